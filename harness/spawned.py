@@ -1,23 +1,20 @@
 """A child process where nothing can be forked: `Child` by way of `multiprocessing`.
 
-True only here: what `harness.child.Forked` is not needed for.  The child is a fresh
+`harness.child` starts one.  The child is a fresh
 interpreter that imports what it runs; what it prints goes where its parent prints; the
 stack of one that hangs cannot be had, because no signal asks for it.
 """
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.engine import pulse
-
-if TYPE_CHECKING:
-    from harness.child import Main
 
 # As for a forked child: a child that was told to end has nothing left to do.
 END_SECONDS = 2.0
@@ -26,7 +23,7 @@ END_SECONDS = 2.0
 class Spawned:
     """A spawned child."""
 
-    def __init__(self, main: "Main", arguments: tuple[Any, ...]) -> None:
+    def __init__(self, main: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         context = get_context("spawn")
         memory = context.RawArray("Q", pulse.CELLS)
         self.cells = memoryview(memory).cast("B").cast("Q")
@@ -104,7 +101,7 @@ class _Upward:
 
 
 def _begin(
-    main: "Main", line: Connection, memory: Any, arguments: tuple[Any, ...]
+    main: Callable[..., None], line: Connection, memory: Any, arguments: tuple[Any, ...]
 ) -> None:
     """The child's own main function."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

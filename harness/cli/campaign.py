@@ -1,27 +1,327 @@
 """All scenarios of a command, loaded and explored: by children, or in this process.
 
-True only here: how many processes.  Everything is explored in children; a second one is
-worth its start only if there is enough to do, unless somebody says how many to use.
-With `in_process` there are none, for a debugger; then a step that ends the process ends
-the command.
+Each child has one task at a time; the first one also loads all files and lists what is
+in them, so that a module that ends or stops its process while it is imported is told of
+like a step that does so.  A child that died or was killed loses its task only; the next
+task gets a fresh child.  A second child is worth its start only if there is enough to
+do, unless somebody says how many to use.  With `in_process` there are none, for a
+debugger; then a step that ends the process ends the command.
+
+Rules:
+- a task ends exactly once: with its outcome, or with the news of its child's death;
+- an interrupt is asked for between two looks (`tick`), never raised out of the blue,
+  and every child is gone when the crew is closed.
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from harness.cli.crew import Advanced, Crew, Finished, Started
-from harness.cli.interrupt import deferred
-from harness.cli.task import Effort, Listing, Outcome, Task, explored, listed
-from harness.watch import Limits
+from harness.child import CAN_FORK, Child, Parent, start, wait
+from harness.cli.exits import CannotLoad, deferred
+from harness.cli.task import (
+    Effort,
+    Listing,
+    Outcome,
+    Task,
+    explored,
+    listed,
+    perform,
+    raised,
+)
+from harness.engine import pulse
+from harness.errors import HarnessError
+from harness.report.unexplored import Unexplored
+from harness.watch import MOST, TICK, Limits, Watch, crashed, hung, told_import
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.catalogue import Entry
     from harness.cli.display import Display
+
+
+# The import of one module: that of the largest libraries takes half a minute where
+# nothing of them is in memory yet.
+IMPORT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A task was begun."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """A task has executed some of its planned operations."""
+
+    index: int
+    done: int
+    planned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A task is over."""
+
+    index: int
+    outcome: Outcome
+
+
+Event = Started | Advanced | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Asks a child for the listing of these paths; `died` are not to be imported."""
+
+    paths: tuple[str, ...]
+    start: Path
+    died: dict[str, Unexplored]
+
+
+@dataclass(frozen=True, slots=True)
+class Importing:
+    """A child is about to import this module."""
+
+    source: str
+    file: Path
+    root: Path
+
+
+@dataclass(slots=True)
+class _Work:
+    index: int
+    watch: Watch
+    done: int = 0
+
+
+class Crew:
+    """The children of one command; a context that leaves none of them behind.
+
+    `tick` is called several times a second, and may raise.
+    """
+
+    def __init__(
+        self,
+        effort: Effort,
+        limits: Limits | None = None,
+        *,
+        tick: Callable[[], None] = lambda: None,
+        fork: bool = CAN_FORK,
+    ) -> None:
+        self._effort = effort
+        self._limits = limits or Limits()
+        self._tick = tick
+        self._fork = fork
+        self._idle: list[Child] = []
+        self._busy: dict[Child, _Work] = {}
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every child: an idle one in good order, a busy one at once."""
+        while self._busy:
+            self._busy.popitem()[0].kill()
+        while self._idle:
+            self._idle.pop().finish()
+
+    def load(self, paths: Sequence[str]) -> Listing:
+        """Load what the paths name, and list it.
+
+        Raises `NothingThere`, `UnknownStrategy`, and `CannotLoad` where a child ends
+        before it has imported anything.
+        """
+        died: dict[str, Unexplored] = {}
+        while True:
+            child = start(serve, self._effort, fork=self._fork)
+            self._busy[child] = _Work(-1, Watch(child, Limits(None, None)))
+            child.send(Load(tuple(paths), Path.cwd(), died))
+            answer = self._loading(child)
+            del self._busy[child]
+            if isinstance(answer, Listing):
+                self._idle.append(child)
+                return answer
+            child.kill()
+            if isinstance(answer, HarnessError):
+                raise answer
+            source, told = answer
+            died[source] = told
+
+    def _loading(self, child: Child) -> Listing | HarnessError | tuple[str, Unexplored]:
+        """The listing, an error, or the module at which it died and what is told."""
+        module: Importing | None = None
+        looked, passed = monotonic(), 0.0
+        while True:
+            wait((child,), TICK)
+            self._tick()
+            how = child.ended()
+            for message in child.read():
+                if not isinstance(message, Importing):
+                    assert isinstance(message, Listing | HarnessError), (
+                        "no other answer"
+                    )
+                    return message
+                module, passed = message, 0.0
+            now = monotonic()
+            looked, passed = now, passed + min(now - looked, MOST)
+            if how is None and passed <= IMPORT_SECONDS:
+                continue
+            if module is None:
+                return CannotLoad(how=how or f"silent for {IMPORT_SECONDS:g} s")
+            verdict: Literal["crashed", "hung"] = "crashed"
+            if how is None:
+                how, verdict = f"not over after {IMPORT_SECONDS:g} s", "hung"
+            else:
+                how = f"the process that imported it ended ({how})"
+            file, root = module.file, module.root
+            told = told_import(child, module.source, file, root, how, verdict)
+            return module.source, told
+
+    def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+        """Perform the tasks in at most `jobs` processes and tell what happens.
+
+        Tasks are begun in order and end in any order; each ends exactly once.
+        """
+        waiting = deque(range(len(tasks)))
+        while waiting or self._busy:
+            while waiting and len(self._busy) < jobs:
+                index = waiting.popleft()
+                child = self._begin(tasks[index], index)
+                del child
+                yield Started(index)
+            wait(self._busy, TICK)
+            self._tick()
+            for child, work in list(self._busy.items()):
+                outcome = self._look(child, work, tasks[work.index])
+                if outcome is not None:
+                    yield Finished(work.index, outcome)
+                    continue
+                done, planned = child.cells[pulse.DONE], child.cells[pulse.PLANNED]
+                if done != work.done:
+                    work.done = done
+                    yield Advanced(work.index, done, planned)
+
+    def _begin(self, task: Task, index: int) -> Child:
+        child = self._idle.pop() if self._idle else None
+        if child is not None and child.ended() is not None:  # by something left behind
+            child.kill()
+            child = None
+        child = child or start(serve, self._effort, fork=self._fork)
+        self._busy[child] = _Work(index, Watch(child, self._limits))
+        child.send(task)
+        return child
+
+    def _look(self, child: Child, work: _Work, task: Task) -> Outcome | None:
+        """The outcome of a child's task, if it has one by now."""
+        how = child.ended()
+        for outcome in child.read():
+            del self._busy[child]
+            self._idle.append(child)
+            assert isinstance(outcome, Outcome), "a task is answered by an outcome"
+            return outcome
+        overdue = None if how is not None else work.watch.overdue()
+        if how is None and overdue is None:
+            return None
+        if how is not None:
+            told = crashed(task.subject, child, how)
+        else:
+            assert overdue is not None, "it has not ended"
+            told = hung(task.subject, child, self._limits, overdue)
+        del self._busy[child]
+        child.kill()
+        return told
+
+
+def serve(parent: Parent, effort: Effort) -> None:
+    """Answer the parent's requests until there are none; a child's main function."""
+    entries: dict[str, Entry] = {}
+    while True:
+        try:
+            request = parent.receive()
+        except EOFError:
+            return
+        if isinstance(request, Load):
+            parent.send(_load(parent, request, effort, entries))
+            continue
+        with pulse.watched(parent.cells) as beats:
+            beats.progress(0, request.planned)
+            outcome = _performed(request, effort, entries, beats)
+            beats.rest()
+            _send(parent, request, outcome)
+
+
+def _load(
+    parent: Parent, request: Load, effort: Effort, entries: "dict[str, Entry]"
+) -> Listing | HarnessError:
+    from harness.catalogue import Broken, Catalogue, load, load_file
+
+    def read(file: Path, root: Path, source: str) -> Catalogue:
+        if source in request.died:
+            return Catalogue(root, broken=(Broken(source, None, "it died"),))
+        parent.send(Importing(source, file, root))
+        try:
+            return load_file(file, root)
+        except (KeyboardInterrupt, GeneratorExit) as error:
+            broken = Broken(source, None, type(error).__name__)
+            return Catalogue(root, broken=(broken,))
+
+    try:
+        catalogue = load(request.paths, start=request.start, read=read)
+        entries.update((entry.scenario.path, entry) for entry in catalogue.entries)
+        return listed(catalogue, effort, request.died)
+    except HarnessError as error:
+        return error
+
+
+def _performed(
+    task: Task, effort: Effort, entries: "dict[str, Entry]", beats: pulse.Pulse
+) -> Outcome:
+    """The outcome of a task, whatever its scenario raises."""
+    entry = entries.get(task.path)
+    try:
+        if entry is None:
+            return perform(task, effort, beats.progress)
+        from harness.cli.task import explored
+
+        return explored(entry, effort, beats.progress)
+    except BaseException as error:  # KeyboardInterrupt, and outcomes of test runners
+        if entry is not None:
+            return raised(entry, error)
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        operation, history = task.subject.played(beats.trail())
+        return Unexplored(
+            task.path, task.source, reason, operation=operation, history=history
+        )
+
+
+def _send(parent: Parent, task: Task, outcome: Any) -> None:
+    try:
+        parent.send(outcome)
+    except OSError:
+        raise
+    except Exception as error:  # what pickle and the methods it calls may raise
+        reason = f"its report cannot cross to another process: {error!r}"
+        with suppress(OSError):
+            parent.send(Unexplored(task.path, task.source, reason))
+
 
 # Below this many operations (about a second) a second process does not pay: it has to
 # import what it explores.

@@ -13,13 +13,20 @@ from typing import Any
 
 import click
 
-from harness.cli.exit_code import INTERRUPTED, REFUSED
-from harness.cli.interrupt import answered
+from harness.cli.exits import INTERRUPTED, REFUSED, answered
 from harness.errors import HarnessError
 
-# In the order in which one needs them; each is the attribute of that name in the module
-# of that name.
-COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write", "worker")
+# In the order in which one needs them, each with the module that has it.
+COMMANDS = {
+    "run": "run",
+    "gate": "run",
+    "review": "review",
+    "replay": "replay",
+    "show": "replay",
+    "imports": "imports",
+    "write": "write",
+    "worker": "worker",
+}
 
 
 class Refused(click.ClickException):
@@ -62,7 +69,7 @@ class Commands(click.Group):
         """The command of that name, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"harness.cli.{cmd_name}")
+        module = import_module(f"harness.cli.{COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 

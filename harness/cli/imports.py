@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli import exit_code
+from harness.cli.exits import FAILED, OK
 from harness.cli.options import console
 from harness.imports import (
     SECONDS,
@@ -134,7 +134,7 @@ def imports(
     screen.print(table(report))
     click.echo("\n" + report.render(width=min(screen.width, 100)))
     click.echo("\n" + report.summary())
-    raise SystemExit(exit_code.OK if report.passed else exit_code.FAILED)
+    raise SystemExit(OK if report.passed else FAILED)
 
 
 def table(report: ImportReport) -> Table:

@@ -1,14 +1,27 @@
 """Outcomes held against expect files: what `gate` reports and `review` offers.
 
-True only here: the exit code of each scenario.  A scenario that fails its exploration
-is not compared, nor is one that skips itself; one that was explored by hand-chosen
-means is compared without the size of the exploration.
+A scenario that fails its exploration is not compared, nor is one that skips itself; one
+that was explored by hand-chosen means is compared without the size of the exploration.
+Each has an exit code, and the text that explains it.
+
+A *change* is one decision: entries whose verdict and diff are equal, whichever scenario
+they are from.  Of a scenario that has no expect file, or whose old numbers mean other
+steps now, only the whole can be accepted; new scenarios together are one change, as are
+expect files without a scenario.  A damaged expect file is a change of its own, and
+never new: who accepts it gives up what stood there.
+
+A scenario that a test function explores is not in the catalogue, and neither is a
+module elsewhere.  So a file is stale only if its module is gone, or if it defines
+nothing of that name; a variable counts where the module was not loaded, because it may
+be a scenario there.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import ast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from harness.cli.exit_code import (
+from harness.cli.exits import (
     CHANGED,
     NOT_LOADED,
     OF_COMPARISON,
@@ -17,17 +30,69 @@ from harness.cli.exit_code import (
     OK,
     STALE,
 )
-from harness.cli.task import Outcome
+from harness.cli.task import Listing, Outcome
 from harness.expectations import (
     CannotReadExpectFile,
     Comparison,
     DamagedExpectFile,
+    Document,
+    Key,
     Store,
+    accept,
+    classes,
     compare,
     explain,
 )
+from harness.expectations.compare import diff
 from harness.outcome import Report
 from harness.report import Unexplored, render
+from harness.report.text import plural
+
+
+def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
+    """The scenarios that have an expect file and are gone, sorted."""
+    return tuple(
+        name
+        for name in store.stale(listing.paths)
+        if not _may_be_alive(name, listing.root, listing.unknown, listing.loaded)
+    )
+
+
+def _may_be_alive(
+    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
+) -> bool:
+    parts = name.split("/")
+    for count in range(len(parts), 0, -1):
+        for folder in ("tests/", ""):
+            source = f"{folder}{'/'.join(parts[:count])}.py"
+            file = root / source
+            if file.is_file():
+                rest = parts[count:]
+                if source in unknown or not rest:
+                    return True
+                return _defines(file, rest[0], variables=source not in loaded)
+    return False
+
+
+def _defines(file: Path, name: str, *, variables: bool) -> bool:
+    """Whether a file has a function or class of that name, its parameters left out.
+
+    With `variables`, something that is assigned counts, too.
+    """
+    plain = name.partition("[")[0]
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return True
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = {each.name for each in body if isinstance(each, kinds)}
+    if variables:
+        assigning = (ast.Assign, ast.AnnAssign)
+        assigned = (each for each in body if isinstance(each, assigning))
+        nodes = (node for each in assigned for node in ast.walk(each))
+        stored = (node for node in nodes if isinstance(node, ast.Name))
+        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
+    return any(plain == each or plain.startswith(f"{each}-") for each in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +176,120 @@ def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
         return Judgement(report.scenario, OK, comparison=comparison)
     text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)
+
+
+# Names in a headline; more would push the rest off the line.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a change takes of one scenario: some keys, or None for all of it."""
+
+    scenario: str
+    comparison: Comparison | None
+    keys: tuple[Key, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision; `lines` is the difference that all its entries share."""
+
+    verdict: str
+    parts: tuple[Part, ...]
+    lines: tuple[str, ...]
+    only_new: bool
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it touches."""
+        return tuple(part.scenario for part in self.parts)
+
+    def only(self, scenarios: Collection[str]) -> "Change":
+        """What of it touches these scenarios."""
+        parts = tuple(part for part in self.parts if part.scenario in scenarios)
+        return replace(self, parts=parts)
+
+    def headline(self) -> str:
+        """What it is, in one line."""
+        shown = list(self.scenarios[:NAMED])
+        rest = len(self.scenarios) - NAMED
+        names = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+        entries = sum(len(part.keys or ()) for part in self.parts)
+        if not entries:
+            return f"{self.verdict}: {names}"
+        count = "1 entry" if entries == 1 else f"{entries} entries"
+        return f"{self.verdict}: {count} of {names}"
+
+
+def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
+    """Every decision that there is to take, equal differences together."""
+    new: list[Part] = []
+    single: list[Change] = []
+    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    for each in found:
+        comparison = each.comparison
+        if comparison is None or comparison.passed:
+            continue
+        part = Part(each.scenario, comparison, None)
+        if each.damage:
+            single.append(Change("damaged file", (part,), (each.damage,), False))
+        elif comparison.expected is None:
+            new.append(part)
+        elif not comparison.divisible:
+            lines = _header_lines(comparison)
+            single.append(Change("another scenario", (part,), lines, False))
+        elif comparison.fields and not classes(comparison):
+            header = Part(each.scenario, comparison, ())
+            lines = _header_lines(comparison)
+            groups.setdefault(("changed header", lines), []).append(header)
+        else:
+            for group in classes(comparison):
+                part = Part(each.scenario, comparison, group.keys)
+                groups.setdefault((group.verdict, group.lines), []).append(part)
+    decisions = [
+        Change(verdict, tuple(parts), lines, all(_only_new(part) for part in parts))
+        for (verdict, lines), parts in groups.items()
+    ]
+    if new:
+        count = plural(len(new), "scenario")
+        decisions.insert(0, Change(f"new, {count}", tuple(new), (), True))
+    if stale:
+        gone = tuple(Part(name, None, None) for name in stale)
+        decisions.append(Change("stale, no scenario", gone, (), False))
+    return single + decisions
+
+
+def documents(taken: Sequence[Change]) -> Mapping[str, Document | None]:
+    """What is to be written when these are accepted; None is a file to delete."""
+    parts: dict[str, list[Part]] = {}
+    for change in taken:
+        for part in change.parts:
+            parts.setdefault(part.scenario, []).append(part)
+    return {scenario: _document(each) for scenario, each in parts.items()}
+
+
+def _document(parts: Sequence[Part]) -> Document | None:
+    comparison = parts[0].comparison
+    if comparison is None:
+        return None
+    keys: set[Key] = set()
+    for part in parts:
+        if part.keys is None:
+            return accept(comparison)
+        keys.update(part.keys)
+    return accept(comparison, frozenset(keys))
+
+
+def _only_new(part: Part) -> bool:
+    comparison = part.comparison
+    return comparison is not None and comparison.only_new
+
+
+def _header_lines(comparison: Comparison) -> tuple[str, ...]:
+    assert comparison.expected is not None, "there is a header to compare with"
+    old, new = comparison.expected.header(), comparison.found.header()
+    lines: list[str] = []
+    for name in comparison.fields:
+        lines += (f"{name}:", *diff([*old[name]], [*new[name]]))
+    return tuple(lines)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from harness.cli.campaign import Campaign
-from harness.cli.errors import NoScenarios
+from harness.cli.exits import NoScenarios
 from harness.cli.task import Effort, Listing
 from harness.engine import KNOWN_STRATEGIES, parse
 from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits

@@ -19,12 +19,16 @@ import click
 
 from harness.catalogue import nearest
 from harness.cli.campaign import Campaign
-from harness.cli.change import Change, changes, documents
-from harness.cli.errors import NotToAccept
-from harness.cli.exit_code import FAILED, OK
-from harness.cli.judgement import Judgement, judge
+from harness.cli.exits import FAILED, OK, NotToAccept
+from harness.cli.judgement import (
+    Change,
+    Judgement,
+    changes,
+    documents,
+    judge,
+    stale_files,
+)
 from harness.cli.options import console, effort_of, listing_of, paths_argument
-from harness.cli.stale import stale_files
 from harness.expectations import Store, forbidden
 from harness.report.observation import readable
 from harness.report.text import plural

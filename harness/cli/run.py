@@ -1,17 +1,22 @@
-"""`everyorder run`: explore, print the table, explain what failed, write the page.
+"""`everyorder run` and `everyorder gate`: explore, and tell; compare, and exit.
 
-True only here: what a person sees of a whole catalogue.  It compares nothing with
-expect files; that is `gate`.
+`run` shows a person a whole catalogue: the table, what failed, the page; it compares
+nothing with expect files.  `gate` does, and has one exit code for all; it writes
+nothing at all, neither expect files nor compiled modules, so it runs on a read-only
+tree.
+
+What tells is imported when everything is explored: children are forked before that, and
+look through all that is loaded.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from harness.cli import exit_code
 from harness.cli.campaign import Campaign, Interrupted
-from harness.cli.errors import CannotWrite
+from harness.cli.exits import FAILED, GATE, INTERRUPTED, OK, CannotWrite, table
 from harness.cli.options import (
     console,
     effort_of,
@@ -20,7 +25,7 @@ from harness.cli.options import (
     listing_of,
     paths_argument,
 )
-from harness.cli.task import Listing, Outcome, Task
+from harness.cli.task import Effort, Listing, Outcome, Task
 from harness.outcome import Report
 from harness.report.unexplored import Unexplored
 
@@ -106,7 +111,7 @@ def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
             _conclude(stopped.finished, listing.broken, None)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
         click.echo(f"interrupted: {done} explored")
-        raise SystemExit(exit_code.INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _of_torch() -> Listing:
@@ -160,4 +165,82 @@ def _conclude(
             reason = error.strerror or str(error)
             raise CannotWrite(folder=str(folder), reason=reason) from None
     wrong = failed or any(each.failed for each in others)
-    return exit_code.FAILED if wrong else exit_code.OK
+    return FAILED if wrong else OK
+
+
+EPILOG = f"""\b
+Exit codes; where several apply, the lowest one:
+{table()}
+"""
+
+
+@click.command(epilog=EPILOG)
+@paths_argument
+@effort_options
+def gate(
+    paths: tuple[str, ...],
+    strategy: str,
+    budget: float | None,
+    steps: int | None,
+    jobs: int | None,
+    operation_timeout: float,
+    timeout: float,
+    in_process: bool,
+) -> None:
+    """Explore scenarios and compare them with their expect files.
+
+    For continuous integration: nothing is written, and the exit code says what is
+    wrong. Expect files without a scenario are looked for when no PATHS are given.
+    A scenario that skips itself (pytest.skip in a step or in create) is told and
+    counted; as in pytest, nothing is wrong with it.
+    With --strategy, --budget or --steps, how much was explored is not compared.
+    """
+    effort = effort_of(strategy, budget, steps)
+    limits = limits_of(operation_timeout, timeout)
+    campaign = Campaign(effort, jobs=jobs, limits=limits, in_process=in_process)
+    with campaign:
+        raise SystemExit(_gate(campaign, paths, effort))
+
+
+def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
+    """Explore, compare and tell; the exit code."""
+    listing = listing_of(campaign, paths)
+    screen = console()
+    outcomes = campaign.explore(listing.tasks, screen)
+    from harness.cli.judgement import gone, judge, not_loaded, stale_files
+    from harness.expectations import Store
+    from harness.report import noted, silent_steps, told_briefly
+    from harness.report.text import plural
+
+    store = Store(listing.root)
+    found = [
+        judge(each, store, effort=not effort.by_hand, width=screen.width)
+        for each in outcomes
+    ]
+    found += not_loaded(listing.broken)
+    if not paths:
+        found += gone(store, stale_files(store, listing))
+    for each in sorted(found, key=lambda judgement: judgement.code):
+        if each.code != OK:
+            click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
+            click.echo(f"{each.text}\n")
+    reports = [each for each in outcomes if isinstance(each, Report)]
+    if silent := silent_steps(reports, width=screen.width):
+        click.echo("\n".join(silent) + "\n")
+    if notes := told_briefly(map(noted, reports), width=screen.width):
+        click.echo("\n".join(notes) + "\n")
+    skipped = [each for each in found if each.skipped]
+    for each in skipped:
+        click.echo(each.told_skipped())
+    counts = Counter(each.code for each in found)
+    code = min((wrong for wrong in counts if wrong != OK), default=OK)
+    told = (
+        f"{plural(len(outcomes), 'scenario')}, {counts[OK] - len(skipped)} as expected"
+    )
+    if skipped:
+        told += f", {len(skipped)} skipped"
+    click.echo(f"gate: {told}; exit code {code}")
+    for wrong, count in sorted(counts.items()):
+        if wrong != OK:
+            click.echo(f"  {wrong}  {GATE[wrong]}: {count}")
+    return code

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.cli.errors import SkipsItself
+from harness.cli.exits import SkipsItself
 from harness.engine import Counts, Exploration, System
 from harness.exploring import asked, system_of
 from harness.outcome import Report

@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from harness.cli.errors import CannotServe
-from harness.cli.interrupt import deferred
+from harness.cli.exits import CannotServe, deferred
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2

@@ -1,7 +1,7 @@
 """The order of imports: played in fresh processes, compared, told.
 
 Names load when they are first asked for: the process that looks at what was imported
-imports `harness.imports.look` and must not import what it does not need.
+imports `harness.imports.seen` and must not import what it does not need.
 """
 
 from importlib import import_module
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
         NothingToOrder,
         OtherOrder,
     )
-    from harness.imports.look import LEFT_OUT
     from harness.imports.processes import Isolation, usual_isolation
     from harness.imports.question import SECONDS, ImportOrders, of_imports
     from harness.imports.report import Finding, ImportReport, Row
-    from harness.imports.seen import Difference
+    from harness.imports.seen import LEFT_OUT, Difference
 
 _PLACES = {
     "errors": (
@@ -29,11 +28,10 @@ _PLACES = {
         "NothingToOrder",
         "OtherOrder",
     ),
-    "look": ("LEFT_OUT",),
     "processes": ("Isolation", "usual_isolation"),
     "question": ("SECONDS", "ImportOrders", "of_imports"),
     "report": ("Finding", "ImportReport", "Row"),
-    "seen": ("Difference",),
+    "seen": ("LEFT_OUT", "Difference"),
 }
 
 __all__ = [

@@ -20,17 +20,19 @@ from time import monotonic, sleep
 from typing import TypeAlias
 
 from harness.imports.errors import NeverImported, NoSuchModule, near_modules
-from harness.imports.orders import Plan, neighbours, path, plan
 from harness.imports.processes import (
     SCRIPT,
     Ended,
     Order,
     Outcome,
+    Plan,
     Processes,
     Request,
+    neighbours,
+    path,
+    plan,
 )
-from harness.imports.record import Record
-from harness.imports.report import VERDICTS, Finding, ImportReport, Row, Verdict
+from harness.imports.report import VERDICTS, Finding, ImportReport, Record, Row, Verdict
 from harness.imports.seen import Difference, Seen, compare, reordered
 
 # Called with how many orders are played, and how many will be.

@@ -1,8 +1,13 @@
-"""Processes that import in one order, asked from outside.
+"""Which orders of imports are played, and the processes that play them.
 
-True only here: how many there are and how one is asked.  Each thread of a pool has a
-zygote (`harness.imports.zygote`) that forks a child for each order; with isolation
-"spawn", or where nothing can be forked, each order starts an interpreter of its own.
+Up to `MOST_EXHAUSTIVE` modules, every subset is imported in every order.  Above that,
+each module alone, each pair in both orders, and all modules in the rows of a sequence
+covering array (`harness.engine.covering`), in which any `STRENGTH` of them come in
+every one of their orders.
+
+Each thread of a pool has a zygote (`harness.imports.zygote`) that forks a child for
+each order; with isolation "spawn", or where nothing can be forked, each order starts an
+interpreter of its own.
 
 Rules:
 - the hash seed is the same in all of them, because sets of texts are in another order
@@ -23,6 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
+from itertools import combinations, permutations
 from pathlib import Path
 from pkgutil import iter_modules
 from queue import SimpleQueue
@@ -30,7 +36,84 @@ from tempfile import TemporaryFile
 from types import CodeType
 from typing import IO, Any, Literal, Self, TypeAlias
 
+from harness.engine.canonical import count_arrangements
+from harness.engine.covering import rows
 from harness.imports.seen import Seen, unpacked
+
+Order: TypeAlias = tuple[str, ...]
+
+# Five modules have 325 orders, ten to twenty seconds of a core; six have 1,956.
+MOST_EXHAUSTIVE = 5
+
+# Import cycles and patches of patches take two or three modules.
+STRENGTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sets of modules, smallest first, with the orders that are played of each."""
+
+    sets: tuple[tuple[Order, ...], ...]
+    possible: int
+    every: bool
+
+    @property
+    def orders(self) -> int:
+        """How many orders are played."""
+        return sum(map(len, self.sets))
+
+
+def plan(modules: Order) -> Plan:
+    """The orders to play of these modules.  Raises `TooLarge`."""
+    count = len(modules)
+    possible = count_arrangements(count) - 1
+    if count <= MOST_EXHAUSTIVE:
+        sets = tuple(
+            tuple(permutations(chosen))
+            for size in range(1, count + 1)
+            for chosen in combinations(modules, size)
+        )
+        return Plan(sets, possible, every=True)
+    covering = tuple(
+        tuple(modules[index] for index in row) for row in rows(count, STRENGTH)
+    )
+    small = tuple(
+        tuple(permutations(chosen))
+        for size in (1, 2)
+        for chosen in combinations(modules, size)
+    )
+    return Plan((*small, covering), possible, every=False)
+
+
+def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:
+    """Pairs of the orders of which two modules that follow each other are swapped."""
+    known = set(orders)
+    found = []
+    for order in orders:
+        for place in range(len(order) - 1):
+            other = swapped(order, place)
+            if other in known and orders.index(order) < orders.index(other):
+                found.append((order, other))
+    return found
+
+
+def swapped(order: Order, place: int) -> Order:
+    """The order with the module at `place` and the next one exchanged."""
+    first, second = order[place : place + 2]
+    return (*order[:place], second, first, *order[place + 2 :])
+
+
+def path(first: Order, second: Order) -> list[Order]:
+    """From one order to the other, two neighbouring modules swapped at a time."""
+    found, current = [first], first
+    for index, module in enumerate(second):
+        place = current.index(module)
+        while place > index:
+            place -= 1
+            current = swapped(current, place)
+            found.append(current)
+    return found
+
 
 Isolation: TypeAlias = Literal["fork", "spawn"]
 
@@ -47,11 +130,8 @@ OURS = (
     "harness.engine.protocol",
     "harness.heap",
     "harness.imports",
-    "harness.imports.look",
     "harness.imports.seen",
 )
-
-Order: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

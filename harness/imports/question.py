@@ -37,7 +37,7 @@ class ImportOrders:
         path: the first folder of the path of imports.
         seconds: how long one order may take.
         isolation: a forked child or an interpreter of its own for each order.
-        orders: just these; all that the plan has (`harness.imports.orders`) if empty.
+        orders: just these; all that are planned (`processes.py`) if empty.
     """
 
     modules: Order

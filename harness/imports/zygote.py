@@ -2,7 +2,7 @@
 
 It is run as a script, never imported: it is asked for orders on its standard input and
 forks a child for each; where nothing can be forked it plays one order itself and ends.
-A child imports the modules, and what is seen then is told (`harness.imports.look`).
+A child imports the modules, and what is seen then is told (`harness.imports.seen`).
 
 Rules:
 - before the modules, nothing is imported but what is part of the interpreter or was
@@ -121,7 +121,7 @@ def _looker(codes: "Codes") -> "Callable[..., bytes]":
     finder = _Finder(codes)
     sys.meta_path.insert(0, finder)
     try:
-        from harness.imports.look import look
+        from harness.imports.seen import look
     finally:
         sys.meta_path.remove(finder)
         if theirs:

@@ -1,9 +1,9 @@
 """First scenarios, written by trying what works."""
 
-from harness.writing.draft import Draft
-from harness.writing.errors import (
+from harness.writing.draft import (
     CannotCreate,
     CannotSave,
+    Draft,
     FileExists,
     NoTarget,
     NothingRegisters,

@@ -32,9 +32,8 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from harness.heap import Heap, Scope, canonical
-from harness.writing.arguments import KINDS, SLOTS, THING, Argument, Arguments
-from harness.writing.draft import RETURNED, StepDraft
-from harness.writing.errors import TrialEnded
+from harness.writing.draft import RETURNED, StepDraft, TrialEnded
+from harness.writing.target import KINDS, SLOTS, THING, Argument, Arguments
 
 T = TypeVar("T")
 

@@ -1,11 +1,269 @@
-"""What was found out about a registry: the data of which a scenario is printed.
+"""What a first scenario is made of: drafts, the verbs of registries, and refusals.
 
-True only here: the data.  Operations are source text, in which the registry is called
-`registry` and what a step returned `result`; a remark becomes a `# TODO:` comment.
+A draft is what was found out about a registry, as data of which a scenario is printed.
+Operations are source text, in which the registry is called `registry` and what a step
+returned `result`; a remark becomes a `# TODO:` comment.
+
+A name is read as words, `addHandler` and `add_handler` alike; its verb is one of the
+words and the others are its noun.  Two names are a pair if their nouns are equal and
+the one verb takes back the other.
+
+The reader of an error has just typed a command; each text says what to type.
 """
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from harness.errors import HarnessError
+
+
+@dataclass(eq=False, kw_only=True)
+class NoTarget(HarnessError, LookupError):
+    """What was named cannot be found or imported."""
+
+    target: str
+    reason: str
+    near: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """What was named, why it is none, and what comes close."""
+        text = f"{self.target}: {self.reason}"
+        if self.near:
+            return f"{text}; did you mean {' or '.join(self.near)}?"
+        return f"{text}. Name a class as in package.module:Class, or a module."
+
+
+@dataclass(eq=False, kw_only=True)
+class NothingRegisters(HarnessError, LookupError):
+    """Nothing was found that looks like registering something."""
+
+    target: str
+    pairs: str
+    tried: tuple[str, ...]
+    near: tuple[str, ...]
+    lost: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """What was looked for, what was tried in vain, and where it may be instead."""
+        text = f"{self.target} has nothing that registers. Looked for: {self.pairs}."
+        if self.lost:
+            text += f" No call came back of: {'; '.join(self.lost)}."
+        if self.tried:
+            text += f" Tried, without effect: {'; '.join(self.tried)}."
+        if self.near:
+            text += f" These have such names: {', '.join(self.near)}."
+        return text
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotCreate(HarnessError, ValueError):
+    """No arguments were found with which a fresh registry can be made."""
+
+    target: str
+    tried: tuple[str, ...]
+    reason: str
+
+    def render(self) -> str:
+        """What was tried, and how it ended."""
+        tried = ", ".join(self.tried)
+        return (
+            f"{self.target} could not be made: tried {tried}; the last said: "
+            f"{self.reason}. Name a function without parameters that makes one, as in "
+            "package.module:make."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotTried(HarnessError, ValueError):
+    """The target acts on the machine."""
+
+    target: str
+
+    def render(self) -> str:
+        """Why nothing was called."""
+        return (
+            f"{self.target} acts on files, processes or the network, so nothing of it "
+            "is called to see what it does; write its scenario by hand."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class TrialEnded(HarnessError, RuntimeError):
+    """The process in which it was tried did not come to a result."""
+
+    target: str
+    reason: str
+
+    def render(self) -> str:
+        """How it ended."""
+        return (
+            f"{self.target} could not be tried: {self.reason}. --timeout gives it "
+            "more time."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class FileExists(HarnessError, FileExistsError):
+    """There is a file already where the scenario was to be written."""
+
+    file: str
+
+    def render(self) -> str:
+        """The file, and what writes over it."""
+        return f"{self.file} is there already; --force writes over it."
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotSave(HarnessError, OSError):
+    """The file cannot be written."""
+
+    file: str
+    reason: str
+
+    def render(self) -> str:
+        """The file and the system's reason."""
+        return f"{self.file} cannot be written: {self.reason}"
+
+
+def listed(text: str) -> frozenset[str]:
+    """The words of a text, as a table of one column."""
+    return frozenset(text.split())
+
+
+# What takes back what; the first that there is counts.
+PAIRS: Mapping[str, tuple[str, ...]] = {
+    "add": ("remove", "discard", "delete", "drop", "pop", "del"),
+    "register": ("unregister", "deregister", "remove"),
+    "connect": ("disconnect",),
+    "subscribe": ("unsubscribe",),
+    "push": ("pop",),
+    "install": ("uninstall", "remove"),
+    "enter": ("exit", "leave"),
+    "attach": ("detach",),
+    "enable": ("disable",),
+    "bind": ("unbind",),
+    "open": ("close",),
+    "start": ("stop",),
+    "insert": ("remove", "delete", "pop"),
+    "append": ("remove", "pop"),
+    "set": ("unset", "delete", "remove", "clear", "reset", "del"),
+    "put": ("remove", "delete", "take"),
+    "store": ("remove", "delete", "drop"),
+    "mount": ("unmount", "umount"),
+    "load": ("unload",),
+    "link": ("unlink",),
+    "hook": ("unhook",),
+    "plug": ("unplug",),
+    "on": ("off",),
+    "listen": ("unlisten", "ignore"),
+    "observe": ("unobserve",),
+    "watch": ("unwatch",),
+    "activate": ("deactivate",),
+    "block": ("unblock",),
+    "include": ("exclude", "remove"),
+    "define": ("undefine", "delete", "remove"),
+    "declare": ("undeclare", "remove"),
+    "join": ("leave",),
+    "acquire": ("release",),
+    "lock": ("unlock",),
+    "patch": ("unpatch",),
+    "map": ("unmap",),
+    "wrap": ("unwrap",),
+    "assign": ("unassign",),
+    "setitem": ("delitem",),
+}
+
+# Verbs that register also where nothing takes it back.
+ALONE = listed(
+    """
+    add append attach bind connect declare define hook include insert install listen
+    mount on plug push register route subscribe setitem
+    """
+)
+
+# What only looks, or calls what is registered.
+LOOKS = listed(
+    """
+    active all call contains count current dispatch emit exists fetch find fire get has
+    invoke is items iter keys known list locked look lookup match names notify publish
+    query registered resolve run search select send supports trigger values which
+    """
+)
+
+# What a context manager is called that nothing else gives away.
+SCOPES = listed("context override overridden scope temporarily using")
+
+# Objects that end what made them are ended by one of these.
+ENDS = (
+    "close",
+    "remove",
+    "unregister",
+    "unsubscribe",
+    "disconnect",
+    "dispose",
+    "cancel",
+    "detach",
+    "stop",
+    "release",
+    "off",
+)
+
+# Functions of these act on the machine, not on a registry, and are never tried.
+OUTSIDE = listed(
+    """
+    _posixsubprocess _socket _winapi ctypes ftplib http imaplib io multiprocessing nt
+    os pathlib poplib posix pty shutil signal smtplib socket socketserver ssl
+    subprocess tempfile urllib webbrowser winreg
+    """
+)
+
+
+def words(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case: `addHandler` is (add, handler)."""
+    parts = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", name)
+    return tuple(part.lower() for part in parts)
+
+
+def partner(name: str, names: Collection[str]) -> str | None:
+    """The name that takes back what this one does, among those given."""
+    own = words(name)
+    for place, word in enumerate(own):
+        for verb in PAIRS.get(word, ()):
+            wanted = (*own[:place], verb, *own[place + 1 :])
+            for other in names:
+                if words(other) == wanted:
+                    return other
+    for other in names if not looks(name) else ():  # set_blocked, unblock
+        if other != name and _takes_back(words(other), own):
+            return other
+    return None
+
+
+def registers(name: str) -> bool:
+    """Whether it may register, by its name alone."""
+    own = words(name)
+    return bool(own) and own[0] in ALONE
+
+
+def looks(name: str) -> bool:
+    """Whether it may only look, by its name."""
+    return any(word in LOOKS for word in words(name)[:1] + words(name)[-1:])
+
+
+def is_scope(name: str) -> bool:
+    """Whether it may be a context manager, by its name."""
+    return any(word in SCOPES for word in words(name))
+
+
+def _takes_back(other: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    head = other[:1]
+    if not head or not head[0].startswith("un") or len(head[0]) < 5:
+        return False
+    stem = head[0].removeprefix("un")
+    return any(word != head[0] and word.startswith(stem) for word in own)
+
 
 # How a step ends: by this text, by what it returned, or not at all.
 RETURNED = "<returned>"

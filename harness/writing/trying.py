@@ -14,20 +14,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from harness.writing.arguments import (
+from harness.writing.bench import HUNG, Bench, evaluated, performed
+from harness.writing.draft import (
+    ENDS,
+    RETURNED,
+    CannotCreate,
+    StepDraft,
+    Undo,
+    is_scope,
+    partner,
+    registers,
+)
+from harness.writing.target import (
     FOR_CREATE,
     KINDS,
     SLOTS,
     Argument,
     Arguments,
+    Target,
     combinations,
+    members,
     required,
 )
-from harness.writing.bench import HUNG, Bench, evaluated, performed
-from harness.writing.draft import RETURNED, StepDraft, Undo
-from harness.writing.errors import CannotCreate
-from harness.writing.target import Target, members
-from harness.writing.verbs import ENDS, is_scope, partner, registers
 
 # Combinations of arguments whose undo is looked for.
 MOST_KEPT = 3

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli import exit_code, main
+from harness.cli import exits, main
 from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
@@ -145,7 +145,7 @@ def _accepted() -> dict[str, str]:
 def accepted(project: Project, _accepted: dict[str, str]) -> Project:
     """The same as `project`, in which what it shows is expected."""
     if not _accepted:
-        assert project.run("review", "--accept", "all").exit_code == exit_code.OK
+        assert project.run("review", "--accept", "all").exit_code == exits.OK
         for path in sorted((project.root / "expect").rglob("*.txt")):
             name = path.relative_to(project.root).as_posix()
             _accepted[name] = path.read_text()

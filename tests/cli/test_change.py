@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from harness.cli.change import Change, Part, changes, documents
-from harness.cli.exit_code import CHANGED, OK
-from harness.cli.judgement import Judgement
+from harness.cli.exits import CHANGED, OK
+from harness.cli.judgement import Change, Judgement, Part, changes, documents
 from harness.expectations import Document, Key, compare, document_of
 from harness.outcome import Report
 from tests.report.samples import PROVEN

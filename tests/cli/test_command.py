@@ -14,7 +14,7 @@ COMMANDS = command.COMMANDS
 def test_the_commands_in_the_order_of_need(project: Project) -> None:
     text = project.run("--help").output
     listed = text.partition("Commands:\n")[2].splitlines()
-    assert tuple(line.split()[0] for line in listed) == COMMANDS
+    assert tuple(line.split()[0] for line in listed) == tuple(COMMANDS)
     assert not [line for line in listed if line.endswith("...")]
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from harness.catalogue import NothingThere, load
 from harness.child import CAN_FORK
-from harness.cli import crew as crews
-from harness.cli.crew import Advanced, Crew, Finished, Started
-from harness.cli.errors import CannotLoad
+from harness.cli import campaign as crews
+from harness.cli.campaign import Advanced, Crew, Finished, Started
+from harness.cli.exits import CannotLoad
 from harness.cli.task import Effort, Listing, Outcome, Task, listed
 from harness.outcome import Report
 from harness.report import Unexplored

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from tests.cli.conftest import SOUND, Project
 
 MORE = """
@@ -53,7 +53,7 @@ proven: for histories of any length, in one thread and one process, if nothing
 def test_as_expected(accepted: Project) -> None:
     result = accepted.run("gate")
     assert result.output == f"{PROVEN}gate: 2 scenarios, 2 as expected; exit code 0\n"
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
 
 
 COVERED = """\
@@ -73,7 +73,7 @@ def test_what_stands_beside_the_verdicts(accepted: Project) -> None:
     accepted.run("review", "more", "--accept", "all")
     result = accepted.run("gate", "test_more", "--strategy", "sca:2")
     assert result.output == COVERED
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
 
 
 @pytest.fixture
@@ -87,12 +87,12 @@ def read_only(accepted: Project) -> Iterator[Project]:
 
 
 def test_a_read_only_tree(read_only: Project) -> None:
-    assert read_only.run("gate", "sound").exit_code == exit_code.OK
+    assert read_only.run("gate", "sound").exit_code == exits.OK
 
 
 def test_missing(project: Project) -> None:
     result = project.run("gate")
-    assert result.exit_code == exit_code.MISSING
+    assert result.exit_code == exits.MISSING
     head = "[13] an expectation is missing: scenarios/test_sound/sound\n"
     assert head in result.output
     assert "everyorder review --accept scenarios/test_sound/sound" in result.output
@@ -105,7 +105,7 @@ def test_missing(project: Project) -> None:
 def test_changed(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.replace('f"{name}\\n" for', 'f"[{name}]\\n" for'))
     result = accepted.run("gate", "sound")
-    assert result.exit_code == exit_code.CHANGED
+    assert result.exit_code == exits.CHANGED
     assert "[12] an expectation differs, or its file is damaged" in result.output
     assert "    -  a\n    +  [a]\n" in result.output.replace("    -    a", "    -  a")
 
@@ -114,7 +114,7 @@ def test_stale_entries(accepted: Project) -> None:
     path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     text = path.read_text()
     accepted.scenarios("sound", SOUND.replace('    add("b"),\n    uses', "    uses"))
-    assert accepted.run("gate", "sound").exit_code == exit_code.STALE
+    assert accepted.run("gate", "sound").exit_code == exits.STALE
     assert path.read_text() == text
 
 
@@ -122,7 +122,7 @@ def test_stale_entries(accepted: Project) -> None:
 def test_stale_files(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.replace("newest = ", "renamed = "))
     result = accepted.run("gate")
-    assert result.exit_code == exit_code.MISSING
+    assert result.exit_code == exits.MISSING
     assert (
         "[14] an expectation is stale: scenarios/test_sound/newest\n"
         "expect/scenarios/test_sound/newest.txt belongs to no scenario; give it up: "
@@ -131,15 +131,15 @@ def test_stale_files(accepted: Project) -> None:
     (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()
     accepted.scenarios("sound", SOUND.partition("newest = ")[0])
     accepted.run("review", "--accept", "new")
-    assert accepted.run("gate").exit_code == exit_code.STALE
-    assert accepted.run("gate", "tests/scenarios").exit_code == exit_code.OK
+    assert accepted.run("gate").exit_code == exits.STALE
+    assert accepted.run("gate", "tests/scenarios").exit_code == exits.OK
 
 
 def test_a_damaged_file(accepted: Project) -> None:
     path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     path.write_text("nonsense\n")
     result = accepted.run("gate", "sound")
-    assert result.exit_code == exit_code.CHANGED
+    assert result.exit_code == exits.CHANGED
     assert "expect/scenarios/test_sound/sound.txt:1: " in result.output
     command = "everyorder review --accept scenarios/test_sound/sound"
     assert f"in its place: {command}\n" in result.output
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read(accepted: Project) -> None:
     path.unlink()
     path.mkdir()
     result = accepted.run("gate")
-    assert result.exit_code == exit_code.CHANGED
+    assert result.exit_code == exits.CHANGED
     assert (
         "expect/scenarios/test_sound/sound.txt is there and cannot be read: Is a "
         "directory."
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_read(accepted: Project) -> None:
 def test_two_scenarios_of_one_name(accepted: Project) -> None:
     accepted.scenarios("sound", f"{SOUND}\ntwin = newest.named('newest')\n")
     result = accepted.run("gate")
-    assert result.exit_code == exit_code.NOT_LOADED
+    assert result.exit_code == exits.NOT_LOADED
     assert "[17] a scenario could not be loaded: scenarios/test_sound/newest\n" in (
         result.output
     )
@@ -172,16 +172,16 @@ def test_two_scenarios_of_one_name(accepted: Project) -> None:
 @pytest.mark.parametrize(
     ("scenario", "code"),
     [
-        ("law", exit_code.LAW),
-        ("order", exit_code.ORDER),
-        ("random", exit_code.RANDOM),
-        ("crash", exit_code.NOT_EXPLORED),
+        ("law", exits.LAW),
+        ("order", exits.ORDER),
+        ("random", exits.RANDOM),
+        ("crash", exits.NOT_EXPLORED),
     ],
 )
 def test_each_fault_has_its_code(faulty: Project, scenario: str, code: int) -> None:
     result = faulty.run("gate", f"test_faulty/{scenario}")
     assert result.exit_code == code
-    first = f"[{code}] {exit_code.GATE[code]}: scenarios/test_faulty/{scenario}\n"
+    first = f"[{code}] {exits.GATE[code]}: scenarios/test_faulty/{scenario}\n"
     assert result.output.startswith(first)
 
 
@@ -214,10 +214,10 @@ kept = Scenario(
 
 # What each of them was called, and what is said of it now.
 NEITHER = [
-    ("typo", exit_code.VACUOUS, "typo raises AttributeError whatever is active"),
-    ("asked", exit_code.VACUOUS, "typo raises AttributeError whatever is active"),
-    ("idle", exit_code.VACUOUS, "what is observed shows the same whatever is active"),
-    ("kept", exit_code.NOT_FRESH, "not fresh: "),
+    ("typo", exits.VACUOUS, "typo raises AttributeError whatever is active"),
+    ("asked", exits.VACUOUS, "typo raises AttributeError whatever is active"),
+    ("idle", exits.VACUOUS, "what is observed shows the same whatever is active"),
+    ("kept", exits.NOT_FRESH, "not fresh: "),
 ]
 
 
@@ -231,7 +231,7 @@ def test_what_neither_holds_nor_depends_on_order_has_its_code(
     assert result.exit_code == code
     assert told in " ".join(result.output.split())
     assert result.output.startswith(
-        f"[{code}] {exit_code.GATE[code]}: scenarios/test_unsound/{scenario}\n"
+        f"[{code}] {exits.GATE[code]}: scenarios/test_unsound/{scenario}\n"
     )
     assert "order: " not in result.output
 
@@ -271,20 +271,20 @@ hiding = Scenario(
 def test_hidden_state_has_a_code_of_its_own(accepted: Project) -> None:
     accepted.scenarios("hides", HIDING)
     result = accepted.run("gate", "hiding")
-    assert result.exit_code == exit_code.HIDDEN
+    assert result.exit_code == exits.HIDDEN
     assert "UNDONE[0]: <absent> / 'b'" in result.output
     assert "order: " not in result.output
 
 
 def test_cut_short(accepted: Project) -> None:
     result = accepted.run("gate", "--strategy", "walk:2", "--steps", "10", "sound")
-    assert result.exit_code == exit_code.CUT_SHORT
+    assert result.exit_code == exits.CUT_SHORT
 
 
 def test_not_loaded(accepted: Project) -> None:
     accepted.scenarios("broken", "def half(:\n")
     result = accepted.run("gate")
-    assert result.exit_code == exit_code.NOT_LOADED
+    assert result.exit_code == exits.NOT_LOADED
     assert (
         "[17] a scenario could not be loaded: scenarios/test_broken.py\n"
         "tests/scenarios/test_broken.py:1: SyntaxError: invalid syntax\n"
@@ -296,7 +296,7 @@ def test_several_faults_exit_by_the_lowest_and_nothing_is_written(
 ) -> None:
     before = files(faulty.root)
     result = faulty.run("gate")
-    assert result.exit_code == exit_code.LAW
+    assert result.exit_code == exits.LAW
     assert files(faulty.root) == before
     assert result.output.endswith(
         "gate: 7 scenarios, 0 as expected; exit code 10\n"
@@ -314,7 +314,7 @@ def test_a_strategy_chosen_by_hand_is_no_difference(accepted: Project) -> None:
 
 def test_the_help_has_every_code(project: Project) -> None:
     text = project.run("gate", "--help").output
-    for code, sentence in exit_code.GATE.items():
+    for code, sentence in exits.GATE.items():
         assert f"\n    {code:>2}  {sentence}\n" in text
     assert os.getcwd() == str(project.root)
 
@@ -339,7 +339,7 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     )
     assert "mistyped step 2: UnknownKey CPUU" in told
     assert counts == f"{PROVEN}gate: 3 scenarios, 3 as expected; exit code 0\n"
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
 
 
 DIES = """
@@ -359,7 +359,7 @@ sleeps = Scenario(
 def test_a_step_that_ends_the_process_does_not_pass(accepted: Project) -> None:
     accepted.scenarios("dies", DIES)
     result = accepted.run("gate", "--operation-timeout", "1")
-    assert result.exit_code == exit_code.CRASHED
+    assert result.exit_code == exits.CRASHED
     assert (
         "[22] a process died of a scenario: scenarios/test_dies/leaves\n"
         "tests/scenarios/test_dies.py: the process that explored it ended (exit code 0)"
@@ -383,7 +383,7 @@ def test_a_budget_does_not_wait_for_a_step_that_hangs(accepted: Project) -> None
     result = accepted.run(
         "gate", "sleeps", "--budget", "3", "--operation-timeout", "0.5"
     )
-    assert result.exit_code == exit_code.HUNG
+    assert result.exit_code == exits.HUNG
     assert "an operation was not over after 0.5 s\nin\n    step_2 = sleep\n" in (
         result.output
     )
@@ -393,7 +393,7 @@ def test_a_budget_does_not_wait_for_a_step_that_hangs(accepted: Project) -> None
 def test_a_module_that_ends_the_process_does_not_pass(accepted: Project) -> None:
     accepted.scenarios("ends", "import os\nos._exit(0)\n")
     result = accepted.run("gate")
-    assert result.exit_code == exit_code.CRASHED
+    assert result.exit_code == exits.CRASHED
     assert "[22] a process died of a scenario: scenarios/test_ends.py" in result.output
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from harness.imports import of_imports
 from tests.cli.conftest import Project
 
@@ -106,7 +106,7 @@ def difference(text: str) -> list[str]:
 def test_what_does_not_matter(modules: Project) -> None:
     use = ("--use", "sorted(core.NAMES)")
     result = modules.run("imports", "core", "red", "blue", *use)
-    assert (plain(result.output), result.exit_code) == (HOLDS, exit_code.OK)
+    assert (plain(result.output), result.exit_code) == (HOLDS, exits.OK)
 
 
 def test_modules_that_patch_each_other(modules: Project) -> None:
@@ -119,7 +119,7 @@ def test_modules_that_patch_each_other(modules: Project) -> None:
         "--use 'using.answer()'"
     )
     expected = ORDER.format(command=command)
-    assert (plain(result.output), result.exit_code) == (expected, exit_code.FAILED)
+    assert (plain(result.output), result.exit_code) == (expected, exits.FAILED)
     assert sorted(modules.root.rglob("*")) == before
 
 
@@ -202,7 +202,7 @@ def test_many_modules_are_covered_by_rows(modules: Project) -> None:
 def test_what_only_rows_show_is_reduced(
     modules: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.imports.orders.MOST_EXHAUSTIVE", 3)
+    monkeypatch.setattr("harness.imports.processes.MOST_EXHAUSTIVE", 3)
     modules.write("log.py", "DONE = set()\n")
     modules.write("c.py", "NOTHING = None\n")
     for name in "be":
@@ -216,7 +216,7 @@ def test_what_only_rows_show_is_reduced(
 
 def test_modules_of_the_standard_library_hold(modules: Project) -> None:
     result = modules.run("imports", "json", "decimal", "xml.etree.ElementTree")
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     assert result.output.splitlines()[-1] == (
         "7 sets of 3 modules, 15 of 15 orders: holds"
     )
@@ -225,7 +225,7 @@ def test_modules_of_the_standard_library_hold(modules: Project) -> None:
 def test_what_is_watched_is_compared(modules: Project) -> None:
     for name in ("one", "other"):
         modules.write(f"{name}.py", f"import json\njson.dumps = {name!r}\n")
-    assert modules.run("imports", "one", "other").exit_code == exit_code.OK
+    assert modules.run("imports", "one", "other").exit_code == exits.OK
     told = difference(modules.text("imports", "one", "other", "--watch", "json"))
     assert told[4:7] == ["json.dumps", "-'other'", "+'one'"]
 
@@ -278,14 +278,14 @@ def test_a_list_in_another_order_now_and_then_is_left_out_whole(
 def test_an_import_that_fails_at_random(modules: Project) -> None:
     modules.write("drawn.py", "import os\nraise KeyError(os.urandom(9).hex())\n")
     result = modules.run("imports", "drawn", "plain")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert "one order, played twice, did not come to the same:\n" in result.output
 
 
 def test_a_module_that_ends_its_process(modules: Project) -> None:
     modules.write("ending.py", "import os, sys\n'plain' in sys.modules and os._exit(0)")
     result = modules.run("imports", "plain", "ending")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert (
         "a process ended by itself with exit code 0, in 1 of 2 orders of these "
         "modules:\n"
@@ -322,7 +322,7 @@ def test_a_module_that_hangs_is_told_with_its_stack(modules: Project) -> None:
 def test_what_shows_nothing_does_not_pass(modules: Project) -> None:
     modules.write("broken.py", "raise ValueError('never')\n")
     result = modules.run("imports", "broken", "plain", "--use", "plian.VALUE")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert (
         "broken, plain: nothing could have differed\n\n"
         "import broken raises in every order, so nothing is shown of it: ValueError:\n"
@@ -402,7 +402,7 @@ def test_mistakes(modules: Project, arguments: tuple[str, ...], message: str) ->
     result = modules.run("imports", *arguments)
     assert (result.output, result.exit_code) == (
         f"Error: {message.format(root=modules.root)}\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -422,7 +422,7 @@ def test_an_interrupt_leaves_no_process(modules: Project) -> None:
         while not running.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == exit_code.INTERRUPTED
+        assert process.wait(PATIENCE) == exits.INTERRUPTED
     finally:
         process.kill()
         process.wait()

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from harness.cli import exit_code
-from harness.cli.interrupt import answered, deferred
+from harness.cli import exits
+from harness.cli.exits import answered, deferred
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
 
@@ -169,7 +169,7 @@ def test_at_any_moment_nothing_is_left(
     project.scenarios("slow", SLOW)
     whole = Command(project, tmp_path)
     out, err, code = whole.ended()
-    assert (err, code) == ("", exit_code.OK)
+    assert (err, code) == ("", exits.OK)
     assert "4 scenarios: 1 pinned, 3 holding; " in out
     assert whole.left() == []
     seconds = time.monotonic() - whole.begun
@@ -184,8 +184,8 @@ def test_at_any_moment_nothing_is_left(
         assert "Traceback" not in out + err, (moment, out, err)
         if code == -number:  # all was said, and Python was about to end
             assert "4 scenarios: " in out, (moment, out, err)
-        elif code != exit_code.OK:  # not over before, on a machine that is faster now
-            assert code == exit_code.INTERRUPTED, (moment, out, err)
+        elif code != exits.OK:  # not over before, on a machine that is faster now
+            assert code == exits.INTERRUPTED, (moment, out, err)
             assert "interrupted" in out + err
             interrupted += 1
     assert interrupted >= moments / 2

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from harness.engine import encode
 from harness.engine.judge import Judge
 from tests.cli.conftest import Project
@@ -54,13 +54,13 @@ def digest(project: Project, name: str) -> str:
 
 def test_a_history_is_played(faulty: Project) -> None:
     result = faulty.run("replay", "2cmkb-9r", "order")
-    assert (result.output, result.exit_code) == (PLAYED, exit_code.FAILED)
+    assert (result.output, result.exit_code) == (PLAYED, exits.FAILED)
 
 
 def test_a_history_that_shows_nothing(project: Project) -> None:
     replay_id = encode(digest(project, "sound"), 5, (2, 0, 0, 3))
     result = project.run("replay", replay_id)
-    assert (result.output, result.exit_code) == (SOUND, exit_code.OK)
+    assert (result.output, result.exit_code) == (SOUND, exits.OK)
 
 
 def test_a_broken_law(faulty: Project) -> None:
@@ -122,7 +122,7 @@ def test_a_history_too_long_for_its_id_is_found_again(
         return replace(found, violations=(*found.violations, violation))
 
     result = faulty.run("replay", replay_id, "test_faulty/order")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert "its history is too long to stand in it" in result.output
     monkeypatch.setattr(module, "explore", explored)
     text = faulty.text("replay", replay_id, "test_faulty/order")
@@ -155,7 +155,7 @@ def test_mistakes(faulty: Project, arguments: tuple[str, ...], message: str) -> 
     result = faulty.run("replay", *arguments)
     assert (result.output, result.exit_code) == (
         f"Error: {message}\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -207,7 +207,7 @@ def test_the_two_sides_are_those_that_a_run_shows(project: Project) -> None:
     assert SIDES in told
     (line,) = (line for line in told.splitlines() if line.startswith("    everyorder"))
     result = project.run(*line.split()[1:])
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert result.output.endswith(
         f"wrong: order at {{1 2}}, without looks between\n{SIDES}"
     )
@@ -272,7 +272,7 @@ def test_of_hidden_state_both_histories_can_be_played(
     # The answer of each, at the last operation.
     answers = [end.output.rpartition("; answers: ")[2].split()[0] for end in ends]
     assert sorted(answers) == ["False", "True"]
-    assert exit_code.FAILED in [end.exit_code for end in ends]
+    assert exits.FAILED in [end.exit_code for end in ends]
 
 
 BORROWED = """
@@ -331,6 +331,6 @@ def test_undo_handles_from_a_new_package(project: Project) -> None:
     result = project.run("replay", replay_id, path)
     assert result.output.endswith("nothing is wrong with this history\n")
     assert result.output.count("step_1 = add('a')") == 1
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     shown = project.run("show", path)
-    assert (shown.output, shown.exit_code) == (SHOWN, exit_code.OK)
+    assert (shown.output, shown.exit_code) == (SHOWN, exits.OK)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exit_code
-from harness.cli.change import Change, Part
+from harness.cli import exits
+from harness.cli.judgement import Change, Part
 from harness.cli.review import ask
 from tests.cli.conftest import SOUND, Project
 
@@ -40,33 +40,33 @@ def expected(project: Project) -> list[str]:
 
 def test_without_a_terminal_the_commands_are_printed(project: Project) -> None:
     result = project.run("review")
-    assert (result.output, result.exit_code) == (COMMANDS, exit_code.FAILED)
+    assert (result.output, result.exit_code) == (COMMANDS, exits.FAILED)
     assert expected(project) == []
 
 
 def test_accepting_all(project: Project) -> None:
     result = project.run("review", "--accept", "all")
-    assert (result.output, result.exit_code) == (ACCEPTED, exit_code.OK)
+    assert (result.output, result.exit_code) == (ACCEPTED, exits.OK)
     result = project.run("review")
     text = "nothing to review: 2 scenarios as expected\n"
-    assert (result.output, result.exit_code) == (text, exit_code.OK)
+    assert (result.output, result.exit_code) == (text, exits.OK)
 
 
 def test_new_does_not_accept_changes(project: Project) -> None:
     project.run("review", "--accept", "scenarios/test_sound/sound", "sound")
     project.scenarios("sound", SHOUTING)
     result = project.run("review", "--accept", "new")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert result.output.endswith("1 change accepted, 3 left; 1 file written\n")
-    assert project.run("gate", "sound").exit_code == exit_code.CHANGED
-    assert project.run("gate", "newest").exit_code == exit_code.OK
+    assert project.run("gate", "sound").exit_code == exits.CHANGED
+    assert project.run("gate", "newest").exit_code == exits.OK
 
 
 def test_a_pattern_of_scenarios(accepted: Project) -> None:
     accepted.scenarios("sound", SHOUTING)
     result = accepted.run("review", "--accept", "scenarios/*/sound")
-    assert result.exit_code == exit_code.OK
-    assert accepted.run("gate").exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
+    assert accepted.run("gate").exit_code == exits.OK
 
 
 def test_stale_files_are_given_up(accepted: Project) -> None:
@@ -85,7 +85,7 @@ def test_stale_files_are_given_up(accepted: Project) -> None:
 def test_what_fails_is_never_offered(faulty: Project) -> None:
     faulty.scenarios("broken", "import nothing_like_this\n")
     result = faulty.run("review", "--accept", "all")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert result.output.startswith(
         "not to be accepted: scenarios/test_faulty/order fails; see everyorder run\n"
         "not to be accepted: scenarios/test_faulty/law fails; see everyorder run\n"
@@ -105,7 +105,7 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
     path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     before = path.read_text()
     path.write_text("nonsense")
-    assert accepted.run("review", "--accept", accept).exit_code == exit_code.OK
+    assert accepted.run("review", "--accept", accept).exit_code == exits.OK
     assert path.read_text() == before
 
 
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_not_new(accepted: Project, data: bytes | str) -> None
     assert "--accept new" not in text
     result = accepted.run("review", "sound", "--accept", "new")
     assert result.output == "0 changes accepted, 1 left; 0 files written\n"
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert path.read_bytes() == data
 
 
@@ -142,7 +142,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_replaced(project: Project) -> No
     file = "expect/scenarios/test_sound/sound.txt"
     (project.root / file).mkdir(parents=True)
     result = project.run("review", "--accept", "all", "sound")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert result.output == (
         f"not to be accepted: {file} is there and cannot be read: Is a directory. Make "
         "it a file that may be read, or remove it.\n"
@@ -153,7 +153,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_replaced(project: Project) -> No
 def test_what_cannot_be_written_is_one_message(project: Project) -> None:
     project.write("expect", "in the way")
     result = project.run("review", "--accept", "all")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output == (
         "Error: expect/scenarios/test_sound/newest.txt cannot be written: Not a "
         "directory; no expect file was written.\n"
@@ -165,7 +165,7 @@ def test_one_of_several_new_scenarios(project: Project) -> None:
     assert (result.output, result.exit_code) == (
         "written: expect/scenarios/test_sound/newest.txt\n"
         "1 change accepted, 1 left; 1 file written\n",
-        exit_code.FAILED,
+        exits.FAILED,
     )
     assert expected(project) == ["scenarios/test_sound/newest.txt"]
 
@@ -182,7 +182,7 @@ def test_a_name_of_nothing_is_refused(
     project: Project, wanted: str, advice: str
 ) -> None:
     result = project.run("review", "--accept", "sound", "--accept", wanted)
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     start = f"Error: --accept {wanted}: no scenario has this path, name or pattern; "
     assert result.output.startswith(start)
     assert result.output.endswith(f"{advice}\n")
@@ -200,7 +200,7 @@ def test_never_under_continuous_integration(
 ) -> None:
     monkeypatch.setenv("CI", "true")
     result = project.run("review", "--accept", "all")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert "never written while CI='true' is set" in result.output
     assert expected(project) == []
 
@@ -259,12 +259,12 @@ def test_questions_at_a_terminal(accepted: Project) -> None:
     accepted.scenarios("sound", SHOUTING)
     accepted.scenarios("new", SOUND)
     shown, code = at_terminal(accepted.root, ["s", "a", "q"])
-    assert code == exit_code.FAILED
+    assert code == exits.FAILED
     assert "[1/4] new, 2 scenarios: scenarios/test_new/sound" in shown
     assert "[2/4] changed: 1 entry of scenarios/test_sound/sound\n" in shown
     assert "a accept, s skip, A accept all that follow, q quit: a\n" in shown
     assert shown.endswith("1 change accepted, 3 left; 1 file written\n")
     shown, code = at_terminal(accepted.root, ["A"])
-    assert code == exit_code.OK
+    assert code == exits.OK
     assert shown.endswith("3 changes accepted, 0 left; 3 files written\n")
-    assert accepted.run("gate").exit_code == exit_code.OK
+    assert accepted.run("gate").exit_code == exits.OK

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from tests.cli.conftest import Project, plain
 
 TABLE = """\
@@ -53,13 +53,13 @@ replay id: 2cmkb-9r
 
 def test_the_whole_output_of_what_passes(project: Project) -> None:
     result = project.run("run", "sound", "--strategy", "walk:1")
-    assert (plain(result), result.exit_code) == (TABLE, exit_code.OK)
+    assert (plain(result), result.exit_code) == (TABLE, exits.OK)
 
 
 def test_a_failing_scenario_is_explained(faulty: Project) -> None:
     result = faulty.run("run", "order", "--strategy", "walk:1")
     assert ORDER in plain(result)
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
 
 
 def test_everything_has_its_row(faulty: Project) -> None:
@@ -105,14 +105,14 @@ def test_a_report_is_written(project: Project) -> None:
 def test_a_report_that_cannot_be_written(project: Project) -> None:
     project.write("taken", "")
     result = project.run("run", "--report", "taken/here")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     # Nothing was explored for it.
     assert result.output == (
         "Error: no report can be written to taken/here: Not a directory\n"
     )
     project.write("half/index.html/in.the.way", "")
     result = project.run("run", "sound", "--report", "half")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output.endswith(
         "Error: no report can be written to half: Is a directory\n"
     )
@@ -121,7 +121,7 @@ def test_a_report_that_cannot_be_written(project: Project) -> None:
 def test_steps_that_never_succeed_are_told(faulty: Project) -> None:
     faulty.scenarios("typo", TYPO)
     result = faulty.run("run", "test_typo", "failing")
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     assert (
         "\nsteps that fail whatever is active, so nothing is shown but that:\n"
         "  scenarios/test_typo/typo step 2: UnknownKey CPUU\n"
@@ -187,12 +187,12 @@ def test_mistakes_are_one_message(
         "skips/test_a.py", "import pytest\npytest.skip('no', allow_module_level=True)"
     )
     result = project.run("run", *arguments)
-    assert (result.output, result.exit_code) == (message, exit_code.REFUSED)
+    assert (result.output, result.exit_code) == (message, exits.REFUSED)
 
 
 def test_torch_takes_no_paths(project: Project) -> None:
     result = project.run("run", "--system", "torch", "sound")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output.endswith(
         "--system torch has a scenario of its own; no PATHS\n"
     )
@@ -214,19 +214,19 @@ def test_an_interrupt_tells_what_is_finished(project: Project) -> None:
     project.scenarios("stops", STOPS)
     arguments = ("run", "test_sound", "stops", "--in-process", "--strategy", "walk:1")
     result = project.run(*arguments, "--report", "build/report")
-    assert result.exit_code == exit_code.INTERRUPTED
+    assert result.exit_code == exits.INTERRUPTED
     assert "2 scenarios: 1 pinned, 1 holding; " in result.output
     assert result.output.endswith("\ninterrupted: 2 of 3 scenarios explored\n")
     assert not (project.root / "build/report/index.html").exists()
     result = project.run("run", "stops", "--in-process")
-    assert result.exit_code == exit_code.INTERRUPTED
+    assert result.exit_code == exits.INTERRUPTED
     assert result.output == "interrupted: 0 of 1 scenario explored\n"
 
 
 def test_a_step_that_interrupts_fails_in_its_own_process(project: Project) -> None:
     project.scenarios("stops", STOPS)
     result = project.run("run", "stops")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert (
         "scenarios/test_stops/stops: not explored\n"
         "tests/scenarios/test_stops.py:6: KeyboardInterrupt\n"
@@ -308,7 +308,7 @@ def test_who_dies_is_told_and_the_others_go_on(project: Project, jobs: str) -> N
 def test_a_module_that_ends_the_process_is_told(project: Project) -> None:
     project.scenarios("ends", "import os\nos._exit(0)\n")
     result = project.run("run", "--strategy", "walk:1")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert (
         "\nscenarios/test_ends.py: crashed\n"
         "tests/scenarios/test_ends.py: the process that imported it ended "
@@ -354,7 +354,7 @@ def test_half_of_a_surrogate_pair_is_written_as_its_escape(project: Project) -> 
     """The whole run ended at it, and no report was written."""
     project.scenarios("half", SURROGATES)
     result = project.run("run", "half", "--strategy", "walk:1", "--report", "report")
-    assert result.exit_code == exit_code.FAILED, result.output
+    assert result.exit_code == exits.FAILED, result.output
     assert (
         "    step_2 = add b\n"
         "    step_1 = add \\ud800\\t\\n\n"

@@ -2,8 +2,8 @@ import importlib
 
 import pytest
 
-from harness.cli import exit_code
-from harness.cli import show as show_command
+from harness.cli import exits
+from harness.cli import replay as show_command
 from tests.cli.conftest import Project
 
 DISPATCHER = """
@@ -143,7 +143,7 @@ def test_mistakes(project: Project, arguments: tuple[str, ...], message: str) ->
     result = project.run("show", *arguments)
     lines = result.output.splitlines()
     assert lines[-1].removeprefix("Error: ") == message
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
 
 
 @pytest.mark.usefixtures("last")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from tests.cli.conftest import Project
 
 REASON = "no GPU here"
@@ -57,7 +57,7 @@ def skipping(project: Project) -> Project:
 @pytest.mark.parametrize("arguments", [(), ("--in-process",)], ids=["child", "here"])
 def test_run(skipping: Project, arguments: tuple[str, ...]) -> None:
     result = skipping.run("run", "test_skips", *arguments)
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     for name in NAMES:
         told = f"\nscenarios/test_skips/{name}: skipped\n"
         assert f"{told}tests/scenarios/test_skips.py: {REASON}\n" in result.output
@@ -69,20 +69,20 @@ def test_run(skipping: Project, arguments: tuple[str, ...]) -> None:
 @pytest.mark.long
 def test_run_with_one_that_fails(skipping: Project) -> None:
     skipping.scenarios("faulty", "from tests.scenarios.test_sound import *\nx = 1 / 0")
-    assert skipping.run("run").exit_code == exit_code.FAILED
+    assert skipping.run("run").exit_code == exits.FAILED
 
 
 def test_a_report_tells_it(skipping: Project) -> None:
-    assert skipping.run("run", "by_use", "--report", "out").exit_code == exit_code.OK
+    assert skipping.run("run", "by_use", "--report", "out").exit_code == exits.OK
     [told] = json.loads((skipping.root / "out/report.json").read_text())["unexplored"]
     assert (told["verdict"], told["reason"]) == ("skipped", REASON)
 
 
 @pytest.mark.long
 def test_gate(skipping: Project) -> None:
-    assert skipping.run("review", "--accept", "all").exit_code == exit_code.OK
+    assert skipping.run("review", "--accept", "all").exit_code == exits.OK
     result = skipping.run("gate")
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     told = [f"skipped: scenarios/test_skips/{name}: {REASON}" for name in NAMES]
     assert result.output.splitlines()[-9:] == [
         *told,
@@ -102,7 +102,7 @@ def test_what_was_expected_of_it_stays(skipping: Project) -> None:
     skipping.scenarios("skips", alone)
     assert "by_step.txt" not in skipping.run("gate").output
     review = skipping.run("review", "--accept", "all")
-    assert review.exit_code == exit_code.OK
+    assert review.exit_code == exits.OK
     assert "by_step.txt" not in review.output
     assert file.read_text() == text
 
@@ -114,13 +114,13 @@ def test_review(skipping: Project) -> None:
         f"skipped: scenarios/test_skips/by_create: {REASON}\n"
         "nothing to review: 0 scenarios as expected\n"
     )
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
 
 
 @pytest.mark.parametrize("name", NAMES[:1] + NAMES[3:4] + NAMES[5:])
 def test_show(skipping: Project, name: str) -> None:
     result = skipping.run("show", f"test_skips/{name}")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output.endswith(
         f"Error: scenarios/test_skips/{name} cannot be played here: it skips itself: "
         f"{REASON}\n"
@@ -143,7 +143,7 @@ def test_replay(skipping: Project, name: str) -> None:
     history = (last, last) if name == "by_undo" else (last,)
     replay_id = encode(scenario.digest, operations, history)
     result = skipping.run("replay", replay_id, path)
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output == (
         f"Error: {path} cannot be played here: it skips itself: {REASON}\n"
     )

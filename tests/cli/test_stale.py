@@ -1,5 +1,5 @@
 from harness.catalogue import load
-from harness.cli.stale import stale_files
+from harness.cli.judgement import stale_files
 from harness.cli.task import Effort, listed
 from harness.expectations import Store
 from tests.cli.conftest import SOUND, Project

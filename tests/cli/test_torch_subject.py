@@ -2,7 +2,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from harness.cli import exit_code, torch_subject
+from harness.cli import exits, torch_subject
 from tests.cli.conftest import Project
 
 needs_torch = pytest.mark.skipif(
@@ -13,7 +13,7 @@ needs_torch = pytest.mark.skipif(
 def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_subject, "find_spec", lambda name: None)
     result = project.run("run", "--system", "torch")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output == (
         "Error: --system torch needs torch itself, the extra `torch`: python -m pip "
         "install 'everyorder[torch]'\n"
@@ -33,7 +33,7 @@ def test_its_texts() -> None:
 @pytest.mark.usefixtures("last")
 def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
     result = project.run("run", "--system", "torch")
-    assert result.exit_code == exit_code.FAILED
+    assert result.exit_code == exits.FAILED
     assert "torch/order_dependence: depends on more than the active steps" in (
         result.output
     )
@@ -41,5 +41,5 @@ def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
         line.split() for line in result.output.splitlines() if "everyorder" in line
     ]
     played = project.run(*command[1:])
-    assert played.exit_code == exit_code.FAILED
+    assert played.exit_code == exits.FAILED
     assert "wrong: order at {1 2}, without looks between\n" in played.output

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.catalogue import load
-from harness.cli import exit_code
+from harness.cli import exits
 from harness.uncollected import Uncollected
 from tests.cli.conftest import Project, plain
 
@@ -142,7 +142,7 @@ def test_run(project: Project, arguments: tuple[str, ...]) -> None:
     before = project.text("run", *arguments)
     project.scenarios("held", HEAD + HELD)
     result = project.run("run", *arguments)
-    assert (plain(result), result.exit_code) == (f"{LINE}\n{before}", exit_code.OK)
+    assert (plain(result), result.exit_code) == (f"{LINE}\n{before}", exits.OK)
 
 
 @pytest.mark.long
@@ -150,14 +150,14 @@ def test_gate(accepted: Project) -> None:
     before = accepted.text("gate")
     accepted.scenarios("held", HEAD + HELD)
     result = accepted.run("gate")
-    assert (plain(result), result.exit_code) == (f"{LINE}\n{before}", exit_code.OK)
+    assert (plain(result), result.exit_code) == (f"{LINE}\n{before}", exits.OK)
 
 
 @pytest.mark.parametrize("command", ["run", "gate"])
 def test_a_module_that_has_no_others(project: Project, command: str) -> None:
     project.scenarios("held", HEAD + HELD)
     result = project.run(command, "tests/scenarios/test_held.py")
-    assert result.exit_code == exit_code.REFUSED
+    assert result.exit_code == exits.REFUSED
     assert result.output == (
         f"{LINE}\nError: there are no scenarios in tests/scenarios/test_held.py. A "
         "scenario is a module-level `Scenario` of a file called test_*.py.\n"

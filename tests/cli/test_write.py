@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import exit_code
+from harness.cli import exits
 from harness.errors import HarnessError
 from harness.writing import TrialEnded, written
 from harness.writing.bench import Bench
@@ -342,7 +342,7 @@ def run(project: Project, target: str, strategy: str = "graph") -> tuple[str, st
     project.write("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = ['.']\n")
     result = project.run("write", target, "-o", "test_written.py", "--force")
     assert (result.exit_code, result.output) == (
-        exit_code.OK,
+        exits.OK,
         "written: test_written.py\nexplore it: everyorder run test_written.py\n",
     )
     text = (project.root / "test_written.py").read_text()
@@ -370,7 +370,7 @@ def checked(project: Project, text: str) -> None:
 
 def test_the_whole_text(registries: Project) -> None:
     result = registries.run("write", "registries:Plugins")
-    assert (result.output, result.exit_code) == (PLUGINS, exit_code.OK)
+    assert (result.output, result.exit_code) == (PLUGINS, exits.OK)
 
 
 def test_a_class_with_a_dict_is_proven(registries: Project) -> None:
@@ -499,7 +499,7 @@ def test_a_dict(registries: Project) -> None:
 )
 def test_what_takes_back(registries: Project, name: str, undo: str | None) -> None:
     result = registries.run("write", f"registries:{name}")
-    assert result.exit_code == exit_code.OK
+    assert result.exit_code == exits.OK
     first = calls(result.output, "step")[0]
     assert first[2:] == ([] if undo is None else [undo])
     checked(registries, result.output)
@@ -540,15 +540,15 @@ def test_a_file_is_not_written_over(registries: Project) -> None:
     result = registries.run(*arguments)
     assert (result.output, result.exit_code) == (
         "Error: kept.py is there already; --force writes over it.\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
     assert kept.read_text() == "mine = 1\n"
-    assert registries.run(*arguments, "--force").exit_code == exit_code.OK
+    assert registries.run(*arguments, "--force").exit_code == exits.OK
     assert "switch_in_any_order" in kept.read_text()
     result = registries.run("write", "registries:Switch", "-o", "kept.py/in.py")
     assert (result.output, result.exit_code) == (
         "Error: kept.py/in.py cannot be written: File exists\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -611,7 +611,7 @@ def test_mistakes(registries: Project, target: str, message: str) -> None:
     result = registries.run("write", target)
     assert (result.output, result.exit_code) == (
         f"Error: {message}\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -621,7 +621,7 @@ def test_a_module_that_ends_its_process(registries: Project) -> None:
     assert (result.output, result.exit_code) == (
         "Error: ending:Registry could not be tried: its process ended with exit code "
         "3. --timeout gives it more time.\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -631,7 +631,7 @@ def test_a_module_that_cannot_be_imported(registries: Project) -> None:
     assert (result.output, result.exit_code) == (
         "Error: broken:Registry: its module cannot be imported, ValueError: never. "
         "Name a class as in package.module:Class, or a module.\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -640,7 +640,7 @@ def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
     assert (result.output, result.exit_code) == (
         "Error: registries:Plugins could not be tried: time was up. --timeout gives it "
         "more time.\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
 
 
@@ -854,7 +854,7 @@ def test_a_call_that_does_not_come_back_is_told(registries: Project) -> None:
     told = result.output.partition(" alone. ")[2]
     assert (told, result.exit_code) == (
         "No call came back of: add. These have such names: odd:Weird, odd:Both.\n",
-        exit_code.REFUSED,
+        exits.REFUSED,
     )
     text = registries.text("write", "odd:Both")
     assert "# TODO: left out, because no call of it came back: connect.\n" in text

@@ -10,7 +10,7 @@ import pytest
 
 import everyorder
 import harness
-from harness.cli import exit_code
+from harness.cli import exits
 from tests.plugin.project import PAIR, ROOT, Project
 
 PASSES = "def test_plain():\n    pass\n"
@@ -70,7 +70,7 @@ def test_the_command_by_its_module(tmp_path: Path, module: str) -> None:
     assert result.stdout == f"everyorder {version('everyorder')}\n"
     (tmp_path / "tests").mkdir()
     result = run_python("-m", module, "run", cwd=tmp_path)
-    assert result.returncode == exit_code.REFUSED
+    assert result.returncode == exits.REFUSED
     assert result.stderr.startswith("Error: there are no scenarios in tests.")
 
 
@@ -152,7 +152,7 @@ class TestHidden:
             ("-c", "import everyorder as e; e.main()"),
         ):
             result = run_python(*arguments, "run", cwd=hiding.path)
-            assert result.returncode == exit_code.REFUSED
+            assert result.returncode == exits.REFUSED
             assert (result.stdout, result.stderr) == (
                 "",
                 f"everyorder: error: {self.first} hides its own package "
@@ -207,7 +207,7 @@ def test_a_missing_package_is_told(tmp_path: Path) -> None:
         "import everyorder; everyorder.main()"
     )
     result = run_python("-S", "-c", program, cwd=tmp_path, PYTHONPATH="")
-    assert result.returncode == exit_code.REFUSED
+    assert result.returncode == exits.REFUSED
     assert result.stderr == (
         f"everyorder: error: its package harness is missing from {alone}\n"
     )

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-import harness.cli.run, harness.cli.gate, harness.plugin
+import harness.cli.run, harness.cli.run, harness.plugin
 from harness import Scenario, explore, step, use
 
 names = set()

@@ -1,12 +1,107 @@
-"""What can be wrong with a command: each text says what to type instead.
+"""How a command ends: by an exit code, an error that says what to type, a signal.
 
-True only here: the reader has just typed a command.  None of these is about a scenario
-that fails; that is a result, with an exit code of its own (`exit_code.py`).
+`run` says whether everything passed; `gate` says what did not, the lowest number first
+where it is several things.  A scenario that skips itself is told and counted; it is
+neither as expected nor wrong, so it has no number.  The reader of an error has just
+typed a command; none is about a scenario that fails, which is a result.
+
+While a command runs, Ctrl-C and SIGTERM both raise KeyboardInterrupt, as Python has it
+for Ctrl-C.  While children explore, that could come between the start of a child and
+the note of it, in a callback that may not raise, or half-way through a file; so it is
+deferred there, and raised where somebody asks.
+
+Rules:
+- a second signal is not deferred: whoever sends it does not want to wait;
+- signals that are ignored stay so (a shell ignores Ctrl-C for what runs in the
+  background), and nothing is changed outside of the main thread, where Python does not
+  run handlers;
+- every handler is put back.
+
+When you add a code, add its sentence to `GATE`: help texts and messages print it.
 """
 
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
+from harness.outcome import Verdict
+from harness.report.unexplored import Failure
+
+OK = 0
+FAILED = 1  # `run` and `replay`: something is wrong
+REFUSED = 2  # the command could not be carried out as typed
+# By Ctrl-C or SIGTERM; as shells have it for the former, 128 and its number.
+INTERRUPTED = 130
+
+LAW = 10
+ORDER = 11
+CHANGED = 12
+MISSING = 13
+STALE = 14
+RANDOM = 15
+CUT_SHORT = 16
+NOT_LOADED = 17
+NOT_EXPLORED = 18
+VACUOUS = 19
+HIDDEN = 20
+NOT_FRESH = 21
+CRASHED = 22
+HUNG = 23
+
+GATE: Mapping[int, str] = {
+    OK: "everything is as expected",
+    LAW: "a law is broken",
+    ORDER: "something depends on order or history, or a pin pins nothing",
+    CHANGED: "an expectation differs, or its file is damaged",
+    MISSING: "an expectation is missing",
+    STALE: "an expectation is stale",
+    RANDOM: "a scenario is not deterministic",
+    CUT_SHORT: "an exploration was cut short by its budget",
+    NOT_LOADED: "a scenario could not be loaded",
+    NOT_EXPLORED: "a scenario could not be explored",
+    VACUOUS: "nothing in a scenario could have failed",
+    HIDDEN: "a registry has state that cannot be seen",
+    NOT_FRESH: "a scenario's `create` does not make a fresh system",
+    CRASHED: "a process died of a scenario",
+    HUNG: "an operation or a scenario was not over in time",
+}
+
+OF_VERDICT: Mapping[Verdict, int] = {
+    "nondeterminism": RANDOM,
+    "law": LAW,
+    "order": ORDER,
+    "unpinned": ORDER,
+    "not fresh": NOT_FRESH,
+    "hidden": HIDDEN,
+    "vacuous": VACUOUS,
+    "cut short": CUT_SHORT,
+    "pinned": OK,
+    "holds": OK,
+    "proven": OK,
+}
+
+OF_FAILURE: Mapping[Failure, int] = {
+    "failed": NOT_EXPLORED,
+    "crashed": CRASHED,
+    "hung": HUNG,
+    "skipped": OK,
+}
+
+OF_COMPARISON: Mapping[str, int] = {
+    "unchanged": OK,
+    "changed": CHANGED,
+    "missing": MISSING,
+    "stale": STALE,
+}
+
+
+def table() -> str:
+    """The codes of `gate` for its help, one a line."""
+    return "\n".join(f"  {code:>2}  {sentence}" for code, sentence in GATE.items())
 
 
 @dataclass(eq=False, kw_only=True)
@@ -174,3 +269,58 @@ class CannotServe(HarnessError, RuntimeError):
     def render(self) -> str:
         """Which worker, and why it did not."""
         return f"worker {self.name}".rstrip() + f" could not start: {self.reason}"
+
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+
+_SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Let both signals raise KeyboardInterrupt."""
+    with _handled(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def deferred() -> Iterator[Callable[[], None]]:
+    """Let the first signal wait; what is given raises KeyboardInterrupt if one does.
+
+    So does the end of the context.
+    """
+    waiting = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal waiting
+        if waiting:
+            signal.default_int_handler(number, frame)
+        waiting = True
+
+    def check() -> None:
+        nonlocal waiting
+        if waiting:
+            waiting = False
+            raise KeyboardInterrupt
+
+    with _handled(note):
+        yield check
+        check()
+
+
+@contextmanager
+def _handled(handler: Handler) -> Iterator[None]:
+    before: dict[int, Any] = {}
+    try:
+        for number in _SIGNALS:
+            known = signal.getsignal(number)
+            # None is a handler that was not installed by Python: not ours to replace.
+            if known not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, handler)
+    except ValueError:  # not in the main thread
+        pass
+    try:
+        yield
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
