@@ -7,9 +7,14 @@ knows the text of each and the verdict that follows from the violations.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from harness.engine.operations import EVERY_ORDER, Ordering, state_of
-from harness.engine.protocol import History, State
-from harness.engine.replay_id import encode
+from harness.engine.protocol import (
+    EVERY_ORDER,
+    History,
+    Ordering,
+    State,
+    encode,
+    state_of,
+)
 from harness.engine.result import Exploration, Violation
 
 Verdict: TypeAlias = Literal[

@@ -1,8 +1,8 @@
 """A child process where nothing can be forked: `Child` by way of `multiprocessing`.
 
-`harness.child` starts one.  The child is a fresh
-interpreter that imports what it runs; what it prints goes where its parent prints; the
-stack of one that hangs cannot be had, because no signal asks for it.
+`harness.child` starts one.  The child is a fresh interpreter that imports what it runs;
+what it prints goes where its parent prints; the stack of one that hangs cannot be had,
+because no signal asks for it.
 """
 
 import os

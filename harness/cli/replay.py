@@ -47,11 +47,10 @@ from harness.engine import (
     tag_of,
 )
 from harness.engine import replay as play
-from harness.engine.budget import Meter
-from harness.engine.canonical import ways
 from harness.engine.judge import Judge
-from harness.engine.operations import operations_of
-from harness.engine.session import Session
+from harness.engine.protocol import operations_of
+from harness.engine.reference import ways
+from harness.engine.session import Meter, Session
 from harness.errors import HarnessError
 from harness.exploring import SEVERAL
 from harness.report import sections

@@ -1,33 +1,26 @@
 """The pure engine: explores a `System`, knows numbers only, touches no file."""
 
-from harness.engine.auto import choose
-from harness.engine.budget import DEFAULT as DEFAULT_BUDGET
-from harness.engine.budget import Budget, Progress
 from harness.engine.explorer import explore
-from harness.engine.operations import (
-    Operations,
-    Ordering,
-    operations_of,
-    ordering_of,
-    state_of,
-)
+from harness.engine.judge import Action, Fault, Replay, replay
 from harness.engine.protocol import (
     Base,
     Caveat,
     History,
+    Operations,
+    Ordering,
     Relations,
+    ReplayId,
     State,
     StateForm,
     Symmetry,
     System,
-)
-from harness.engine.replay import Action, Fault, Replay, replay
-from harness.engine.replay_id import (
-    ReplayId,
     decode,
     encode,
     fits,
+    operations_of,
+    ordering_of,
     scenario_tag,
+    state_of,
     tag_of,
 )
 from harness.engine.result import (
@@ -40,8 +33,9 @@ from harness.engine.result import (
     Vacuity,
     Violation,
 )
+from harness.engine.session import DEFAULT_BUDGET, Budget, Progress
 from harness.engine.strategy import KNOWN as KNOWN_STRATEGIES
-from harness.engine.strategy import Plan, Strategy, parse, plan
+from harness.engine.strategy import Plan, Strategy, choose, parse, plan
 from harness.engine.theory import ASSUMPTIONS, GUARANTEES
 
 __all__ = [

@@ -1,20 +1,28 @@
-"""`sca:t`: sequence covering arrays, for systems with too many states.
+"""`sca:t` and `random:k`: what is played of systems with too many states.
 
-True only here: no state is visited for its own sake.  The rows are orders of all steps
-such that any t of them occur in every one of their t! orders in some row; their number
-grows with the logarithm of n.  Each row is played from a fresh system: add everything
-in that order, then remove everything in that order, looking after each operation.
+No state is visited for its own sake.  The rows of a sequence covering array are orders
+of all steps such that any t of them occur in every one of their t!  orders in some row;
+their number grows with the logarithm of n.  Each row is played from a fresh system: add
+everything in that order, then remove everything in that order, looking after each
+operation.
 
 The algorithm is greedy, after Kuhn, Higdon, Lawrence, Kacker and Lei, "Combinatorial
 methods for event sequence testing" (2012): make some candidate rows, keep the one that
-covers most of what is uncovered, follow it by its reverse.  The candidates come from a
-linear congruential generator, so that the rows are the same on every platform; each
-starts with an uncovered sequence, so that every round makes progress.
+covers most of what is uncovered, follow it by its reverse.  Each candidate starts with
+an uncovered sequence, so that every round makes progress.
 
 Where some steps have to come before others, every row is sorted by that, as little as
 can be, and what is to be covered are the orders that can come about: those of adding
 and those of removing are two arrays then.  An order in which a step fails, stays, or
 cannot be is not covered: such orders are counted in what was played, and told.
+
+`random:k` plays k thousand operations drawn at random, what is left of a budget.
+Random walks are strong against long histories that no plan lists; the walk starts anew
+every `STRETCH` operations, because some faults need a system on which little happened
+before.  Nothing is guaranteed beyond what was played.
+
+All that is drawn comes from a linear congruential generator, so that it is the same on
+every platform.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -41,7 +49,7 @@ MOST_SEQUENCES = 1_000_000
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 
 
-def size(steps: int, uses: int, strength: int) -> int:
+def covering_size(steps: int, uses: int, strength: int) -> int:
     """Operations of the run when no step fails."""
     plain = 2 * steps
     return len(rows(steps, strength)) * (plain + (plain * (1 + uses) if uses else 0))
@@ -93,7 +101,7 @@ def rows(
     return tuple(chosen) or (_sorted(tuple(range(steps)), before),)
 
 
-def run(session: Session, strength: int) -> None:
+def run_covering(session: Session, strength: int) -> None:
     """Play every row: add in its order, then remove in its order.
 
     Where there are uses, each row is played once more with all of them after every
@@ -206,3 +214,24 @@ def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:
             seed = (seed * MULTIPLIER + INCREMENT) % 2**64
             row.insert((seed >> 33) % (len(row) + 1), step)
     return tuple(row), seed
+
+
+# Operations between two fresh systems: enough to meet most pairs of a dozen steps.
+STRETCH = 200
+
+
+def drawn_size(thousands: int) -> int:
+    """Operations of the walk."""
+    return 1_000 * thousands
+
+
+def run_drawn(session: Session, thousands: int) -> None:
+    """Walk at random."""
+    actions, runner = session.operations.actions, session.runner
+    seed = 1
+    for number in range(drawn_size(thousands)):
+        if number % STRETCH == 0:
+            runner.reset()
+            runner.look()
+        seed = (seed * MULTIPLIER + INCREMENT) % 2**64
+        session.transition((seed >> 33) % actions)

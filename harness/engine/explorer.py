@@ -17,21 +17,18 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from harness.engine import auto, determinism, symmetry
-from harness.engine.budget import Budget, Halt, Meter, Progress, Spent
-from harness.engine.canonical import look_cold
-from harness.engine.graph import checked
+from harness.engine import reference, symmetry
 from harness.engine.groups import named
-from harness.engine.operations import operations_of, ordering_of, state_of
-from harness.engine.pins import unpinned
-from harness.engine.protocol import State, System
+from harness.engine.proof import checked
+from harness.engine.protocol import State, System, operations_of, ordering_of, state_of
+from harness.engine.reference import look_cold
 from harness.engine.refutation import refutations
 from harness.engine.result import Counts, Exploration, Violation
 from harness.engine.runner import Broken
-from harness.engine.session import Session
-from harness.engine.strategy import Strategy, guarantee, parse
+from harness.engine.session import Budget, Halt, Meter, Progress, Session, Spent
+from harness.engine.strategy import UNPROVEN, Strategy, choose, guarantee, parse
 from harness.engine.theory import DETERMINISM, OPEN, ORDERED, PAIRS, SCOPE
-from harness.engine.vacuity import vacuous
+from harness.engine.vacuity import unpinned, vacuous
 
 
 def explore(
@@ -61,10 +58,10 @@ def explore(
     )
     with _collector_seldom() if system.settled else _collector_off():
         if strategy == "auto" or not system.settled:
-            determinism.begin(session)
+            reference.begin(session)
         if strategy == "auto":
             session.runner.rest()
-            parts, above = auto.choose(
+            parts, above = choose(
                 operations.steps,
                 operations.uses,
                 printed=session.first is not None,
@@ -90,7 +87,7 @@ def _explored(
     ]
     meter.planned = sum(sizes)
     enough = len(session.findings) >= session.stop_after
-    complete = not enough and determinism.check(session)
+    complete = not enough and reference.check(session)
     if session.system.settled:
         checked(session.runner.state())
     spent: list[tuple[str, int]] = []
@@ -105,7 +102,7 @@ def _explored(
         session.skipped.append("everything else: no history can be relied on")
     session.runner.drop()
     # What the runner held would still be there.
-    determinism.blame(session)
+    reference.blame(session)
     session.runner.drop()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)
@@ -178,7 +175,7 @@ def _run(
         look_cold(session)
         symmetry.check(session)
         for at, part in enumerate(parts):
-            if closing and part.family in auto.UNPROVEN and _proven(session, parts):
+            if closing and part.family in UNPROVEN and _proven(session, parts):
                 continue
             session.runner.rest()
             left = sum(p.measure(session) for p in parts[at:])
@@ -191,7 +188,7 @@ def _run(
         meter.planned = meter.transitions
         session.runner.clear()
         session.runner.look()
-        determinism.recheck(session)
+        reference.recheck(session)
     except Spent as reason:
         session.skipped.append(
             f"{reason.reason}: {meter.transitions:,} of {meter.planned:,} operations "
@@ -225,7 +222,7 @@ def _result(
     caveats = (
         *session.system.caveats(),
         *symmetry.caveats(session),
-        *determinism.caveats(session),
+        *reference.caveats(session),
     )
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)

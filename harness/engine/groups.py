@@ -34,17 +34,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from harness.engine.operations import Key
-from harness.engine.protocol import History, StateForm
+from harness.engine.proof import MOST_OBJECTS, affordable, not_closed, searched
+from harness.engine.protocol import History, Key, StateForm
 from harness.engine.session import Session
-from harness.engine.states import (
-    LEAST,
-    MOST_OBJECTS,
-    Part,
-    affordable,
-    searched,
-)
-from harness.engine.telling import not_closed
+from harness.engine.states import LEAST, Part
 
 # How a path begins that tells of an order, or of hits of a cache: no write.
 _NO_WRITES: Final = ("order of ", "set order of ", "hits of ")

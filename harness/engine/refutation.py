@@ -1,26 +1,137 @@
-"""From what was found to what is told: shrunk, replayed, and with the paths to look at.
+"""From what was found to what is told: shrunk, replayed, with the paths to look at.
 
-True only here: the name of a violation.  A finding is shrunk (`shrink.py`); the history
-that is then shown, and the one it is compared with, are replayed several times
-(`confirm.py`), and what does not come out the same each time is called flaky, whatever
-it looked like at first.  Where states can be seen, the two are laid side by side before
-the operation that tells them apart: the paths that differ name the variable to fix.
+A finding is shrunk (`shrink.py`).  The history that is then shown, and the one it is
+compared with, are replayed `TIMES` times on fresh systems each, and what does not come
+out the same each time is called flaky, whatever it looked like at first: a system that
+fails once in a hundred runs fails during any long exploration, and then it looks as if
+the operations just played were to blame.  What the two gave is judged anew, `JUDGED`
+times, by a judge that remembers nothing: a reference that was wrong once would be wrong
+for ever.  A history that is too long to be replayed so often is replayed as often as
+`MOST_OPERATIONS` allow, twice at least; how often stands in the report.
+
+Where states can be seen, the two histories are laid side by side before the operation
+that tells them apart: the paths that differ name the variable to fix.
+
+By theorem T2 (`theory.py`) a system that depends on the order has a *square* of the
+cube of sets that does not close, and four transitions explain more than a history.
+Along the shortest history each pair of neighbouring steps is exchanged, and each step
+is done and undone; the first place where the looks then differ is the square.  The look
+is taken right after the two operations, or, where the difference stays hidden until
+later operations, after the rest of the history.  Faults that need a use or a failing
+step between may have no square over this history; then there is none to show.
 """
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from harness.engine.confirm import Flake, flake, stands
-from harness.engine.judge import STATEFUL, Judge
-from harness.engine.operations import state_of
-from harness.engine.protocol import History, StateForm
-from harness.engine.replay import Fault, Replay, arrival, portrait, replay
-from harness.engine.result import Kind, Violation
+from harness.engine.judge import (
+    STATEFUL,
+    Exhausted,
+    Fault,
+    Judge,
+    Replay,
+    arrival,
+    portrait,
+    replay,
+)
+from harness.engine.protocol import History, Operations, StateForm, state_of
+from harness.engine.result import Kind, Square, Violation
 from harness.engine.runner import Broken
 from harness.engine.session import FINAL, Finding, Session
 from harness.engine.shrink import Shrunk, shrink
-from harness.engine.square import find_square
+
+# A fault of one run in five escapes 20 replays once in a hundred times.
+TIMES = 20
+
+# Operations that replaying one history may take: a second at 100 microseconds each.
+MOST_OPERATIONS = 10_000
+
+# Where ten operations are wrong once in a hundred times, one in ten judgements is; that
+# all of these are, and by the same fault, happens less than once in a thousand times.
+JUDGED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Flake:
+    """The same history gave two things: one `rare` times of `times`."""
+
+    history: History
+    expected: Hashable
+    found: Hashable
+    rare: int
+    times: int
+
+
+def flake(judge: Judge, history: History, first: Replay) -> Flake | int:
+    """How the history differs from its first replay, or how often it was the same."""
+    times = min(TIMES, max(MOST_OPERATIONS // (len(history) + 1), 2))
+    total = judge.ordering.total
+    replays = [
+        replay(judge.system, history, order_dependent=total) for _ in range(times)
+    ]
+    wrong = [each for each in replays if each != first]
+    if not wrong:
+        return times
+    expected, found = _values_apart(first, wrong[0])
+    most = Counter(each == first for each in replays)
+    rare = min(most[True] + 1, most[False])
+    return Flake(history, expected, found, rare, times + 1)
+
+
+def stands(judge: Judge, history: History, fault: Fault) -> bool:
+    """Whether the history has this very fault each time that it is judged anew."""
+    for _ in range(JUDGED):
+        try:
+            if judge.anew().fault(history, fault.kind) != fault:
+                return False
+        except Exhausted:
+            # It is too long to be judged: that all replays agreed must do.
+            return True
+    return True
+
+
+def _values_apart(one: Replay, two: Replay) -> tuple[Hashable, Hashable]:
+    for left, right in zip(one.actions, two.actions, strict=False):
+        if left.value != right.value or left.deed != right.deed:
+            return left.value, right.value
+    return one.actions[-1].fingerprint, two.actions[-1].fingerprint
+
+
+def find_square(
+    judge: Judge, history: History, kind: Kind, operations: Operations
+) -> Square | None:
+    """The first square along the history that does not close, if there is one."""
+    if kind not in STATEFUL:
+        return None
+    try:
+        for rest in (False, True):
+            for at, one, other in _pairs(history, operations, rest=rest):
+                left, right = judge.replay(one), judge.replay(other)
+                if not left.actions or not right.actions:
+                    continue
+                if judge.differs(left.actions[-1], right.actions[-1]):
+                    state = left.actions[at - 1].state if at else ()
+                    return Square(state, history[at], history[at + 1])
+    except Exhausted:
+        pass
+    return None
+
+
+def _pairs(
+    history: History, operations: Operations, *, rest: bool
+) -> Iterator[tuple[int, History, History]]:
+    """Places of two neighbouring steps, with the two histories to compare."""
+    for at in range(len(history) - 1):
+        first, second = history[at], history[at + 1]
+        if first >= operations.steps or second >= operations.steps:
+            continue
+        before = history[:at]
+        after = history[at + 2 :] if rest else ()
+        other = () if first == second else (second, first)
+        yield at, (*before, first, second, *after), (*before, *other, *after)
+
 
 # Replays of two histories whose states are compared as wholes.
 FORKED = 5

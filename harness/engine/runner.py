@@ -1,9 +1,16 @@
 """The hands of the engine: plays one operation, owns the undo handles, compares.
 
-True only here: this is the only file that calls a system's `do`, `undo` and `use`, and
-the only owner of undo handles.  Collecting garbage can hide a handle that lives too
-long, or keep one alive by accident; so a handle is dropped at one place, and a weak
-reference tells at once whether it is gone.
+This is the only file that calls a system's `do`, `undo` and `use`, and the only owner
+of undo handles.  Collecting garbage can hide a handle that lives too long, or keep one
+alive by accident; so a handle is dropped at one place, and a weak reference tells at
+once whether it is gone.  One that lives is no leak where only frames hold it: a
+registry that keeps an exception keeps the frames it came through, the harness's own
+among them.
+
+The *ledger* is what is known of a system so far: the reference that every action is
+compared with.  The first value written under a key stays, so that "expected" means the
+same from the first comparison to the report.  One ledger serves all strategies of an
+exploration: what `walk` sees is compared with what `histories` saw.
 
 Rules:
 - an error's traceback is cleared, chain included, before anything else happens: frames
@@ -11,29 +18,126 @@ Rules:
 - handles of a system that was reset are void; they are dropped before the reset;
 - an operation that makes no sense where the system stands (see `Relations`) is not
   played, and no part of the history;
-- laws are checked after every action; a look is no action (its effect on the laws
-  shows after the next one);
+- laws are checked after every action; a look is no action (its effect on the laws shows
+  after the next one);
 - of a settled system the state is compared around uses and failing steps, which must
   leave it as it is; it is taken before a step only where the step is not known to
   succeed: that is where it may raise.
 
 How it works: `play` appends the operation to the trace, so that the trace is at all
 times the exact history since the last reset; whatever contradicts the ledger goes to
-`report`.  The loop of a walk spends its time here: keep a step free of allocations.
+`report`. The loop of a walk spends its time here: keep a step free of allocations.
 """
 
 import gc
+import sys
 from collections.abc import Callable, Hashable
-from typing import TypeAlias
+from functools import partial
+from types import FrameType, MethodType
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from harness.engine import pulse
-from harness.engine.leaks import outlives
-from harness.engine.ledger import MISSING, STATE, Ledger
-from harness.engine.operations import Key, Operations, Ordering
-from harness.engine.protocol import History, System
+from harness.engine.protocol import History, Key, Operations, Ordering, System
 from harness.engine.result import Kind
 from harness.errors import HarnessError
+
+# Longer histories are not kept beside what they gave first: a walk has one only, in
+# which the first visit can be found again.
+MOST_KEPT = 1_000
+
+# What stands for the state of a settled system, among operations.
+STATE: Final = -1
+
+
+class Missing:
+    """The type of `MISSING`, which equals nothing that a system returns."""
+
+    __slots__ = ()
+
+
+MISSING: Final = Missing()
+
+
+class Ledger:
+    """First observations, answers, failures, fingerprints and canonical histories."""
+
+    __slots__ = (
+        "_pool",
+        "answers",
+        "canonical",
+        "failures",
+        "firsts",
+        "passed",
+        "prints",
+        "refusals",
+        "retired",
+        "seen",
+    )
+
+    def __init__(self) -> None:
+        self.seen: dict[Key, Hashable] = {}
+        self.prints: dict[Key, Hashable] = {}
+        self.answers: dict[tuple[Key, int], Hashable] = {}
+        self.failures: dict[tuple[Key, int], Hashable] = {}
+        # Fields of undos that were refused, by the key where the step stays active.
+        self.refusals: dict[tuple[Key, int], Hashable] = {}
+        # Bitmasks of the steps that were done, or undone, with success at the key.
+        self.passed: dict[Key, int] = {}
+        self.retired: dict[Key, int] = {}
+        self.canonical: dict[Key, History] = {}
+        # The history, looks included, that gave first what is known of an operation.
+        self.firsts: dict[tuple[Key, int], bytes] = {}
+        self._pool: dict[Hashable, Hashable] = {}
+
+    def note(self, key: Key, operation: int, trace: bytearray) -> None:
+        """Keep the history that is the first to tell of an operation at a key."""
+        if len(trace) <= MOST_KEPT:
+            self.firsts.setdefault((key, operation), bytes(trace))
+
+    def interned(self, value: Hashable) -> Hashable:
+        """The one object kept for all equal values."""
+        return self._pool.setdefault(value, value)
+
+
+# What a call makes of its arguments, besides frames.
+_OF_CALLS = (tuple, MethodType, partial)
+# The list below, the variable of its loop, and the argument of `getrefcount`.
+_OWN_REFERENCES = 3
+
+
+def outlives(watch: "ref[Any]") -> bool:
+    """Whether anything but the frames of a kept traceback holds a handle.
+
+    Garbage is to be collected before.
+    """
+    held = [watch()]
+    if held[0] is None:
+        return False
+    seen = {id(held[0])}
+    for each in held:
+        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, held, seen):
+            return True
+    return False
+
+
+def _accounted(held: Any, calls: list[Any], seen: set[int]) -> int:
+    """How many references frames and calls hold; the calls are looked at next."""
+    count = 0
+    for holder in gc.get_referrers(held):
+        called = type(holder) in _OF_CALLS
+        own = type(holder) is FrameType and holder.f_code in _OWN
+        if (called or type(holder) is FrameType) and not own:
+            count += sum(each is held for each in gc.get_referents(holder))
+            if called and id(holder) not in seen:
+                seen.add(id(holder))
+                calls.append(holder)
+    return count
+
+
+# Frames that are looking; they show only to somebody who traces them.
+_OWN = frozenset({outlives.__code__, _accounted.__code__})
+
 
 Report: TypeAlias = Callable[[Kind, Hashable, Hashable, bool], None]
 """Receives kind, expected, found, and whether these two are states.

@@ -22,12 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from harness.engine.judge import Exhausted, Judge
-from harness.engine.ledger import Ledger
-from harness.engine.operations import Key, Operations, Ordering, active, state_of
-from harness.engine.protocol import History
-from harness.engine.replay import Fault
+from harness.engine.judge import Exhausted, Fault, Judge
+from harness.engine.protocol import History, Key, Operations, Ordering, active, state_of
 from harness.engine.result import Kind
+from harness.engine.runner import Ledger
 from harness.engine.session import Finding
 
 # Operations that delta debugging reduces to a few by some hundred replays.

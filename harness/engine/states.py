@@ -30,16 +30,12 @@ alone: two states of the same active steps that never answer differently are no 
 
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.engine.operations import Key
-from harness.engine.protocol import History, StateForm
-from harness.engine.result import Closure
+from harness.engine.protocol import History, Key, StateForm
 from harness.engine.session import Session
 from harness.engine.symmetry import Orbits
-from harness.engine.telling import not_closed, orders_unread
 from harness.errors import NoFingerprint
 
 # States that are looked through for something left to do before a fresh system is
@@ -54,11 +50,6 @@ COVER = 4
 # Fewer than this many are no proof: one history shows nothing of what is hidden.
 LEAST = 2
 
-# Operations until the states must have closed, and what these and the size of a state
-# may come to: 5 million objects are half a minute.
-MOST_OPERATIONS = 20_000
-MOST_OBJECTS = 5_000_000
-
 # Rounds after the first may take so many times what the first took.
 ROUNDS = 6
 
@@ -67,20 +58,17 @@ ROUNDS = 6
 GROWTH = 6
 MOST_GROWN = 2_000
 
-# Exact forms are explored after blind ones closed if that takes about so many.
-MOST_EXACT = 4_000
-
 # A state that was come to so often with nothing left has but one history of steps.
 MOST_IDLE = 8
 
 _MARK: Final = 0x9E3779B97F4A7C15
 
 
-class _OrderRead(Exception):
+class OrderRead(Exception):
     """Two variants of one blind form have two futures."""
 
 
-class _Unseen(Exception):
+class Unseen(Exception):
     """What follows from a state depends on what is no part of it."""
 
 
@@ -178,7 +166,7 @@ class Search:
     def run(self) -> None:
         """Explore until all is covered, or the operations are spent.
 
-        Raises `_OrderRead` in a blind stage.
+        Raises `OrderRead` in a blind stage.
         """
         self._start()
         try:
@@ -225,7 +213,7 @@ class Search:
         history = self.history(at)
         found = self._orbits.spared(history)
         if found.order_read:
-            raise _OrderRead
+            raise OrderRead
         self._spared[at] = found.steps
         self._session.symmetry_used |= bool(found.steps)
         few = found.twins[: COVER - len(self.variants)]
@@ -378,11 +366,11 @@ class Search:
     def _differs(self, taken: _Taken, form: StateForm) -> None:
         """Equal forms, two futures."""
         if not self.exact and form.exact not in taken.exacts:
-            raise _OrderRead
+            raise OrderRead
         if _variant(form) not in taken.variants:
             self.unseen = True
             self.closed = False
-            raise _Unseen
+            raise Unseen
         trace = bytes(self._runner.trace)
         life = (*self._lives, trace)[taken.life]
         self._session.hidden(tuple(life[: taken.length]), tuple(trace))
@@ -486,108 +474,3 @@ def _mark_of(history: History) -> int:
     for operation in history:
         mark = hash((mark, operation, _MARK))
     return mark
-
-
-def run(session: Session) -> None:
-    """Explore the complete states of a system that is not settled.
-
-    Sets `session.closure`.  Raises `NoFingerprint` where the system shows no state.
-    """
-    session.runner.watching = False
-    try:
-        search = _explored(session)
-    finally:
-        session.runner.watching = True
-    if search.closed and not session.symmetries:
-        session.reached = True
-    # Portraits were taken of other fresh systems meanwhile.
-    session.runner.reset()
-
-
-def affordable(session: Session, strategy: str) -> int:
-    """Operations that a search may take, by the budget and the size of a state.
-
-    Raises `NoFingerprint`, with the strategy's name, where there is none.
-    """
-    session.runner.reset()
-    form = session.runner.state()
-    if not isinstance(form, StateForm):
-        raise NoFingerprint(strategy=strategy)
-    most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
-    left = session.meter.left
-    return most if left is None else min(most, left)
-
-
-def searched(
-    session: Session, most: int, part: Part | None = None
-) -> tuple[Search, bool]:
-    """The search through a part, and whether the order of dicts is read there."""
-    blind = Search(session, exact=False, most=most, part=part)
-    try:
-        blind.run()
-    except _OrderRead:
-        exact = Search(session, exact=True, most=most, part=part)
-        with suppress(_Unseen):
-            exact.run()
-        return exact, True
-    except _Unseen:
-        pass
-    return blind, False
-
-
-def _explored(session: Session) -> Search:
-    most = affordable(session, "graph")
-    blind, order_read = searched(session, most)
-    operations = session.operations
-    few = (operations.look + 1) << operations.steps <= most
-    if session.symmetry_used and few and not blind.closed and not blind.grows:
-        # Steps seldom stand for each other here, and it costs to find out.
-        session.symmetries, session.symmetry_used = (), False
-        blind, order_read = searched(session, affordable(session, "graph"))
-    if order_read or blind.unseen:
-        _conclude(session, blind, order_read=order_read)
-        return blind
-    exact_too = None
-    # What is refuted needs no assumption less: other strategies look for other faults.
-    whole = blind.closed and not session.findings
-    if whole and blind.variants and _is_cheap(session, blind):
-        exact_too = Search(session, exact=True, most=MOST_EXACT)
-        with suppress(_Unseen):
-            exact_too.run()
-        if exact_too.covered < LEAST:
-            exact_too = None
-    _conclude(session, exact_too or blind, order_read=False)
-    return exact_too or blind
-
-
-def _is_cheap(session: Session, blind: Search) -> bool:
-    """Whether the arrangements of the steps are few enough to tell them apart."""
-    arrangements, term = 1, 1
-    for left in range(session.operations.steps, 0, -1):
-        term *= left
-        arrangements += term
-    per_set = blind.states / max(len(set(blind.keys)), 1)
-    operations = session.operations.look + 1
-    return arrangements * per_set * operations * LEAST <= MOST_EXACT
-
-
-def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
-    blind = not search.exact and bool(search.variants)
-    unread = orders_unread(session, search.variants) if blind and search.closed else ()
-    session.closure = Closure(
-        states=search.states,
-        transitions=search.transitions,
-        histories=search.covered,
-        closed=search.closed and search.covered >= LEAST,
-        order_read=order_read,
-        unread=unread,
-    )
-    if search.closed and not session.system.settled:
-        session.ways = tuple(map(search.history, range(search.states)))
-    if not search.closed:
-        session.skipped.append(not_closed(session, search, "graph"))
-    elif search.covered < LEAST:
-        session.skipped.append(
-            f"graph: the {search.states:,} states closed, but their operations were "
-            "not all taken from a second history: the budget was spent"
-        )

@@ -29,8 +29,15 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import NamedTuple
 
-from harness.engine.operations import Key, Operations
-from harness.engine.protocol import Caveat, History, Relations, StateForm, Symmetry
+from harness.engine.protocol import (
+    Caveat,
+    History,
+    Key,
+    Operations,
+    Relations,
+    StateForm,
+    Symmetry,
+)
 from harness.engine.session import Session
 from harness.errors import NotSymmetric
 

@@ -36,8 +36,8 @@ from tempfile import TemporaryFile
 from types import CodeType
 from typing import IO, Any, Literal, Self, TypeAlias
 
-from harness.engine.canonical import count_arrangements
 from harness.engine.covering import rows
+from harness.engine.reference import count_arrangements
 from harness.imports.seen import Seen, unpacked
 
 Order: TypeAlias = tuple[str, ...]

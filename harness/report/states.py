@@ -20,8 +20,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-from harness.engine.operations import state_of
-from harness.engine.protocol import State
+from harness.engine.protocol import State, state_of
 from harness.outcome import Report
 from harness.report.observation import sections
 

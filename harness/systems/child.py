@@ -22,7 +22,7 @@ from traceback import format_exc
 from typing import Any
 from weakref import ref
 
-from harness.engine.leaks import outlives
+from harness.engine.runner import outlives
 from harness.errors import HarnessError
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel

@@ -129,7 +129,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr("harness.engine.budget.monotonic", lambda: 0.0)
+    monkeypatch.setattr("harness.engine.session.monotonic", lambda: 0.0)
     made = Project(tmp_path)
     made.scenarios("sound", SOUND)
     return made

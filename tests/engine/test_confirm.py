@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from harness.engine import Budget, Exploration, StateForm, explore, replay
-from harness.engine.confirm import TIMES, Flake, flake
 from harness.engine.judge import Judge
-from harness.engine.operations import UNORDERED
-from harness.engine.refutation import FORKED, trusted
+from harness.engine.protocol import UNORDERED
+from harness.engine.refutation import FORKED, TIMES, Flake, flake, trusted
 from harness.engine.result import Violation
 from tests.engine.related import digest
 from tests.engine.toys import Refused, Toy

@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from harness import Scenario, explore, step
-from harness.engine.leaks import outlives
+from harness.engine.runner import outlives
 
 
 class Handle:

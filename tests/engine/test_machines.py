@@ -20,11 +20,10 @@ from harness.engine import (
     explore,
     operations_of,
 )
-from harness.engine.budget import Meter
-from harness.engine.canonical import spread
 from harness.engine.judge import Judge
-from harness.engine.operations import UNORDERED, Key
-from harness.engine.session import Session
+from harness.engine.protocol import UNORDERED, Key
+from harness.engine.reference import spread
+from harness.engine.session import Meter, Session
 
 MACHINES = 200
 

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from harness.engine import Operations, operations_of
-from harness.engine.operations import EVERY_ORDER, UNORDERED, Ordering, active, state_of
+from harness.engine.protocol import EVERY_ORDER, UNORDERED, Ordering, active, state_of
 from harness.errors import TooLarge, UnknownOperation
 from tests.engine.toys import Toy
 

@@ -11,17 +11,15 @@ from harness.engine import (
     Relations,
     State,
     explore,
-    full,
     operations_of,
     ordering_of,
     replay,
+    suites,
 )
-from harness.engine.budget import Meter
 from harness.engine.judge import Judge
-from harness.engine.ledger import Ledger
-from harness.engine.operations import UNORDERED
-from harness.engine.runner import Runner
-from harness.engine.session import Session
+from harness.engine.protocol import UNORDERED
+from harness.engine.runner import Ledger, Runner
+from harness.engine.session import Meter, Session
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
 
@@ -517,7 +515,7 @@ def test_full_adds_in_every_order_that_makes_sense(
         ordering=UNORDERED,
         stop_after=1,
     )
-    full.run(session)
+    suites.run(session)
     assert len(orders) == added
     assert registry.misused == []
 

@@ -14,7 +14,7 @@ from harness.engine import (
     plan,
     replay,
 )
-from harness.engine.stale import histories, size
+from harness.engine.suites import stale_histories, stale_size
 from tests.engine.related import Related
 from tests.engine.toys import Toy
 
@@ -99,7 +99,7 @@ def test_each_shape_unmasks_a_cache_that_no_other_does(shape: History) -> None:
     cache = Cache(forgets)
     unmasking = [
         history
-        for history in histories(Operations(3, 1))
+        for history in stale_histories(Operations(3, 1))
         if replay(cache, history).actions[-2].value
         != replay(Cache(always), history).actions[-2].value
     ]
@@ -170,12 +170,12 @@ def test_the_look_is_a_use() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_the_size_is_that_of_its_histories(steps: int, uses: int) -> None:
     operations = operations_of(Toy(steps, uses))
-    every = list(histories(operations))
-    assert size(steps, uses) == sum(map(len, every))
+    every = list(stale_histories(operations))
+    assert stale_size(steps, uses) == sum(map(len, every))
     assert len(every) == len(set(every))
-    assert plan(steps, uses, "stale").size == size(steps, uses)
+    assert plan(steps, uses, "stale").size == stale_size(steps, uses)
     found = explore(Toy(steps, uses), "stale")
-    assert found.executed.transitions == size(steps, uses)
+    assert found.executed.transitions == stale_size(steps, uses)
 
 
 @pytest.mark.parametrize("steps", [15, 16, 20, 30])

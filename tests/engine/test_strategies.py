@@ -7,8 +7,8 @@ from math import factorial
 import pytest
 
 from harness.engine import Budget, Kind, Square, explore, plan
-from harness.engine.arrangements import size as arrangement_operations
 from harness.engine.covering import rows
+from harness.engine.suites import arrangements_size
 from harness.errors import NoFingerprint
 from tests.engine.toys import (
     Exclusive,
@@ -76,10 +76,7 @@ def test_sizes_are_exact(strategy: str, steps: int, uses: int, size: int) -> Non
 
 def test_arrangements_by_another_count() -> None:
     histories = [a for k in range(5) for a in permutations(range(4), k)]
-    assert (
-        arrangement_operations(4, 1)
-        == sum(len(history) + 1 for history in histories) * 5
-    )
+    assert arrangements_size(4, 1) == sum(len(history) + 1 for history in histories) * 5
 
 
 def test_graph_needs_a_fingerprint() -> None:

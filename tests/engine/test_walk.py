@@ -8,10 +8,9 @@ from random import Random
 import pytest
 
 from harness.engine import Budget, State, explore, plan
-from harness.engine.budget import Meter
-from harness.engine.operations import UNORDERED, Operations
-from harness.engine.session import Session
-from harness.engine.walk import Walk
+from harness.engine.protocol import UNORDERED, Operations
+from harness.engine.session import Meter, Session
+from harness.engine.suites import Walk
 from harness.errors import TooLarge
 from tests.engine.toys import Exclusive, Layered, Sometimes, Toy
 

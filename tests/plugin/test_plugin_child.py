@@ -162,7 +162,7 @@ def slow(usual: Callable[..., Any], slept: Path) -> Callable[..., Any]:
 # What the engine does between operations, for a scenario that holds or does not.
 OWN_WORK = {
     PAIR: (
-        "harness.engine.auto.choose",
+        "harness.engine.explorer.choose",
         "harness.engine.strategy.Strategy.measure",
         "harness.engine.explorer.vacuous",
     ),

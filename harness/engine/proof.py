@@ -1,0 +1,296 @@
+"""`graph`: the proof for all histories, on complete states.
+
+A system whose states may differ while the same steps are active (caches, logs, handles)
+is explored state by state (`states.py`, theorem T0), blind to the order of dicts where
+nothing reads it.
+
+A *settled* system must have one state for each set of active steps, which is compared,
+before and after the look, at every arrival; by theorem T1 one visit of every transition
+then settles every finite history of any length.  It is `walk:0` with the comparison
+switched on, uses included as loops; up to `DOUBLED` steps it is walked once more from
+the far end of the first round, so that every transition is taken from a second history.
+Where order counts the states are arrangements, whose digraph has no Eulerian circuit;
+there it is `arrangements` with the comparison switched on.  That a settled system's
+state is complete cannot be shown, but it can be refuted: two equal ones that look or
+answer differently make the proof void.
+
+What is told of a search are paths.  Of one that did not end two states of the same
+active steps, of none at best, are compared as portraits; the first path that differs is
+most often the counter or the log that keeps states from coming back.  Of one that did,
+two histories to the same state show where only the order of a dict differs.
+"""
+
+import re
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+
+from harness.engine.judge import portrait
+from harness.engine.protocol import History, Key, StateForm, state_of
+from harness.engine.result import Closure
+from harness.engine.session import Session
+from harness.engine.states import LEAST, OrderRead, Part, Search, Unseen
+from harness.engine.suites import (
+    arrangements_size,
+    run_arrangements,
+    run_walk,
+    walk_size,
+)
+from harness.errors import BadFingerprint, NoFingerprint
+
+# Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
+DOUBLED = 8
+
+# Operations until the states must have closed, and what these and the size of a state
+# may come to: 5 million objects are half a minute.
+MOST_OPERATIONS = 20_000
+MOST_OBJECTS = 5_000_000
+
+# Exact forms are explored after blind ones closed if that takes about so many.
+MOST_EXACT = 4_000
+
+# The last place of a sequence.
+_PLACE = re.compile(r"\[\d+\]$")
+
+
+def graph_size(steps: int, uses: int, *, ordered: bool) -> int:
+    """Operations of the run of a settled system when no step fails."""
+    if ordered:
+        return arrangements_size(steps, uses)
+    return walk_size(steps, uses, 0) * (2 if steps <= DOUBLED else 1)
+
+
+def run_graph(session: Session) -> None:
+    """Take every operation at every state.
+
+    Raises `NoFingerprint` where there is no state to compare, `BadFingerprint` where
+    what there is cannot be complete.
+    """
+    if not session.system.settled:
+        _search(session)
+        return
+    runner = session.runner
+    runner.reset()
+    if not runner.printed:
+        raise NoFingerprint(strategy="graph")
+    runner.proving = True
+    try:
+        if session.ordered or not session.operations.reversible:
+            run_arrangements(session)
+        else:
+            run_walk(session, 0)
+            if session.operations.steps <= DOUBLED:
+                run_walk(session, 0, again=True)
+    finally:
+        runner.proving = False
+    _refute(session)
+
+
+def _refute(session: Session) -> None:
+    """Look for states that a complete fingerprint would tell apart."""
+    ledger = session.ledger
+    met: dict[Hashable, Key] = {}
+    for key, found in ledger.prints.items():
+        if found is None:
+            raise NoFingerprint(strategy="graph")
+        other = met.setdefault(checked(found), key)
+        looks = [ledger.seen.get(each) for each in (other, key)]
+        uses = range(session.operations.uses)
+        answers = [
+            [ledger.answers.get((each, use)) for use in uses] for each in (other, key)
+        ]
+        if looks[0] != looks[1] or answers[0] != answers[1]:
+            what = "look" if looks[0] != looks[1] else "answer"
+            one, two = (list(state_of(each)) for each in (other, key))
+            raise BadFingerprint(
+                reason=f"it is the same with {one} and with {two} active (steps "
+                f"counted from 0), which {what} differently"
+            )
+    if len(ledger.prints) > 1 and len(met) == 1:
+        session.skipped.append(
+            f"graph: all {len(ledger.prints)} states have one fingerprint; nothing "
+            "that a step does shows in it"
+        )
+
+
+def checked(found: Hashable) -> Hashable:
+    """The state; raises `BadFingerprint` where it could change in our hands."""
+    try:
+        hash(found)
+    except TypeError:
+        kind = type(found).__name__
+        raise BadFingerprint(reason=f"this {kind} is not hashable") from None
+    return found
+
+
+def _search(session: Session) -> None:
+    """Explore the complete states of a system that is not settled.
+
+    Sets `session.closure`.  Raises `NoFingerprint` where the system shows no state.
+    """
+    session.runner.watching = False
+    try:
+        search = _explored(session)
+    finally:
+        session.runner.watching = True
+    if search.closed and not session.symmetries:
+        session.reached = True
+    # Portraits were taken of other fresh systems meanwhile.
+    session.runner.reset()
+
+
+def affordable(session: Session, strategy: str) -> int:
+    """Operations that a search may take, by the budget and the size of a state.
+
+    Raises `NoFingerprint`, with the strategy's name, where there is none.
+    """
+    session.runner.reset()
+    form = session.runner.state()
+    if not isinstance(form, StateForm):
+        raise NoFingerprint(strategy=strategy)
+    most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
+    left = session.meter.left
+    return most if left is None else min(most, left)
+
+
+def searched(
+    session: Session, most: int, part: Part | None = None
+) -> tuple[Search, bool]:
+    """The search through a part, and whether the order of dicts is read there."""
+    blind = Search(session, exact=False, most=most, part=part)
+    try:
+        blind.run()
+    except OrderRead:
+        exact = Search(session, exact=True, most=most, part=part)
+        with suppress(Unseen):
+            exact.run()
+        return exact, True
+    except Unseen:
+        pass
+    return blind, False
+
+
+def _explored(session: Session) -> Search:
+    most = affordable(session, "graph")
+    blind, order_read = searched(session, most)
+    operations = session.operations
+    few = (operations.look + 1) << operations.steps <= most
+    if session.symmetry_used and few and not blind.closed and not blind.grows:
+        # Steps seldom stand for each other here, and it costs to find out.
+        session.symmetries, session.symmetry_used = (), False
+        blind, order_read = searched(session, affordable(session, "graph"))
+    if order_read or blind.unseen:
+        _conclude(session, blind, order_read=order_read)
+        return blind
+    exact_too = None
+    # What is refuted needs no assumption less: other strategies look for other faults.
+    whole = blind.closed and not session.findings
+    if whole and blind.variants and _is_cheap(session, blind):
+        exact_too = Search(session, exact=True, most=MOST_EXACT)
+        with suppress(Unseen):
+            exact_too.run()
+        if exact_too.covered < LEAST:
+            exact_too = None
+    _conclude(session, exact_too or blind, order_read=False)
+    return exact_too or blind
+
+
+def _is_cheap(session: Session, blind: Search) -> bool:
+    """Whether the arrangements of the steps are few enough to tell them apart."""
+    arrangements, term = 1, 1
+    for left in range(session.operations.steps, 0, -1):
+        term *= left
+        arrangements += term
+    per_set = blind.states / max(len(set(blind.keys)), 1)
+    operations = session.operations.look + 1
+    return arrangements * per_set * operations * LEAST <= MOST_EXACT
+
+
+def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
+    blind = not search.exact and bool(search.variants)
+    unread = orders_unread(session, search.variants) if blind and search.closed else ()
+    session.closure = Closure(
+        states=search.states,
+        transitions=search.transitions,
+        histories=search.covered,
+        closed=search.closed and search.covered >= LEAST,
+        order_read=order_read,
+        unread=unread,
+    )
+    if search.closed and not session.system.settled:
+        session.ways = tuple(map(search.history, range(search.states)))
+    if not search.closed:
+        session.skipped.append(not_closed(session, search, "graph"))
+    elif search.covered < LEAST:
+        session.skipped.append(
+            f"graph: the {search.states:,} states closed, but their operations were "
+            "not all taken from a second history: the budget was spent"
+        )
+
+
+def not_closed(session: Session, search: Search, where: str) -> str:
+    """Why a search did not end, as far as that is known, and what to write."""
+    if search.unseen:
+        return (
+            f"{where}: what follows from a state depends on what is no part of it, the "
+            "order of a set or how often a cache was hit: sort what is read, or use a "
+            "dict"
+        )
+    text = (
+        f"{where}: the states did not close: {search.states:,} after "
+        f"{search.spent:,} operations"
+    )
+    path = _growing(session, search)
+    if path:
+        name, _, values = path.partition(": ")
+        place = _PLACE.search(name) if values.startswith("<absent>") else None
+        if place is not None:
+            # One place more in something: that grows, not the place.
+            name = name[: place.start()]
+        counts = place is not None or all(
+            value.isdecimal() for value in values.split(" / ")
+        )
+        # A small number of many states is no counter, unless repeating counts on.
+        grows = counts and search.grows
+        text += f"; {'what grows' if grows else 'two of them differ in'}: {path}"
+        if counts:
+            text += f'; if no answer depends on it, ignore=["{name}"]'
+    return text
+
+
+def _growing(session: Session, search: Search) -> str:
+    """A path that tells two states of the same active steps apart, of none at best."""
+    total = session.ordering.total
+    of_key: dict[Key, list[int]] = {}
+    for state, key in enumerate(search.keys):
+        of_key.setdefault(key, []).append(state)
+    same = of_key[search.keys[0]]
+    if len(same) < 2:
+        same = max(of_key.values(), key=len)
+    if len(same) < 2:
+        return ""
+    left, right = (
+        portrait(session.system, search.history(state), order_dependent=total)
+        for state in (same[-2], same[-1])
+    )
+    if left is None or right is None:
+        return ""
+    return next(iter(session.system.paths(left, right)), "")
+
+
+def orders_unread(
+    session: Session, variants: Iterable[tuple[History, History]]
+) -> tuple[str, ...]:
+    """Where the order of a dict differs between histories to the same state."""
+    total = session.ordering.total
+    found: list[str] = []
+    for one, other in variants:
+        left, right = (
+            portrait(session.system, each, order_dependent=total)
+            for each in (one, other)
+        )
+        if left is not None and right is not None:
+            found += session.system.paths(left, right)
+    paths = dict.fromkeys(
+        line.partition(": ")[0].removeprefix("order of ") for line in found
+    )
+    return tuple(paths) or ("a dict",)
