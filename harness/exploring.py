@@ -17,7 +17,7 @@ from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.outcome import Report
 from harness.scenario.scenario import Scenario
-from harness.systems.collector import BeginAgain
+from harness.systems.audit import BeginAgain
 from harness.systems.isolated import IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem

@@ -14,9 +14,8 @@ from pathlib import Path
 from harness.catalogue import load_file, root_of
 from harness.errors import NotAScenario
 from harness.scenario.scenario import Scenario
-from harness.systems.channel import Channel
-from harness.systems.child import become_child
-from harness.systems.zygote import die_with_parent
+from harness.systems.isolated import become_child
+from harness.systems.zygote import Channel, die_with_parent
 
 
 def main(files: Sequence[str], digest: str, name: str, parent: int) -> None:

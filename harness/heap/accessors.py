@@ -1,31 +1,44 @@
 """How to read what instances of built-in types hold: the table of known types.
 
-True only here: no line runs code of a user.  Types are exact or known bases, methods
-and descriptors are those of the base, never looked up on the instance, and nothing is
-compared or hashed except where built-in types alone are involved.
+The table maps a type to how its instances are read: `body` says whether they are a
+sequence, a dict, a set or none of these, and `parts` returns labelled values beside the
+body.  Subclasses are read by the table of their nearest known base, except for some
+that are read exactly, whose subclasses are laid out like any class.  A type that is not
+in the table, and of which something is not explained by its layout, is opaque.
 
-How it works: the table maps a type to how its instances are read: `body` says whether
-they are a sequence, a dict, a set or none of these, and `parts` returns labelled values
-beside the body.  Subclasses are read by the table of their nearest known base, except
-for some that are read exactly, whose subclasses are laid out like any class.  A type
-that is not in the table, and of which something is not explained by its layout, is
-opaque.
+- *Exceptions*: arguments, cause, context, notes, and what each class adds in C, like
+  the file name of an `OSError`; its descriptors stand in the class that adds them.
+- *Iterators*: what is left, as `__reduce__` of a built-in type tells it, which leaves
+  the iterator where it is.  Those over dicts and sets also tell which one they run
+  over, because they notice when it changes.
+- *Arrays* of numpy, without importing it: bytes, layout, whether it can be written, and
+  what it is a view of.
+- *Event loops* of asyncio: what they still have to do (callbacks, timers, asynchronous
+  generators, file descriptors that are watched).  Sockets, selector and clock are the
+  loop's own business, and nobody's state.
+
+Rule: no line runs code of a user.  Types are exact or known bases, methods and
+descriptors are those of the base, never looked up on the instance, and nothing is
+compared or hashed except where built-in types alone are involved.
 
 Sources: the C structs and traverse functions of CPython 3.11 to 3.13.
 """
 
 import array
+import builtins
 import collections
 import contextvars
 import decimal
 import functools
 import gc
 import io
+import itertools
 import operator
 import pathlib
 import random
 import re
 import struct
+import sys
 import threading
 import types
 import typing
@@ -35,12 +48,207 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
-from harness.heap.arrays import array_reader
-from harness.heap.exceptions import EXCEPTIONS
-from harness.heap.iterators import ITERATORS
-from harness.heap.known import ABSENT, Known, Parts, Unreadable, members, reduced
-from harness.heap.layout import learn, namespace_of
-from harness.heap.loops import loop_reader
+from harness.heap.layout import (
+    ABSENT,
+    Known,
+    Parts,
+    Unreadable,
+    layout_of,
+    learn,
+    members,
+    module_of,
+    mro_of,
+    namespace_of,
+    reduced,
+)
+
+
+def _exception(kind: type) -> Known:
+    """An exception with what its C struct adds to that of its base."""
+    fields: Parts = []
+    for level in reversed(mro_of(kind)):
+        if level is object:
+            continue
+        for name, found in sorted(namespace_of(level).items()):
+            kinds = (types.MemberDescriptorType, types.GetSetDescriptorType)
+            if type(found) in kinds and name != "__dict__":
+                fields.append((name, found.__get__))
+
+    def read(o: Any) -> Parts:
+        parts: Parts = []
+        for name, getter in fields:
+            try:
+                value = getter(o)
+            except (AttributeError, TypeError):  # it is not set
+                value = ABSENT
+            if value is not None or name == "args":
+                parts.append((name, value))
+        return parts
+
+    return Known(parts=read)
+
+
+def _exceptions() -> dict[type, Known]:
+    return {
+        kind: _exception(kind)
+        for kind in vars(builtins).values()
+        if type(kind) is type and issubclass(kind, BaseException)
+    }
+
+
+EXCEPTIONS = _exceptions()
+
+
+def _left(kind: type) -> Known:
+    """An iterator over a dict or a set: what is left, and of which one."""
+    reduce: Any = kind.__reduce__
+
+    def read(o: Any) -> Parts:
+        try:
+            left: Any = reduce(o)[1]
+        except RuntimeError:  # it changed size: whoever goes on is told so
+            left = "invalid"
+        return [("left", left), *(("of", each) for each in gc.get_referents(o))]
+
+    return Known(parts=read)
+
+
+class _Sequence:
+    """Something that `iter` takes for a sequence."""
+
+    def __getitem__(self, index: int) -> int:
+        raise IndexError(index)
+
+
+def _over_tables() -> list[Any]:
+    """One iterator over a dict or a set of every kind."""
+    plain: dict[Any, Any] = {}
+    views: list[Any] = [plain.keys(), plain.values(), plain.items()]
+    return [iter(set()), *(each for v in views for each in (iter(v), reversed(v)))]
+
+
+def _others() -> list[Any]:
+    """One iterator of every other kind that has no name."""
+    deque: Any = collections.deque()
+    texts: list[Any] = ["", "\u00e9\u20ac", b"", bytearray()]
+    numbers: list[Any] = [range(0), range(1 << 70), array.array("b")]
+    return [
+        *map(iter, [[], (), *texts, *numbers, deque, _Sequence()]),
+        *map(reversed, [[], (), deque]),
+        iter(int, 0),
+        enumerate(()),
+        zip(),
+        map(int, ()),
+        filter(int, ()),
+    ]
+
+
+def _table() -> dict[type, Known]:
+    found = {type(each): _left(type(each)) for each in _over_tables()}
+    for kind in [*map(type, _others()), *vars(itertools).values()]:
+        if type(kind) is type and "__reduce__" in namespace_of(kind):
+            found[kind] = reduced(kind)
+    return found
+
+
+ITERATORS = _table()
+
+
+def array_reader(kind: type) -> Known | None:
+    """How to read types of packages that are not imported here."""
+    if module_of(kind).partition(".")[0] != "numpy":
+        return None
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if kind is numpy.ndarray:
+        return Known(parts=_array)
+    mro = mro_of(kind)
+    if any(each is numpy.dtype for each in mro):
+        return Known(parts=lambda o: [("state", numpy.dtype.__reduce__(o)[1:])])
+    strange = kind is numpy.void or kind is numpy.object_
+    if any(each is numpy.generic for each in mro) and not strange:
+        return Known(
+            parts=lambda o: [
+                ("dtype", numpy.generic.dtype.__get__(o).str),
+                ("bytes", numpy.generic.tobytes(o)),
+            ]
+        )
+    return None
+
+
+def _array(o: Any) -> Parts:
+    base = o.base
+    offset = None
+    if base is not None:
+        offset = o.__array_interface__["data"][0] - _start(base, type(o))
+    held = o.dtype.hasobject
+    return [
+        ("dtype", o.dtype),
+        ("shape", o.shape),
+        ("strides", o.strides),
+        ("writable", o.flags.writeable),
+        ("base", base),
+        ("offset", offset),
+        ("items" if held else "bytes", o.tolist() if held else o.tobytes()),
+    ]
+
+
+def _start(base: Any, array: type) -> int:
+    """The address of the first byte of what an array is a view of."""
+    kind = type(base)
+    if kind is bytes or kind is bytearray or kind is memoryview:
+        base = sys.modules["numpy"].frombuffer(base, "u1")
+    elif kind is not array:
+        raise Unreadable
+    address: int = base.__array_interface__["data"][0]
+    return address
+
+
+_READ = (
+    "_ready",
+    "_scheduled",
+    "_asyncgens",
+    "_closed",
+    "_stopping",
+    "_debug",
+    "_exception_handler",
+    "_task_factory",
+    "_default_executor",
+    "_signal_handlers",
+)
+# The loop watches a pipe of its own, to be woken up by.
+_OWN_PIPES = 1
+
+
+def loop_reader(kind: type) -> Known | None:
+    """How to read a loop that is written in Python."""
+    if module_of(kind).partition(".")[0] != "asyncio":
+        return None
+    events = sys.modules.get("asyncio.base_events")
+    base = getattr(events, "BaseEventLoop", None)
+    if not any(each is base for each in mro_of(kind)):
+        return None
+    return Known(parts=_loop, alone=True)
+
+
+def _loop(o: Any) -> Parts:
+    attributes = _attributes(o)
+    selector = attributes.get("_selector")
+    if selector is not None:
+        watched = _attributes(selector).get("_fd_to_key")
+        if type(watched) is not dict or len(watched) > _OWN_PIPES:
+            raise Unreadable
+    return [(name, attributes.get(name, ABSENT)) for name in _READ]
+
+
+def _attributes(o: Any) -> dict[str, Any]:
+    dict_of = layout_of(type(o)).dict_of
+    if dict_of is None:
+        raise Unreadable
+    attributes: dict[str, Any] = dict_of(o)
+    return attributes
+
 
 LRU: Any = functools._lru_cache_wrapper
 

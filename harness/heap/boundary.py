@@ -39,20 +39,25 @@ from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
-from harness.heap.bindings import Bindings, bindings, rebound
+from harness.heap.containers import (
+    Bindings,
+    Node,
+    Table,
+    bindings,
+    rebound,
+    reference,
+    shortest,
+)
 from harness.heap.flat import Again, Level, Walk, again, class_name, comparable
-from harness.heap.in_c import ClassToken
+from harness.heap.in_c import ClassToken, context_values, thread_state, variables
 from harness.heap.layout import mro_of
-from harness.heap.noise import (
+from harness.heap.scope import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,
     NOISE_OF_FLAGS,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
 )
-from harness.heap.reference import reference
-from harness.heap.table import Node, Table, shortest
-from harness.heap.thread_state import context_values, thread_state, variables
 
 # How many changes are told one by one.
 _TOLD = 20

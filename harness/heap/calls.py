@@ -43,7 +43,7 @@ from types import (
 from typing import Any, NamedTuple, Self
 
 from harness.engine.protocol import Caveat
-from harness.heap.memo import Memo
+from harness.heap.layout import Memo
 
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
 # functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the

@@ -43,6 +43,7 @@ from typing import Any, TypeAlias
 from harness.heap.in_c import accessor_of, class_reader
 from harness.heap.layout import (
     HEAP_TYPE,
+    Memo,
     flags_of,
     is_standard,
     module_dict,
@@ -51,7 +52,6 @@ from harness.heap.layout import (
     qualname_of,
     raw_module_of,
 )
-from harness.heap.memo import Memo
 
 # Ids.
 Words: TypeAlias = "array.array[int]"

@@ -21,9 +21,8 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.heap.arrange import arrange, rank, write_set
 from harness.heap.kinds import HANDLERS, name_of, write_class
-from harness.heap.known import Known, Unreadable
+from harness.heap.layout import Known, Unreadable
 from harness.heap.reach import write_module
 from harness.heap.tokens import (
     ATOM_IDS,
@@ -34,6 +33,9 @@ from harness.heap.tokens import (
     Plan,
     Space,
     Tokens,
+    arrange,
+    rank,
+    write_set,
 )
 
 # All that are alive, and in which order they were made.

@@ -1,31 +1,46 @@
-"""State that objects keep in C, read as a value: what a scan by ids cannot see.
+"""State that no container shows: what objects keep in C, and what the thread does.
 
-True only here: `_TOKENS`, the table of types that refer to nothing, or not to all they
-keep, and of how each is read.  Nothing here runs code of the program: objects are read
-by the descriptors and functions of the base types, never by attributes.
+`_TOKENS` is the table of types that refer to nothing, or not to all they keep, and of
+how each is read as a value: a scan by ids cannot see that.  `thread_state` is what this
+thread and process keep, by what it is called.
+
+Rules:
+- nothing here runs code of the program: objects are read by the descriptors and
+  functions of the base types, never by attributes;
+- reading changes nothing, and what is returned keeps nothing alive.
+
+Not here, because nobody can read it back: the umask, the codecs and error handlers
+registered, audit hooks.  The audit of C calls tells those who write them.
 """
 
-import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
+import _abc
+import _locale
 import _random
 import _thread
 import array
+import atexit
+import contextvars
 import decimal
 import gc
 import io
 import itertools
+import os
+import signal
 import sys
 import types
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from decimal import Context, getcontext
 from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from harness.heap.iterators import ITERATORS
-from harness.heap.known import Known
+from harness.heap.accessors import ITERATORS
 from harness.heap.layout import (
     HEAP_TYPE,
+    Known,
+    Memo,
     flags_of,
     is_standard,
     module_dict,
@@ -35,7 +50,6 @@ from harness.heap.layout import (
     qualname_of,
     raw_module_of,
 )
-from harness.heap.memo import Memo
 
 # Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
 _LARGEST, _DIGESTED = 1 << 16, 1 << 26
@@ -334,3 +348,84 @@ def _is_buffer(kind: type) -> bool:
         for each in bases
         if flags_of(each) & HEAP_TYPE
     )
+
+
+_SIGNALS = tuple(signal.valid_signals())
+
+
+def thread_state() -> dict[str, Hashable]:
+    """What containers do not show, as `{"the current directory": ...}`.
+
+    Context variables are not among it: see `variables`.
+    """
+    state: dict[str, Hashable] = {
+        "the recursion limit": sys.getrecursionlimit(),
+        "the trace function": sys.gettrace() is None,
+        "the profile function": sys.getprofile() is None,
+        "the switch interval": sys.getswitchinterval(),
+        "the hooks of async generators": tuple(map(id, sys.get_asyncgen_hooks())),
+        "the thresholds of the collector": gc.get_threshold(),
+        "the current directory": _directory(),
+        "the locale": _locale.setlocale(_locale.LC_ALL, None),
+        "the number of atexit callbacks": atexit._ncallbacks(),
+        "the number of threads": _thread._count(),
+    }
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        # The constants of `signal` are integers made anew at each look.
+        state[f"the handler of {_name(number)}"] = (
+            int(handler) if isinstance(handler, signal.Handlers) else id(handler)
+        )
+    # A thread that never divided has no context yet; asking makes the default one.
+    state["the decimal context"] = decimal_token(getcontext())
+    return state
+
+
+def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
+    """The context variables of this thread by id: what each is called, and its value.
+
+    Those with an id in `excluded` are left out.
+    """
+    return {
+        id(variable): (f"the context variable {variable.name}", _value(value))
+        for variable, value in contextvars.copy_context().items()
+        if id(variable) not in excluded and type(value) is not Context
+    }
+
+
+def context_values() -> dict[str, Any]:
+    """The values of the context variables of this thread, by the path to each.
+
+    Not the context of decimals, of which each fresh system has one of its own:
+    `thread_state` tells what is set in it.
+    """
+    values: dict[str, Any] = {}
+    namesakes: Counter[str] = Counter()
+    for variable, value in contextvars.copy_context().items():
+        if type(value) is Context:
+            continue
+        name = f"contextvars[{variable.name!r}]"
+        namesakes[name] += 1
+        if namesakes[name] > 1:
+            name += f" ({namesakes[name]})"
+        values[name] = value
+    return values
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None  # it was removed
+
+
+def _value(value: Any) -> Hashable:
+    kind = type(value)
+    return (id(kind), value) if kind in (int, str, bytes, bool) else id(value)

@@ -1,8 +1,20 @@
 """Kinds of objects that are no plain instances, and how each is written.
 
-How it works: `HANDLERS` maps the id of a type to the function that writes one record
-for each of its instances.  `records.py` reads the records back: when you change one
-here, change it there.
+`HANDLERS` maps the id of a type to the function that writes one record for each of its
+instances.  `records.py` reads the records back: when you change one here, change it
+there.
+
+*Suspended code* (generators, coroutines, the frames of tracebacks): the traverse
+function gives all that a frame refers to, in the order of its variables and its stack,
+but leaves out what is not set.  Which variables are set is asked of `f_locals`; where
+the stack stands follows from the instruction.  Nothing is left behind: until Python
+3.12 `f_locals` makes a copy of the variables that stays with the frame; it is emptied
+again, or given back what a call of `locals()` had put there before.
+
+*Weak proxies*: what is done to a proxy is done to what it points at; its own is nothing
+but a repr, which tells an address.  The object there is looked for among all that the
+collector knows.  It does not list what it was told to leave alone: that is thawed, and
+whoever froze it may want to do so again (`thaws`).
 """
 
 import enum
@@ -13,24 +25,145 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from harness.heap import abstract
 from harness.heap.accessors import LRU, known_of
-from harness.heap.arrange import arrange, write_set
-from harness.heap.frames import SUSPENDED, read_frame, read_suspended
-from harness.heap.known import ABSENT, Parts, exact_name
 from harness.heap.layout import (
+    ABSENT,
+    Parts,
     bases_of,
+    cached_answers,
     changeable,
+    exact_name,
+    is_abstract,
     module_of,
     mro_of,
     namespace_of,
     qualname_of,
     short_name_of,
+    virtual_subclasses,
 )
-from harness.heap.noise import NOISE_OF_CLASSES, NOISE_OF_FLAGS
-from harness.heap.proxies import PROXIES, proxied, target
 from harness.heap.reach import write_code, write_function, write_module
-from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written
+from harness.heap.scope import NOISE_OF_CLASSES, NOISE_OF_FLAGS
+from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written, arrange, write_set
+
+_PREFIXES: dict[type, str] = {
+    types.GeneratorType: "gi",
+    types.CoroutineType: "cr",
+    types.AsyncGeneratorType: "ag",
+}
+SUSPENDED: tuple[type, ...] = tuple(_PREFIXES)
+
+
+def read_suspended(o: Any) -> Parts:
+    """A generator or coroutine of any kind, by instruction and referents."""
+    prefix = _PREFIXES[type(o)]
+    parts: Parts = [
+        ("name", o.__name__),
+        ("qualname", o.__qualname__),
+        ("code", getattr(o, f"{prefix}_code")),
+        ("running", getattr(o, f"{prefix}_running")),
+    ]
+    frame = getattr(o, f"{prefix}_frame")
+    if frame is None:
+        parts.append(("finished", True))
+    return parts + _variables(o, frame)
+
+
+def read_frame(frame: types.FrameType) -> Parts:
+    """A frame that ended, or still runs, by instruction and referents."""
+    return [("code", frame.f_code), *_variables(frame, frame)]
+
+
+def _variables(holder: Any, frame: types.FrameType | None) -> Parts:
+    """What a frame refers to, labelled by variable where that is certain."""
+    if frame is None:
+        return [("referent", each) for each in gc.get_referents(holder)]
+    code = frame.f_code
+    before = {
+        id(each): each.copy() for each in gc.get_referents(holder) if type(each) is dict
+    }
+    local: Any = frame.f_locals
+    candidates = dict.fromkeys(code.co_varnames + code.co_cellvars + code.co_freevars)
+    bound = [name for name in candidates if name in local]
+    # A module or a class body has its own dict there, which is not a copy.
+    optimized = code.co_flags & 1  # inspect.CO_OPTIMIZED
+    copied = optimized and type(local) is dict
+    held = gc.get_referents(holder)
+    if copied:
+        saved = before.get(id(local), {})
+        local.clear()
+        local.update(saved)
+    # Who called is no variable, and where that stands by now is nobody's business.
+    for extra in (frame.f_back, frame, local if copied else None):
+        for place, each in enumerate(held):
+            if each is extra and extra is not None:
+                del held[place]
+                break
+    parts: Parts = [("at", frame.f_lasti), ("bound", tuple(bound))]
+    # The referents begin with function, code and names; variables are told by place.
+    parts += [("referent", each) for each in held]
+    return parts
+
+
+PROXIES: tuple[type, ...] = (weakref.ProxyType, weakref.CallableProxyType)
+_PROXIES = frozenset(map(id, PROXIES))
+_ADDRESS = re.compile(r"0x([0-9a-fA-F]+)")
+
+# What proxies point at, by its address.
+_targets: dict[int, "weakref.ref[Any]"] = {}
+# Proxies, and addresses, of what the collector does not know.
+_unknown: set[tuple[int, int]] = set()
+_thaws = 0
+
+
+def proxied(o: Any) -> int | None:
+    """The id of what a weak proxy points at, or None where that is dead.
+
+    A proxy's repr asks nothing of the target.  That of a dead one tells its own address
+    alone, or that of None; a class may be called as it likes.
+    """
+    kind: Any = type(o)
+    text: str = kind.__repr__(o)
+    addresses = _ADDRESS.findall(text)
+    address = int(addresses[-1], 16)
+    return None if len(addresses) == 1 or address == id(None) else address
+
+
+def target(o: Any, address: int) -> Any:
+    """What a live proxy points at, at this address; `ABSENT` if it cannot be had."""
+    found = _target_at(address)
+    if found is None and (id(o), address) not in _unknown:
+        # It takes long where much is loaded, so that all are looked for at once.
+        _look_for_all()
+        found = _target_at(address)
+        if found is None:
+            _unknown.add((id(o), address))
+    return ABSENT if found is None else found
+
+
+def thaws() -> int:
+    """How often all was thawed that collections were to leave alone."""
+    return _thaws
+
+
+def _target_at(address: int) -> Any:
+    known = _targets.get(address)
+    return None if known is None else known()
+
+
+def _look_for_all() -> None:
+    global _thaws
+    if gc.get_freeze_count():
+        _thaws += 1
+        gc.unfreeze()
+    every = gc.get_objects()
+    proxies = (each for each in every if id(type(each)) in _PROXIES)
+    wanted = set(map(proxied, proxies))
+    _targets.clear()
+    _unknown.clear()
+    for each in every:
+        if id(each) in wanted:
+            _targets[id(each)] = weakref.ref(each)
+
 
 Handler: TypeAlias = Callable[[Tokens, Any], None]
 
@@ -95,7 +228,7 @@ def write_class(stream: Tokens, o: type) -> None:
     for each in below:
         stream.weak = stream.weak or not _permanent(stream, each)
         stream.emit(each)
-    if not abstract.abstract(o):
+    if not is_abstract(o):
         out.append(None)
         return
     methods = namespace_of(o).get("__abstractmethods__", ABSENT)
@@ -104,7 +237,7 @@ def write_class(stream: Tokens, o: type) -> None:
     out.append(True)
     stream.emit(methods)
     stream.abstract.append(o)
-    for members in (abstract.registered(o), *abstract.answers(o)):
+    for members in (virtual_subclasses(o), *cached_answers(o)):
         out.append(len(members))
         if members:
             stream.waiting.append((stream.number, list(members)))
@@ -115,7 +248,7 @@ def write_class(stream: Tokens, o: type) -> None:
 
 def _attributes(stream: Tokens, o: type, path: str) -> None:
     namespace = namespace_of(o)
-    left_out = _OF_ABC | NOISE_OF_CLASSES if abstract.abstract(o) else NOISE_OF_CLASSES
+    left_out = _OF_ABC | NOISE_OF_CLASSES if is_abstract(o) else NOISE_OF_CLASSES
     if any(each is enum.Flag for each in mro_of(o)):
         left_out |= NOISE_OF_FLAGS
     entries = [

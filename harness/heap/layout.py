@@ -1,20 +1,61 @@
 """What an instance consists of, and whether all of it can be seen.
 
-True only here: a class is asked by the descriptors of `type` itself, never by
-attributes, because a metaclass may answer attributes as it likes.
+A class is asked by the descriptors of `type` itself, never by attributes, because a
+metaclass may answer attributes as it likes; methods and descriptors are those of a
+built-in type, never looked up on an instance.
 
-How it works: an instance is laid out by a chain of classes, each of which adds to its
-base what `__slots__`, `__dict__` and `__weakref__` say, or something that only C knows.
-The chain is walked down to a type whose instances can be read (`accessors.py`).  If the
+An instance is laid out by a chain of classes, each of which adds to its base what
+`__slots__`, `__dict__` and `__weakref__` say, or something that only C knows.  The
+chain is walked down to a type whose instances can be read (`accessors.py`).  If the
 sizes on the way are explained exactly, nothing is hidden; else the type is opaque.  A
-member of a C type is no slot, although its descriptor looks like one: only classes
-with `__slots__` of their own have slots.
+member of a C type is no slot, although its descriptor looks like one: only classes with
+`__slots__` of their own have slots.
+
+A class made by `abc.ABCMeta` keeps its virtual subclasses, and the answers that it gave
+before, where no attribute shows them.  The answers are left out as long as they follow
+from bases and registrations: then whoever asks again gets the same.  Answers that do
+not follow, or that a `__subclasshook__` gave, are state, for they can be stale.
+
+A `Memo` is what was worked out once about an object, found by identity: nothing is
+hashed or compared, and nothing is kept alive, as what stands at the address of an
+object that is gone is another one.
 """
 
+import _abc
 import sys
 import types
+import warnings
+import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# Dead entries, of generated code mostly; refilled in a moment.
+_MOST = 50_000
+
+
+class Memo(Generic[K, V]):
+    """Calls a function once for each object that can be referred to weakly."""
+
+    __slots__ = ("_known", "_work")
+
+    def __init__(self, work: Callable[[K], V]) -> None:
+        self._work = work
+        self._known: dict[int, tuple[weakref.ref[K], V]] = {}
+
+    def __call__(self, o: K) -> V:
+        """What the function returned of this object."""
+        entry = self._known.get(id(o))
+        if entry is not None and entry[0]() is o:
+            return entry[1]
+        value = self._work(o)
+        if len(self._known) > _MOST:
+            self._known.clear()
+        self._known[id(o)] = (weakref.ref(o), value)
+        return value
+
 
 Getter: TypeAlias = Callable[..., Any]
 
@@ -172,3 +213,133 @@ def _dict_getter(kind: type) -> Getter | None:
             getter: Getter = found.__get__
             return getter
     return None
+
+
+Parts: TypeAlias = list[tuple[str, Any]]
+Body: TypeAlias = Literal["", "sequence", "dict", "ordered", "set"]
+
+
+class Absent:
+    """The type of `ABSENT`."""
+
+
+ABSENT = Absent()
+"""Stands for a slot that is not set, an empty cell, a dead target."""
+
+
+class Unreadable(Exception):
+    """What an instance holds cannot be seen, although its type is known."""
+
+
+class Known(NamedTuple):
+    """How instances of a type are read: the kind of body, and parts beside it.
+
+    `alone` says that the parts are all, and attributes are nobody's business.
+    """
+
+    body: Body = ""
+    parts: Callable[[Any], Parts] | None = None
+    items: Callable[[Any], Any] | None = None
+    alone: bool = False
+
+
+def members(kind: type, *names: str) -> Callable[[Any], Parts]:
+    """Read attributes by the descriptors of a built-in type."""
+    getters = [(name, namespace_of(kind)[name].__get__) for name in names]
+
+    def read(o: Any) -> Parts:
+        parts: Parts = []
+        for name, getter in getters:
+            try:
+                parts.append((name, getter(o)))
+            except AttributeError:
+                parts.append((name, ABSENT))
+        return parts
+
+    return read
+
+
+def reduced(kind: type) -> Known:
+    """Read by the `__reduce__` of the type itself, which copies what is left."""
+    reduce: Any = kind.__reduce__
+
+    def read(o: Any) -> Parts:
+        return [("state", reduce(o))]
+
+    def read_quietly(o: Any) -> Parts:
+        # Python 3.12 and 3.13 warn that iterators of itertools lose __reduce__.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [("state", reduce(o))]
+
+    late = module_of(kind) == "itertools" and sys.version_info >= (3, 12)
+    return Known(parts=read_quietly if late else read)
+
+
+def exact_name(kind: type) -> str:
+    """A class as it is written: `collections.deque`, `dict`."""
+    module = module_of(kind)
+    name = str.__str__(qualname_of(kind))
+    return name if module in ("builtins", "") else f"{module}.{name}"
+
+
+_subclasses_of = type.__dict__["__subclasses__"]
+_data: type = type(namespace_of(__import__("numbers").Number)["_abc_impl"])
+
+
+def is_abstract(kind: type) -> bool:
+    """Whether a class keeps registrations."""
+    return type(namespace_of(kind).get("_abc_impl")) is _data
+
+
+def virtual_subclasses(kind: type) -> list[type]:
+    """The live virtual subclasses of an abstract class, in no particular order."""
+    return _live(_abc._get_dump(kind)[0])
+
+
+def cached_answers(kind: type) -> tuple[list[type], list[type]]:
+    """Cached answers that matter: classes held to be subclasses, and those not."""
+    _, yes, no, version = _abc._get_dump(kind)
+    positive = _live(yes)
+    negative = _live(no) if version == _abc.get_cache_token() else []
+    if not positive and not negative:
+        return [], []
+    for level in mro_of(kind):
+        if "__subclasshook__" in namespace_of(level):
+            if level is not object:
+                return positive, negative
+            break
+    below = _below(kind)
+    return (
+        [each for each in positive if not _follows(each, below)],
+        [each for each in negative if _follows(each, below)],
+    )
+
+
+def forget_answers(kind: type) -> None:
+    """Have a class be asked again; `ABCMeta` does the same for tests of its own."""
+    _abc._reset_caches(kind)
+
+
+def _live(references: Any) -> list[type]:
+    return [each for ref in references if (each := ref()) is not None]
+
+
+def _follows(kind: type, below: set[int]) -> bool:
+    return any(id(level) in below for level in mro_of(kind))
+
+
+def _below(kind: type) -> set[int]:
+    """Ids of all classes that are subclasses by bases and registrations alone."""
+    found = {id(kind)}
+    pending = [kind]
+    while pending:
+        level = pending.pop()
+        more = _subclasses_of(level)
+        if is_abstract(level):
+            more += virtual_subclasses(level)
+        for each in more:
+            if id(each) not in found:
+                found.add(id(each))
+                pending.append(each)
+    return found

@@ -11,16 +11,20 @@ from harness.scenario.scenario import Scenario
 from harness.scenario.step import Step, UseStep, step, steps, use
 
 if TYPE_CHECKING:
-    from harness.scenario.contexts import context, in_main
-    from harness.scenario.custom import (
+    from harness.scenario.effects import PROBES, ProbeSubclass
+    from harness.scenario.extensions import (
+        ProbeMode,
+        context,
         custom,
+        handler,
+        in_main,
+        install_fallbacks,
+        mode,
         register_autograd,
         register_fake,
         register_kernel,
+        rule,
     )
-    from harness.scenario.handlers import handler, install_fallbacks, rule
-    from harness.scenario.modes import ProbeMode, mode
-    from harness.scenario.probes import PROBES
     from harness.scenario.registrations import (
         define,
         fallback,
@@ -32,7 +36,6 @@ if TYPE_CHECKING:
         shared,
         together,
     )
-    from harness.scenario.subclass import ProbeSubclass
     from harness.scenario.uses import call, look_up
 
 __all__ = [
@@ -70,11 +73,20 @@ __all__ = [
 
 # The names that load later, by the chapter of each.
 _LATER = {
-    "contexts": ("context", "in_main"),
-    "custom": ("custom", "register_autograd", "register_fake", "register_kernel"),
-    "handlers": ("handler", "install_fallbacks", "rule"),
-    "modes": ("ProbeMode", "mode"),
-    "probes": ("PROBES",),
+    "effects": ("PROBES", "ProbeSubclass"),
+    "extensions": (
+        "ProbeMode",
+        "context",
+        "custom",
+        "handler",
+        "in_main",
+        "install_fallbacks",
+        "mode",
+        "register_autograd",
+        "register_fake",
+        "register_kernel",
+        "rule",
+    ),
     "registrations": (
         "define",
         "fallback",
@@ -86,7 +98,6 @@ _LATER = {
         "shared",
         "together",
     ),
-    "subclass": ("ProbeSubclass",),
     "uses": ("call", "look_up"),
 }
 _HOME = {name: chapter for chapter, names in _LATER.items() for name in names}

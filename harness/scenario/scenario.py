@@ -20,8 +20,7 @@ from typing import Any, Literal, TypeAlias
 from harness.engine.protocol import Relations
 from harness.errors import NotAScenario
 from harness.scenario.mistakes import check_takes, name_of
-from harness.scenario.relations import declared_of, relations_of
-from harness.scenario.step import Step, UseStep, one_line
+from harness.scenario.step import Step, UseStep, declared_of, one_line, relations_of
 
 # Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
 DIGEST_BYTES = 6
@@ -45,7 +44,7 @@ class Scenario:
         operators: the operators that are observed; those of all steps, of what is
             given and of the uses if None.
         probes: the kinds of tensors that every operator is called with, at every
-            step; see `harness.scenario.probes`.
+            step; see `harness.scenario.effects`.
         create: makes a fresh registry; the dispatcher's own if None.
         observe: what of a registry must depend on the active steps only, as text; of
             the dispatcher, what is to be looked at besides.  It may be left out where
@@ -126,7 +125,7 @@ class Scenario:
                 _check_owners((*given, *steps), uses)
             if probes:
                 # Nobody but who asks about a dispatcher needs the runtime.
-                from harness.scenario.probes import check_probe
+                from harness.scenario.effects import check_probe
 
                 for each in probes:
                     check_probe(each)

@@ -1,7 +1,7 @@
 """Uses of the dispatcher: calls and look-ups that must not change anything.
 
 True only here: what the answer of a call is: the kernels and handlers that ran, or the
-error.  Its arguments are those of `harness.scenario.probes`.
+error.  Its arguments are those of `harness.scenario.effects`.
 
 After every single call the thread must be what it was; whoever asks finds the calls of
 which that is not true among `Recorder.disturbed`.
@@ -11,18 +11,17 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
-from harness.scenario.effects import effects_of
-from harness.scenario.probes import (
+from harness.scenario.effects import (
     CONTEXT,
     arguments_of,
     calls_for,
     check_probe,
+    effects_of,
     is_beside,
     probe_tensor,
 )
-from harness.scenario.recorder import Recorder
+from harness.scenario.recorder import Moment, Recorder
 from harness.scenario.step import UseStep
-from harness.scenario.thread import Moment
 from invariants.run import Call
 from invariants.surroundings import Lockable, Surroundings, surroundings
 from runtime.dispatch.dispatcher import Dispatcher
@@ -193,7 +192,7 @@ def _disturbed(
 
 
 def call(op: str, kind: str = "cpu") -> UseStep:
-    """Call an operator with tensors of a kind (`harness.scenario.probes`).
+    """Call an operator with tensors of a kind (`harness.scenario.effects`).
 
     Raises:
         UnknownProbe: there is no such kind, and there are no such keys.

@@ -30,13 +30,11 @@ from typing import Any
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap import Heap, Portrait, scope_of
 from harness.heap.calls import caveats_of, merged
-from harness.scenario.loop import Loop, make_ready
 from harness.scenario.mistakes import name_of, required
-from harness.scenario.performing import Handle, Lasting
+from harness.scenario.performing import Handle, Lasting, Loop, make_ready
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
-from harness.systems.audit import Audit
-from harness.systems.collector import BeginAgain, Collector
+from harness.systems.audit import Audit, BeginAgain, Collector
 
 # Packages of the harness and of pytest are no part of any registry; undo handles from
 # the standard library say nothing about where the state of theirs is.

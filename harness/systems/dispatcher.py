@@ -1,44 +1,51 @@
-"""The dispatcher as a system.
-
-True only here: what is observed of a dispatcher, and when laws are checked.
+"""The dispatcher as a system: what is observed of it, and when laws are checked.
 
 At every step: the dumped state, the live table and the rules of each operator, what
 listeners know, what stands beside the state (modes, contexts, classes with handlers),
 and real calls with tensors of several backends (`Scenario.probes`), of which the
 kernels and handlers that ran are noted.  After every action: the laws of the state and
-of the step, and those about the thread and about memory (`leftovers`), which speak of
+of the step, and those about the thread and about memory (`Leftovers`), which speak of
 every single call, too.  Only texts and laws of a value are remembered, by that value;
 every transition goes through public calls.
 
 The fingerprint is that of the state and of all that stands beside it; why it is
 complete is said in `runtime.dispatch.dump` and `harness.scenario.effects`.
 
+A table is shown condensed: it names every slot whose content differs from the same slot
+of an operator with no kernels under the built-in fallbacks, `missing` slots included;
+neighbours with the same content are one line, `FIRST .. LAST (count)`.  The form loses
+nothing: the empty table is always the same.
+
 `view="upstream"` observes what upstream's own harness observes: `dump_state` and
 `dump_table`, whole, of one operator.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 from weakref import ref
 
 from harness.engine import Base
-from harness.scenario.effects import Effects, Row, shown
-from harness.scenario.probes import PROBES, is_beside
-from harness.scenario.recorder import Recorder
+from harness.scenario.effects import PROBES, Effects, Row, is_beside, shown
+from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.scenario.registrations import Known
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
-from harness.scenario.thread import Moment
 from harness.scenario.uses import answer_beside, answers, watched
-from harness.systems.answer import checked_answer
-from harness.systems.condensed import condensed
-from harness.systems.leftovers import Leftovers
-from harness.systems.outcomes import Outcome, ScenarioSkipped, settled, told_of
+from harness.systems.outcomes import (
+    Outcome,
+    ScenarioSkipped,
+    checked_answer,
+    settled,
+    told_of,
+)
 from invariants import Change, Run, check, check_run, check_step
 from invariants.surroundings import Lockable
-from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
 from runtime.dispatch.dump import (
     REMEMBERED,
+    TableReading,
+    contents,
     dump_state,
     dump_table,
     fingerprint,
@@ -46,9 +53,36 @@ from runtime.dispatch.dump import (
 )
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
+from runtime.dispatch.table import recipe_of
 from runtime.dispatch.token import Token, namespace_of
 from runtime.errors.base import EveryorderError
+from runtime.keys import SLOTS
 from runtime.schema.parser import parse_name
+
+
+@lru_cache(maxsize=REMEMBERED)
+def condensed(reading: TableReading) -> str:
+    """The lines of a table (`runtime.dispatch.dump.table_reading`), condensed."""
+    held = contents(reading)
+    empty = contents((recipe_of(()), (), BUILTIN.fallbacks.texts))
+    lines: list[str] = []
+    number = 0
+    while number < len(SLOTS):
+        last = number
+        if held[number] != empty[number]:
+            while (
+                last + 1 < len(SLOTS)
+                and held[last + 1] == held[number]
+                and empty[last + 1] != held[number]
+            ):
+                last += 1
+            span = SLOTS[number].name
+            if last > number:
+                span += f" .. {SLOTS[last].name} ({last - number + 1})"
+            lines.append(f"{span}: {held[number] or 'missing'}\n")
+        number = last + 1
+    return "".join(lines)
+
 
 Observation = tuple[tuple[str, str], ...]
 

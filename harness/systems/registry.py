@@ -23,21 +23,18 @@ from typing import Any
 from harness.engine.protocol import Base, Caveat, StateForm
 from harness.errors import HarnessError, NotAScenario
 from harness.heap import Portrait, differences
-from harness.scenario.loop import Loop, preparing
 from harness.scenario.mistakes import name_of
-from harness.scenario.performing import Closable
+from harness.scenario.performing import Closable, Loop, preparing
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
-from harness.systems.answer import (
-    checked_answer,
-    checked_laws,
-    checked_observation,
-)
-from harness.systems.collector import OlderGarbage
+from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import (
     Outcome,
     ScenarioSkipped,
+    checked_answer,
+    checked_laws,
+    checked_observation,
     is_failed_check,
     is_one_of,
     settled,

@@ -1,31 +1,96 @@
-"""The zygote: a process in which nothing has run yet, and which forks the children.
+"""Children with one fresh registry each, forked or started anew, and their line.
 
-True only here: forking, descriptors and process ids.  The zygote is forked before the
-first operation, so each child starts from the same clean process; it waits for requests
-on a socket, always has the next child ready, and reaps what ended.
+The zygote is a process in which nothing has run yet.  It is forked before the first
+operation, so each child starts from the same clean process; it waits for requests on a
+socket, always has the next child ready, and reaps what ended.
+
+A child that is started anew has an interpreter of its own.  The scenario's functions
+cannot be sent, so the file that made it is loaded again, and the scenario is found by
+its digest; it has to be a variable of its module.  `harness.registry_process` is the
+other side.
+
+Messages are pickles over two file descriptors, each with its length; the end of the
+other process is the end of the stream (`EOFError`).  Both sides are processes of one
+user, one of which started the other: what comes is trusted.
 
 Rules:
 - nobody traces while a process is forked, nor in the child: a tracer (coverage) has
   locks, which another thread may hold then, and the child would wait for ever;
 - the zygote has one thread and runs no code of a scenario;
-- it ends with its socket, or within a second of its parent, and its children with it.
+- it ends with its socket, or within a second of its parent, and its children with it;
+- all children that are started anew hash alike, or their states could not be compared;
+- what the scenario prints there goes to standard error: standard output is the channel.
 """
 
 import gc
 import os
+import pickle
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
+from struct import Struct
 from time import monotonic, sleep
+from types import FunctionType, MethodType
 from typing import Any
 
-from harness.systems.channel import Channel
+from harness.errors import NotAScenario
+from harness.scenario.scenario import Scenario
+
+_LENGTH = Struct("!Q")
+
+
+class Channel:
+    """One end; `reader` and `writer` are file descriptors, which it owns."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, message: Any) -> None:
+        """Send a value.
+
+        Raises:
+            OSError: the other side is gone.
+            pickle.PicklingError: or what pickling raises; then nothing was sent.
+        """
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        view = memoryview(_LENGTH.pack(len(data)) + data)
+        while view:
+            view = view[os.write(self.writer, view) :]
+
+    def receive(self) -> Any:
+        """The next value.  Raises `EOFError` when the other side is gone."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        return pickle.loads(self._read(length))  # noqa: S301  # see the module
+
+    def close(self) -> None:
+        """Close both descriptors; the other side sees the end."""
+        for descriptor in {self.reader, self.writer}:
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.reader = self.writer = -1
+
+    def _read(self, size: int) -> bytes:
+        pieces = []
+        while size:
+            try:
+                piece = os.read(self.reader, min(size, 1 << 20))
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                raise EOFError("the other process is gone")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
 
 # How long the parent may be gone unnoticed where its socket is still open elsewhere.
 _PATIENCE = 1.0
@@ -199,3 +264,94 @@ def _libc() -> Any:
 
         return CDLL(None)
     return None
+
+
+_MAIN = "import sys; sys.path[:] = {path!r}; import harness.registry_process; {call}"
+
+
+class Spawner:
+    """Starts the children of one scenario.
+
+    Raises:
+        NotAScenario: no file is known that made it.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        files = _files(scenario)
+        if not files:
+            raise NotAScenario(
+                found="isolation='spawn' for functions that no file has",
+                wanted="a scenario that is a variable of a module, or 'fork'",
+            )
+        call = (
+            f"harness.registry_process.main({[str(file) for file in files]!r}, "
+            f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
+        )
+        self._program = _MAIN.format(path=sys.path, call=call)
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def child(self, ended: list[int]) -> tuple[int, Channel]:
+        """A fresh child, by process id and channel; `ended` are not needed any more."""
+        for pid in ended:
+            self.status(pid)
+        seed = os.environ.get("PYTHONHASHSEED", "")
+        child = subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
+            [sys.executable, "-c", self._program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed if seed.isdigit() else "0"},
+        )
+        assert child.stdin is not None, "it is a pipe"
+        assert child.stdout is not None, "it is a pipe"
+        channel = Channel(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
+        child.stdin.close()
+        child.stdout.close()
+        self._children[child.pid] = child
+        return child.pid, channel
+
+    def status(self, pid: int) -> int:
+        """How a child ended; one that goes on without its channel is killed."""
+        child = self._children.pop(pid)
+        try:
+            return child.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return child.wait()
+
+    def close(self) -> None:
+        """End all children."""
+        for child in self._children.values():
+            child.kill()
+            child.wait()
+        self._children.clear()
+
+
+def _files(scenario: Scenario) -> list[Path]:
+    """The files that may have made it, the likeliest first."""
+    functions: list[Any] = [
+        *(function for step in scenario.steps for function in step.functions),
+        *(use.perform for use in scenario.uses),
+        scenario.create,
+        scenario.observe,
+        scenario.check,
+    ]
+    paths = (Path(name) for each in functions for name in _names(each))
+    found = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
+    its_own = [path for path in found if path.as_posix().endswith(scenario.source)]
+    return its_own or found
+
+
+def _names(function: Any) -> Iterator[str]:
+    """The files of a function, and of those that it was made of."""
+    if isinstance(function, partial):
+        for each in (function.func, *function.args):
+            yield from _names(each)
+    elif isinstance(function, MethodType):
+        yield from _names(function.__func__)
+    elif isinstance(function, FunctionType):
+        yield function.__code__.co_filename
+    elif isinstance(function, type):
+        module = sys.modules.get(function.__module__)
+        name = getattr(module, "__file__", None)
+        if name is not None:
+            yield name

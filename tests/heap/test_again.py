@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.heap.containers import Node, Table
 from harness.heap.flat import Again, Walk, again
-from harness.heap.table import Node, Table
 
 
 class Open:

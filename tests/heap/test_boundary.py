@@ -22,12 +22,12 @@ import pytest
 from harness.engine.protocol import Caveat
 from harness.heap import Heap, Scope
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.noise import (
+from harness.heap.in_c import context_values
+from harness.heap.scope import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
 )
-from harness.heap.thread_state import context_values
 
 PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "module list": ("items = []", "items.append(1)", ("planted.items",)),

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from harness.heap import Heap, Scope, differences, scope_of
-from harness.heap.functions import read_code
+from harness.heap.reach import read_code
 
 HERE = __name__.partition(".")[0]
 ROOT = Path(__file__).parent.parent.parent

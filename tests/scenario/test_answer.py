@@ -11,7 +11,7 @@ from harness.exploring import explore
 from harness.heap import canonical
 from harness.outcome import Report
 from harness.scenario import Scenario, steps, use
-from harness.systems.answer import checked_answer
+from harness.systems.outcomes import checked_answer
 
 ASKED = use("listed", lambda _: None)
 

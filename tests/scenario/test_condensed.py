@@ -6,8 +6,7 @@ import pytest
 
 from harness import Scenario
 from harness.catalogue import load
-from harness.systems.condensed import condensed
-from harness.systems.dispatcher import DispatcherSystem
+from harness.systems.dispatcher import DispatcherSystem, condensed
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.dump import dump_table, table_reading
 from runtime.keys import SLOTS

@@ -27,8 +27,7 @@ from harness.scenario import (
     together,
     use,
 )
-from harness.scenario.effects import shown
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor, shown
 from harness.scenario.recorder import Recorder
 from harness.systems.dispatcher import DispatcherSystem
 from invariants import Violation

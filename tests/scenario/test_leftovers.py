@@ -11,12 +11,9 @@ import pytest
 from harness import exploring
 from harness.engine import Budget
 from harness.report.text import render
-from harness.scenario import Scenario, define, impl
-from harness.scenario.recorder import Recorder
-from harness.scenario.thread import Moment
-from harness.systems import leftovers
+from harness.scenario import Scenario, define, impl, recorder
+from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.systems.dispatcher import DispatcherSystem
-from harness.systems.leftovers import Leftovers
 from runtime.keys import LOCAL, DispatchKey, preserve_keys
 
 LOCK = Lock()
@@ -43,7 +40,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(oldest)
             return gc.collect(oldest)
 
-    monkeypatch.setattr(leftovers, "gc", Collector)
+    monkeypatch.setattr(recorder, "gc", Collector)
     return found
 
 
@@ -79,7 +76,7 @@ def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
 def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     collected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leftovers, "TOGETHER", 2)
+    monkeypatch.setattr(recorder, "TOGETHER", 2)
     recorder = Recorder()
     left = Leftovers(recorder)
     kept: list[Any] = []

@@ -10,8 +10,7 @@ import pytest
 
 from harness.errors import NotAScenario
 from harness.scenario import Step, step, steps
-from harness.scenario.loop import Loop, preparing
-from harness.scenario.performing import Handle
+from harness.scenario.performing import Handle, Loop, preparing
 
 
 class Names:

@@ -1,7 +1,7 @@
 import pytest
 
 from harness.scenario import PROBES, Step, call, define, impl, look_up
-from harness.scenario.probes import arguments_for, probe_tensor
+from harness.scenario.effects import arguments_for, probe_tensor
 from harness.scenario.uses import answers
 from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import OperatorHandle

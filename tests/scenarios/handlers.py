@@ -7,7 +7,7 @@ Those that need the plain tensors behind others take `inner`, as the harness's o
 from typing import Any
 
 from harness.scenario import ProbeMode
-from harness.scenario.subclass import unwrapped
+from harness.scenario.effects import unwrapped
 from runtime.keys import DispatchKey, include_keys
 from runtime.python_dispatch import no_dispatch
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
 from harness.scenario import Scenario, define, fallback, impl, reserve
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
 from runtime.dispatch.handle import PROVIDERS, again, packet_again
 from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys

@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, Library, Operators, fallthrough
 from runtime.dispatch.call import WARM
 from runtime.keys import DispatchKey, KeySet

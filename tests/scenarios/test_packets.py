@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from harness.scenario import Scenario, define, impl, listen, reserve
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, Operators
 from tests.scenarios.asking import ask, asked, often
 from tests.scenarios.kernels import composed, on_cpu, spelled, spelled_anew

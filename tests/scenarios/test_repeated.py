@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.scenario import Scenario, define, impl
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, Library, fingerprint
 from runtime.dispatch.call import COLD, WARM
 from runtime.dispatch.transition import FEW

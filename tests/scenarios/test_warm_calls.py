@@ -8,7 +8,7 @@ its answer is that of the first call.
 from typing import Any
 
 from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, fallthrough
 from runtime.keys import DispatchKey, exclude_keys
 from tests.scenarios.asking import Question, ask, asked, handle, often

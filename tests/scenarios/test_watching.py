@@ -5,7 +5,7 @@ from io import StringIO
 from typing import Any
 
 from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.probes import probe_tensor
+from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher
 from runtime.dispatch.watch import DEPTH, WATCH
 from runtime.keys import DispatchKey, KeySet
