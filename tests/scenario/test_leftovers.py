@@ -40,7 +40,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(oldest)
             return gc.collect(oldest)
 
-    monkeypatch.setattr(recorder, "gc", Collector)
+    monkeypatch.setattr(chapter, "gc", Collector)
     return found
 
 
@@ -76,7 +76,7 @@ def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
 def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     collected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "TOGETHER", 2)
+    monkeypatch.setattr(chapter, "TOGETHER", 2)
     recorder = Recorder()
     left = Leftovers(recorder)
     kept: list[Any] = []
