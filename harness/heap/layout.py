@@ -21,7 +21,7 @@ hashed or compared, and nothing is kept alive, as what stands at the address of 
 object that is gone is another one.
 """
 
-import _abc
+import _abc  # type: ignore[import-not-found]  # C module without stubs; abc uses it
 import sys
 import types
 import warnings

@@ -43,7 +43,6 @@ from invariants import Change, Run, check, check_run, check_step
 from invariants.surroundings import Lockable
 from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
 from runtime.dispatch.dump import (
-    REMEMBERED,
     TableReading,
     contents,
     dump_state,
@@ -53,7 +52,7 @@ from runtime.dispatch.dump import (
 )
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
-from runtime.dispatch.table import recipe_of
+from runtime.dispatch.table import REMEMBERED, recipe_of
 from runtime.dispatch.token import Token, namespace_of
 from runtime.errors.base import EveryorderError
 from runtime.keys import SLOTS

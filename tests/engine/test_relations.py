@@ -14,12 +14,12 @@ from harness.engine import (
     operations_of,
     ordering_of,
     replay,
-    suites,
 )
 from harness.engine.judge import Judge
 from harness.engine.protocol import UNORDERED
 from harness.engine.runner import Ledger, Runner
 from harness.engine.session import Meter, Session
+from harness.engine.suites import run_full
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
 
@@ -515,7 +515,7 @@ def test_full_adds_in_every_order_that_makes_sense(
         ordering=UNORDERED,
         stop_after=1,
     )
-    suites.run(session)
+    run_full(session)
     assert len(orders) == added
     assert registry.misused == []
 

@@ -11,7 +11,8 @@ import pytest
 from harness import exploring
 from harness.engine import Budget
 from harness.report.text import render
-from harness.scenario import Scenario, define, impl, recorder
+from harness.scenario import Scenario, define, impl
+from harness.scenario import recorder as chapter
 from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.systems.dispatcher import DispatcherSystem
 from runtime.keys import LOCAL, DispatchKey, preserve_keys
