@@ -20,7 +20,7 @@ from runtime.custom import (
     register_kernel,
     register_torch_dispatch,
 )
-from runtime.custom.absent import missing
+from runtime.custom.definition import missing
 from runtime.dispatch.kernel import fallthrough
 from runtime.dispatch.library import Library
 from runtime.locks import load

@@ -1,11 +1,11 @@
 """Custom operators: operators made of Python functions, and what is added to them."""
 
-from runtime.custom.decorator import custom_op
+from runtime.custom.decorator import custom_op, infer_schema
 from runtime.custom.definition import CustomOpDef
-from runtime.custom.held_kernel import HeldKernel, get_kernel
-from runtime.custom.inference import infer_schema
 from runtime.custom.registering import (
+    HeldKernel,
     define,
+    get_kernel,
     impl,
     register_autocast,
     register_autograd,
@@ -13,7 +13,7 @@ from runtime.custom.registering import (
     register_kernel,
     register_torch_dispatch,
 )
-from runtime.custom.sizes import FakeContext, get_ctx
+from runtime.custom.schema_kernels import FakeContext, get_ctx
 
 __all__ = [
     "CustomOpDef",

@@ -1,7 +1,6 @@
 """Custom operators: what `custom_op` returns, and what can be added to it.
 
-True only here: which registration each addition is.  All belong to one FRAGMENT library
-and go with it:
+All additions are registrations of one FRAGMENT library, and go with it:
 
 | addition              | key                                   | kind             |
 |-----------------------|---------------------------------------|------------------|
@@ -19,28 +18,39 @@ Rules:
 - what a second addition replaces is ended; a fake is ended after the new one is there;
 - whatever can be refused is refused before anything ends or is registered;
 - kernels know nothing of the definition: closed, or lost, it leaves nothing behind;
-- one on the default dispatcher is pickled by name, and copied as itself;
-- there is no `register_vmap`: nothing in this runtime makes batched tensors, so that a
-  rule would never run (`runtime.custom.absent`).
+- one on the default dispatcher stays until it is closed or made anew, whether or not
+  somebody keeps what `custom_op` returned, and is pickled by name; one on another
+  dispatcher lives as long as its owner keeps it, as a library does;
+- what users of torch.library look for and is not here says why (`ABSENT`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from runtime.autograd.kernels import refusing_out
-from runtime.custom.absent import missing
-from runtime.custom.casting import casting
-from runtime.custom.fake import first_fake
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import kernel_of
-from runtime.custom.live import forget, keep, live
-from runtime.custom.selection import selecting, takes_tensors
-from runtime.custom.versions import version_kernel
+from runtime.custom.schema_kernels import (
+    casting,
+    first_fake,
+    selecting,
+    takes_tensors,
+    version_kernel,
+)
 from runtime.dispatch.arguments import check_rule
-from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, SignatureOf
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
@@ -53,10 +63,14 @@ from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 
 Function = Callable[..., Any]
+
 Given = TypeVar("Given", bound=Function)
+
 # What the function of an operator takes and gives.
 P = ParamSpec("P")
+
 R = TypeVar("R")
+
 # One device type, several, or None for all at once.
 Devices = str | Iterable[str] | None
 
@@ -370,3 +384,51 @@ def again(dispatcher: Dispatcher, name: str) -> Any:
 
 def _shown(key: DispatchKey) -> str:
     return "all devices" if key is EVERYWHERE else key.name
+
+
+# By dispatcher and name; and those that nobody else keeps, of the default dispatcher.
+_LIVE: WeakKeyDictionary[
+    Dispatcher, WeakValueDictionary[str, "CustomOpDef[..., Any]"]
+] = WeakKeyDictionary()
+
+_KEPT: dict[str, "CustomOpDef[..., Any]"] = {}
+
+
+def keep(made: "CustomOpDef[..., Any]") -> None:
+    """Remember a definition by its name, in place of another one."""
+    _LIVE.setdefault(made.dispatcher, WeakValueDictionary())[made.name] = made
+    if made.dispatcher is default_dispatcher():
+        _KEPT[made.name] = made
+
+
+def live(dispatcher: Dispatcher, name: str) -> "CustomOpDef[..., Any] | None":
+    """The live definition of that name, None if there is none."""
+    named = _LIVE.get(dispatcher)
+    return None if named is None else named.get(name)
+
+
+def forget(made: "CustomOpDef[..., Any]") -> None:
+    """Let go of a definition that is closed; another one of its name stays."""
+    if live(made.dispatcher, made.name) is made:
+        del _LIVE[made.dispatcher][made.name]
+    if _KEPT.get(made.name) is made:
+        del _KEPT[made.name]
+
+
+# Name -> why it is not there, and what is.
+ABSENT = {
+    "impl_abstract": "it is called register_fake",
+    "register_effect": "operators run in the order of their calls, and none is left "
+    "out",
+    "register_vmap": "nothing in this runtime makes batched tensors; a kernel of one's "
+    "own for them is Library.impl(op, kernel, 'FuncTorchBatched')",
+    "triton_op": "there is no Triton; @register_kernel('cuda') takes any function",
+    "wrap_triton": "there is no Triton; @register_kernel('cuda') takes any function",
+}
+
+
+def missing(owner: str, name: str, of: object = None) -> AttributeError:
+    """The error that `owner`, a module or an object in words, has no such name."""
+    reason = ABSENT.get(name)
+    text = f"{owner} has no attribute {name!r}"
+    return AttributeError(f"{text}: {reason}" if reason else text, name=name, obj=of)

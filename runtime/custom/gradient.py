@@ -27,8 +27,13 @@ from typing import Any
 
 from runtime.autograd.kernels import below_autograd, careful
 from runtime.autograd.recipe import is_tensor, is_tensor_list
-from runtime.custom.recording import TENSOR, TENSORS, VALUE, recorded_lists
-from runtime.custom.recording_tensors import recorded_tensors
+from runtime.custom.recording import (
+    TENSOR,
+    TENSORS,
+    VALUE,
+    recorded_lists,
+    recorded_tensors,
+)
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.errors.custom_op import NotFunctional
 from runtime.errors.registration import WrongArgument

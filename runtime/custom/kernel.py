@@ -1,8 +1,9 @@
 """Kernels of custom operators: a function, called as it is, its results looked at.
 
-True only here: the text between a call and the function.  A function is called with
-every argument by position, keyword-only ones by name, as kernels see them; then its
-results are looked at (`runtime.custom.results`), a single fresh tensor by two looks:
+A function is called with every argument by position, keyword-only ones by name, as
+kernels see them.  A function of no tensors' results is called as it is; else there is a
+text between a call and the function, compiled once for all operators whose arguments
+look alike.  A single fresh tensor costs two looks:
 
     def kernel(a0, a1):
         result = function(a0, a1)
@@ -23,22 +24,42 @@ results are looked at (`runtime.custom.results`), a single fresh tensor by two l
 Rules:
 - a function that cannot be called so is refused when it is registered, not when it is
   called;
-- a text is compiled once for all operators whose arguments look alike;
-- a function of no tensors' results is called as it is.
+- a result is new, unless the schema annotates it:
+
+| the result is annotated       | it must be                                          |
+|-------------------------------|-----------------------------------------------------|
+| not at all                    | a tensor that shares memory with nothing else       |
+| with the set of a written     | that argument itself                                |
+| argument                      |                                                     |
+| with the set of an argument   | another tensor, which may share that one's memory   |
+| that is not written to        |                                                     |
+
+- a tensor that was never viewed, with an array of its own, shares nothing; only for
+  others are storages and addresses compared.
+
+Source of the table: custom operators of upstream 2.13, which compare storages only;
+here two storages on one array of NumPy's are found as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from keyword import iskeyword
 from typing import Any
 
-from runtime.custom.inference import holds_tensors
-from runtime.custom.results import Look, apart
 from runtime.dispatch.kernel import Kernel, describe, direct
-from runtime.errors.custom_op import UnfitKernel
+from runtime.errors.custom_op import AliasedResult, OtherResult, UnfitKernel
 from runtime.generated import block, numbered, template
+from runtime.schema.alias import WILDCARD
 from runtime.schema.excerpt import shortened
 from runtime.schema.schema import Schema
-from runtime.schema.types import TensorType, is_dispatch_type
+from runtime.schema.types import (
+    ListType,
+    OptionalType,
+    TensorType,
+    Type,
+    is_dispatch_type,
+)
+from runtime.tensors.shape import span
+from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
@@ -114,6 +135,177 @@ def _unfit(function: object, schema: Schema, fault: str) -> UnfitKernel:
     )
 
 
+class Look:
+    """Looks at the results of one kernel of one operator."""
+
+    __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views", "_written")
+
+    def __init__(self, schema: Schema, kernel: str) -> None:
+        self._schema = schema
+        self._kernel = kernel
+        self._names = tuple(argument.name for argument in schema.arguments)
+        # As results are compared with them.
+        self._written = frozenset(
+            f"its argument `{argument.name}`"
+            for argument in schema.arguments
+            if argument.is_write
+        )
+        # For each result: the argument that it must be, and those that it may share.
+        self._tied = tuple(_tied(schema, at) for at in range(len(schema.returns)))
+        self._views = tuple(
+            frozenset(self._names[place] for place in annotated(schema, at))
+            for at in range(len(schema.returns))
+        )
+
+    def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
+        """Raises `AliasedResult`, and `OtherResult`.
+
+        What is no tensor where one is due is for the conversion of results to refuse.
+        """
+        count = len(self._schema.returns)
+        results = [result] if count == 1 else result
+        if not isinstance(results, (tuple, list)) or len(results) != count:
+            return
+        given = [*_tensors(self._names, arguments)]
+        before: list[tuple[str, Tensor]] = []
+        for place, each in enumerate(results):
+            tied = self._tied[place]
+            if tied is not None:
+                if each is not arguments[tied]:
+                    raise self._other(_label(count, place), tied)
+                continue
+            views = self._views[place]
+            for name, tensor in _tensors([_label(count, place)], [each]):
+                self._compare(name, tensor, given, views)
+                for other, earlier in before:
+                    if not views and shares(tensor, earlier):
+                        raise self._aliased(name, tensor, other, earlier)
+                if not views:
+                    before.append((name, tensor))
+
+    def _compare(
+        self,
+        name: str,
+        tensor: Tensor,
+        given: list[tuple[str, Tensor]],
+        views: frozenset[str],
+    ) -> None:
+        for other, argument in given:
+            allowed = other.partition("[")[0] in views
+            if argument is tensor or (not allowed and shares(tensor, argument)):
+                raise self._aliased(name, tensor, f"its argument `{other}`", argument)
+
+    def _aliased(
+        self, name: str, tensor: Tensor, other: str, with_: Tensor
+    ) -> AliasedResult:
+        return AliasedResult(
+            operator=str(self._schema.name),
+            kernel=self._kernel,
+            result=name,
+            other=other,
+            same=tensor is with_,
+            schema=str(self._schema),
+            written=other in self._written,
+        )
+
+    def _other(self, name: str, argument: int) -> OtherResult:
+        return OtherResult(
+            operator=str(self._schema.name),
+            kernel=self._kernel,
+            result=name,
+            argument=self._names[argument],
+            schema=str(self._schema),
+        )
+
+
+def apart(result: Tensor, tensors: Sequence[Any]) -> bool:
+    """Whether a result certainly shares nothing with the tensors; None is none.
+
+    Raises `AttributeError` where the elements are not in arrays of the host.
+    """
+    owner = _owner(result)
+    for tensor in tensors:  # a generator costs more than the loop
+        if tensor is not None and (tensor is result or _owner(tensor) is owner):
+            return False
+    return True
+
+
+def shares(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are one, have one storage, or memory in common."""
+    if one is other:
+        return True
+    place, place_of_other = one._place, other._place
+    if place and place_of_other and place[0] is place_of_other[0]:
+        return True
+    if one.device != other.device:
+        return False
+    try:
+        if _owner(one) is not _owner(other):
+            return False
+    except AttributeError:
+        pass
+    start, end = _extent(one)
+    start_of_other, end_of_other = _extent(other)
+    return start < end_of_other and start_of_other < end
+
+
+def _owner(tensor: Tensor) -> Any:
+    """The array that owns the memory; `AttributeError` if that is no array of NumPy's.
+
+    Arrays of two owners have nothing in common.
+    """
+    place = tensor._place
+    held: Any = tensor._flat if place is None else place[0].array
+    base = held.base
+    while base is not None:
+        held, base = base, base.base
+    return held
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """The addresses from the first element to behind the last; (0, 0) without any."""
+    start = tensor.data_ptr()
+    if not start or not tensor.numel():
+        return 0, 0
+    return start, start + span(tensor.shape, tensor.strides) * tensor.itemsize
+
+
+def _tensors(
+    names: Sequence[str], values: Sequence[Any]
+) -> Iterator[tuple[str, Tensor]]:
+    """The tensors among values and in lists of them, with their names."""
+    for name, value in zip(names, values, strict=False):
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            inner = [f"{name}[{place}]" for place in range(len(value))]
+            yield from _tensors(inner, value)
+
+
+def _label(count: int, place: int) -> str:
+    return "a result" if count == 1 else f"result {place + 1}"
+
+
+def annotated(schema: Schema, result: int) -> frozenset[int]:
+    """The places of the arguments whose memory a result may share, by its sets."""
+    sets = schema.returns[result].sets_after
+    return frozenset(
+        place
+        for place, argument in enumerate(schema.arguments)
+        if sets & argument.sets_after or WILDCARD in sets
+    )
+
+
+def _tied(schema: Schema, result: int) -> int | None:
+    """The argument that a result must be, if it is annotated with a written one's."""
+    for place in sorted(annotated(schema, result)):
+        argument = schema.arguments[place]
+        single = argument.type == TensorType == schema.returns[result].type
+        if single and argument.is_write:
+            return place
+    return None
+
+
 @template("custom operator", "function")
 def _named(passed: tuple[str, ...]) -> list[str]:
     body = [f"return function({', '.join(passed)})"]
@@ -156,3 +348,10 @@ def _looking(passed: tuple[str, ...], looks: list[str]) -> list[str]:
 def _by_name(name: str, place: int) -> str:
     # Schemas have names that only a dictionary can hold.
     return f"**{{{name!r}: a{place}}}" if iskeyword(name) else f"{name}=a{place}"
+
+
+def holds_tensors(kind: Type) -> bool:
+    """Whether a type is that of a tensor, or of optional or several ones."""
+    while isinstance(kind, ListType | OptionalType):
+        kind = kind.element
+    return kind == TensorType

@@ -1,44 +1,102 @@
 """Free functions: definitions and kernels for operators of any origin, by name.
 
-True only here: who owns what they register.  For a live custom operator they are its
-methods.  For any other it is `lib`, or a library of this module that is never closed,
-one for each namespace of the default dispatcher; a `Registration` that is returned ends
-one of its registrations all the same.
+An operator is given as its name, of the default dispatcher, as a handle, as a packet of
+one overload, or as what `custom_op` returned.  For a live custom operator these are its
+methods.  For any other what is registered belongs to `lib`, or to a library of this
+module that is never closed, one for each namespace of the default dispatcher; a
+`Registration` that is returned ends one of its registrations all the same.
+
+Whoever overrides a kernel and wants to call the one before takes it first:
+
+    before = get_kernel("mylib::scale", "CPU")
+    library.impl("scale", mine, "CPU")      # mine calls before.call_boxed(keyset, x)
 
 Rules:
 - kernels given here are those of `Library.impl`: an annotated function gets every
   argument, any other the arguments that differ from their defaults;
 - what the libraries of this module own says in dumps and warnings where it was
-  registered, as each is registered from everywhere.
+  registered, as each is registered from everywhere;
+- a held kernel keeps all kernels that the operator had then, as those below it are
+  among them, and works as long as the operator is defined, by whomever.
 """
 
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from runtime.custom.casting import casting
-from runtime.custom.decorator import qualified, signature_of
-from runtime.custom.definition import Devices, keys_of
+from runtime.custom.decorator import qualified, signature_of, tag_names
+from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from runtime.custom.gradient import gradient_kernel
-from runtime.custom.inference import tag_names
-from runtime.custom.target import (
-    Operator,
-    custom_of,
-    dispatcher_of,
-    handle_of,
-    schema_known,
-)
-from runtime.dispatch.arguments import description_of
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
+from runtime.custom.schema_kernels import casting
+from runtime.dispatch.arguments import description_of, origin_of_caller
+from runtime.dispatch.call import Caller, Place
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from runtime.dispatch.kernel import Kernel, describe
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
-from runtime.errors.custom_op import FakeNotNeeded, LibraryNeeded
+from runtime.errors.call import OperatorGone
+from runtime.errors.custom_op import (
+    FakeNotNeeded,
+    LibraryNeeded,
+    NotAnOperator,
+    OverloadNeeded,
+)
 from runtime.errors.key import UnknownDevice
-from runtime.keys import DispatchKey, key_of_device
+from runtime.errors.registration import NoKernelForKey
+from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after, key_of_device
 from runtime.schema.codes import DType
+from runtime.schema.excerpt import described
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+
+# What stands for an operator.
+Operator = str | OperatorHandle | OperatorPacket | CustomOpDef[..., Any]
+
+
+def handle_of(call: str, op: Operator) -> OperatorHandle:
+    """The handle of an operator, whether anything is registered for it or not.
+
+    Raises:
+        NotQualified, SchemaSyntaxError: the text is no name with a namespace.
+        OverloadNeeded: a packet of several overloads.
+        NotAnOperator: nothing of the above.
+    """
+    if isinstance(op, CustomOpDef):
+        return op.handle
+    if isinstance(op, OperatorHandle):
+        return op
+    if isinstance(op, str):
+        return OperatorHandle(default_dispatcher(), qualified(op))
+    if isinstance(op, OperatorPacket):
+        return _only(call, op)
+    raise NotAnOperator(call=call, found=described(op), library=isinstance(op, Library))
+
+
+def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
+    """The dispatcher of a handle."""
+    found: Any = handle.dispatcher
+    dispatcher: Dispatcher = found
+    return dispatcher
+
+
+def schema_known(handle: OperatorHandle) -> Schema:
+    """The schema of an operator.  Raises `SchemaNotFound`, which names near ones."""
+    return dispatcher_of(handle).find_schema_or_raise(str(handle.name))
+
+
+def custom_of(handle: OperatorHandle) -> CustomOpDef[..., Any] | None:
+    """The live custom operator behind a handle, None if it is of another kind."""
+    return live(dispatcher_of(handle), str(handle.name))
+
+
+def _only(call: str, packet: OperatorPacket) -> OperatorHandle:
+    overloads = packet.overloads()
+    if len(overloads) != 1:
+        raise OverloadNeeded(call=call, operator=packet._name.name, overloads=overloads)
+    wanted = "" if overloads[0] == "default" else overloads[0]
+    return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, wanted))
+
 
 Given = TypeVar("Given", bound=Callable[..., Any])
 # `impl` takes ready kernels as well: fallthrough, boxed(...), ...
@@ -92,7 +150,7 @@ def define(
     name = qualified(qualname)
     full = signature_of(name, schema)
     owner = lib or _kept(name.namespace or "")
-    debug = None if lib else _registered_at()
+    debug = None if lib else origin_of_caller()
     return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)
 
 
@@ -371,15 +429,10 @@ def _debug(lib: Library | None, fn: Any) -> str | None:
     """What dumps show of a kernel; a library of somebody's says it itself."""
     if lib is not None:
         return None
-    origin = _registered_at(3)
+    origin = origin_of_caller(3)
     if isinstance(fn, Kernel):
         return description_of(fn, None, origin)
     return f"{describe(fn)} ({origin})"
-
-
-def _registered_at(depth: int = 2) -> str:
-    frame = sys._getframe(depth)
-    return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _kept(namespace: str) -> Library:
@@ -387,3 +440,62 @@ def _kept(namespace: str) -> Library:
     return found or _KEPT.setdefault(
         namespace, Library(namespace, "FRAGMENT", origin=ORIGIN)
     )
+
+
+class HeldKernel:
+    """A kernel of an operator, as it was; made by `get_kernel`."""
+
+    __slots__ = ("_caller", "_place", "key")
+
+    def __init__(self, place: Place, caller: Caller, key: DispatchKey) -> None:
+        self._place = place
+        self._caller = caller
+        self.key = key
+
+    def call_boxed(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernel with a keyset, of which it sees its own key and those below.
+
+        Raises:
+            OperatorGone: the operator is not defined any more.
+            CallError: the arguments do not fit the schema that it had.
+        """
+        entry = self._place.published()
+        if entry is None or not entry.definitions:
+            raise OperatorGone(operator=self._place.text)
+        own = self.key.bits
+        bits = keyset.bits & full_after(self.key).bits
+        if own & BACKEND_BITS:
+            # The highest backend of a keyset would win over the kernel's own.
+            bits &= ~BACKEND_BITS
+        else:
+            bits |= keyset.bits & BACKEND_BITS
+        caller = self._caller
+        values, below = caller.bind(args, kwargs), KeySet.from_bits(bits | own)
+        return caller.redispatch("redispatch", self._place, below, values)
+
+    def __repr__(self) -> str:
+        return f"<HeldKernel {self._place.text} at {self.key.name}>"
+
+
+def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
+    """The kernel that a call of `op` with the highest key `key` runs now.
+
+    Raises:
+        UnknownKey: there is no such key.
+        SchemaNotFound: there is no such operator.
+        NoKernelForKey: it has none for the key, or the key is an alias.
+    """
+    handle = handle_of("get_kernel(...)", op)
+    schema_known(handle)
+    wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+    place = Place(dispatcher_of(handle), handle.name, OperatorHandle)
+    entry = place.published()
+    caller = place.caller(entry)
+    assert entry is not None, "its caller was there"
+    if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:
+        raise NoKernelForKey(
+            operator=str(handle.name),
+            key=wanted.name,
+            available=tuple(sorted(each.name for each in entry.implementations)),
+        )
+    return HeldKernel(place, caller, wanted)

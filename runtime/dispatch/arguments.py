@@ -67,9 +67,9 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
     raise LibraryRefused(call=shown, reason=reason, remedy=remedy)
 
 
-def origin_of_caller() -> str:
-    """The line that called the function which asks."""
-    frame = sys._getframe(2)
+def origin_of_caller(depth: int = 2) -> str:
+    """The line that called the function which asks, or one further out."""
+    frame = sys._getframe(depth)
     return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 

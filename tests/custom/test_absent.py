@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import runtime.library
-from runtime.custom.absent import ABSENT
+from runtime.custom.definition import ABSENT
 from runtime.library import custom_op
 from tests.custom.functions import double
 

@@ -65,7 +65,7 @@ def test_what_it_calls_runs_without_autocast() -> None:
 
 
 def test_a_number_stays_a_number() -> None:
-    from runtime.custom.casting import _cast
+    from runtime.custom.schema_kernels import _cast
     from runtime.tensors.making import wrap_number
 
     number = wrap_number(1.5)

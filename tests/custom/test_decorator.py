@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime import Dispatcher, Library, Tensor, ops, tensor
-from runtime.custom.live import live
+from runtime.custom.definition import live
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorGone
 from runtime.errors.custom_op import (

@@ -10,7 +10,7 @@ import pytest
 
 from runtime import Tensor, inference_mode, no_grad, tensor
 from runtime.autograd import gradcheck
-from runtime.custom.recording_tensors import CallNode, _recording
+from runtime.custom.recording import CallNode, _recording
 from runtime.errors.autograd import (
     FunctionMisuse,
     InferenceTensorUsed,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runtime import Function, Tensor, from_numpy, ops, tensor
-from runtime.custom.results import apart, shares
+from runtime.custom.kernel import apart, shares
 from runtime.errors.custom_op import AliasedResult, OtherResult
 from runtime.library import custom_op
 from tests.custom.functions import CALLS, repeatedly

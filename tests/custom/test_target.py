@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime import Library, ops
-from runtime.custom.target import custom_of, dispatcher_of, handle_of
+from runtime.custom.registering import custom_of, dispatcher_of, handle_of
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.custom_op import NotAnOperator, NotQualified, OverloadNeeded
 from runtime.library import custom_op

@@ -1,6 +1,6 @@
 """test_autograd_registration: where inputs require grad, the right gradient comes back.
 
-True only here: what is asked, in this order.
+What is asked, in this order:
 
 1. Is there a kernel at Autograd, or a composite one?  The operator's table is asked; a
    registered fallthrough says that there is no gradient on purpose.
@@ -11,26 +11,28 @@ True only here: what is asked, in this order.
    for that; where the operator does not take these, or computes or returns narrow
    numbers all the same, nothing is compared.
 
+How it works: the operator is a function of the tensors of a sample that require grad
+(`Points`).  Each is copied to a leaf of its own; what the operator writes to is a clone
+of the leaf, as a leaf must not be written to.  Outputs are the results, and the
+arguments that are written to.
+
 Rules:
 - a sample of which nothing requires grad says nothing, nor does one without floating
   outputs;
-- of many elements, only the slope along one direction is compared: that costs three
-  calls, however many there are;
+- every element costs two calls forwards, every element of an output one backwards.
+  Past `MOST_CALLS` the sample moves along one fixed direction, of which each tensor has
+  its own part, and outputs are weighed into one number: that takes two calls forwards
+  and one backwards, and a wrong entry still shows, unless others cancel it out;
 - a sample at a kink of the operator is no sample for finite differences.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from runtime.autograd.backward import grad
+from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck
 from runtime.autograd.modes import enable_grad
-from runtime.custom.opcheck.copier import Copier
-from runtime.custom.opcheck.outcome import told
-from runtime.custom.opcheck.points import Points
-from runtime.custom.opcheck.sample import Sample
-from runtime.custom.opcheck.slopes import (
-    compare_slopes,
-    computes_wide,
-    is_large,
-    is_wide,
-)
+from runtime.custom.opcheck.sample import Copier, Part, Sample, told
 from runtime.dispatch.token import Implementation
 from runtime.errors.autograd import (
     GradcheckFailed,
@@ -46,8 +48,79 @@ from runtime.errors.opcheck import (
 )
 from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_device
 from runtime.operators.call import core
+from runtime.operators.functions import allclose
+from runtime.schema.codes import DType
+from runtime.tensors.data import tensor as tensor_of
+from runtime.tensors.making import from_numpy
+from runtime.tensors.shape import may_overlap_itself
+from runtime.tensors.tensor import Tensor
 
 TEST = "test_autograd_registration"
+
+
+class Points:
+    """The tensors of a sample that require grad, and the calls at other values.
+
+    `wide` computes in the widest dtypes, which finite differences need.
+    """
+
+    def __init__(self, sample: Sample, wide: bool = False) -> None:
+        self.sample = sample
+        self._given: dict[int, Tensor] = {}
+        self._points: dict[int, Part] = {}
+        parts = sample.arguments(sample.values)
+        for part in parts:
+            tensor = part.tensor
+            if wide and differentiable(tensor):
+                plain = Copier(apart=True).tensor(tensor)
+                self._given[id(tensor)] = core._to_copy(plain, dtype=_widest(tensor))
+            if tensor._requires_grad:
+                self._points.setdefault(id(tensor), part)
+        self._written = {id(p.tensor) for p in parts if sample.is_written(p)}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the tensors that require grad."""
+        return tuple(part.label for part in self._points.values())
+
+    def leaves(self) -> list[Tensor]:
+        """Fresh leaves that require grad, in the order of `labels`."""
+        return [self._leaf(part.tensor) for part in self._points.values()]
+
+    def _leaf(self, tensor: Tensor) -> Tensor:
+        leaf = Copier(apart=True).tensor(self._given.get(id(tensor), tensor))
+        if may_overlap_itself(leaf.shape, leaf.strides):
+            leaf = core.clone(leaf)
+        return leaf.requires_grad_()
+
+    def outputs(self, leaves: Sequence[Tensor]) -> list[Part]:
+        """Call with the leaves; the results and what was written, if floating."""
+        given = dict(self._given)
+        for number, leaf in zip(self._points, leaves, strict=True):
+            given[number] = core.clone(leaf) if number in self._written else leaf
+        values = Copier(given=given).values(self.sample.values)
+        returned = self.sample.run(values)
+        found = [*self.sample.results(returned)]
+        known = {id(part.tensor) for part in found}
+        for part in self.sample.arguments(values):
+            if self.sample.is_written(part) and id(part.tensor) not in known:
+                known.add(id(part.tensor))
+                label = f"argument `{part.label}`"
+                found.append(Part(part.place, label, part.tensor))
+        return [part for part in found if differentiable(part.tensor)]
+
+    def function(self, *leaves: Tensor) -> tuple[Tensor, ...]:
+        """The outputs as tensors: what `gradcheck` takes."""
+        return tuple(part.tensor for part in self.outputs(leaves))
+
+
+def differentiable(tensor: Tensor) -> bool:
+    """Whether a tensor of that dtype can have a gradient."""
+    return tensor.dtype.is_floating or tensor.dtype.is_complex
+
+
+def _widest(tensor: Tensor) -> DType:
+    return DType.named("complex128" if tensor.dtype.is_complex else "float64")
 
 
 def check_autograd(sample: Sample) -> OpCheckError | None:
@@ -171,3 +244,89 @@ def _compared(points: Points) -> OpCheckError | None:
             return None
         raise
     return None
+
+
+# At 10 us to 1 ms a call, that is a few seconds at most.
+MOST_CALLS = 2000
+
+WIDE = ("float64", "complex128")
+
+# A relative step that float64 sees and float32 does not, and what float16 may be off.
+FINE, COARSE = 1e-9, 1e-2
+
+
+def is_wide(tensor: Tensor) -> bool:
+    """Whether a tensor is of a dtype that finite differences can tell of."""
+    return tensor.dtype.name in WIDE
+
+
+def computes_wide(wide: Points, narrow: Points) -> bool:
+    """Whether an operator does with `wide` numbers what it does with `narrow` ones.
+
+    Not if it computes in narrow ones all the same: then a fine step changes nothing;
+    nor if it does something else for another dtype.
+    """
+    leaves = wide.leaves()
+    moved = [core.mul(core.detach(leaf), 1 + FINE).requires_grad_() for leaf in leaves]
+    at, beside = wide.function(*leaves), wide.function(*moved)
+    if all(core.equal(*pair) for pair in zip(at, beside, strict=True)):
+        return False
+    there = narrow.function(*narrow.leaves())
+    return all(
+        allclose(
+            core.detach(one),
+            core._to_copy(core.detach(two), dtype=one.dtype),
+            COARSE,
+            COARSE,
+            equal_nan=True,
+        )
+        for one, two in zip(at, there, strict=True)
+    )
+
+
+def is_large(points: Points, leaves: Sequence[Tensor]) -> bool:
+    """Whether comparing every element would take more than `MOST_CALLS`."""
+    outputs = [part.tensor for part in points.outputs(leaves)]
+    return sum(each.numel() for each in [*leaves, *outputs]) > MOST_CALLS
+
+
+def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
+    """Compare gradients at `leaves` with finite differences.
+
+    Raises `GradcheckFailed`, and `GradcheckMisuse` where they say nothing.
+    """
+    if not all(map(is_wide, leaves)):
+        raise GradcheckMisuse(fault="finite differences of narrow numbers say nothing")
+    sample = points.sample
+    atol = ATOL if sample.atol is None else sample.atol
+    rtol = RTOL if sample.rtol is None else sample.rtol
+    function, at = points.function, [*leaves]
+    if is_large(points, leaves):
+        function = _along(points, leaves)
+        at = [tensor_of(0.0, dtype=leaf.dtype, requires_grad=True) for leaf in leaves]
+    gradcheck(function, at, atol=atol, rtol=rtol)
+
+
+def _along(points: Points, leaves: Sequence[Tensor]) -> Callable[..., Any]:
+    """The weighed outputs as a function of how far each leaf has moved."""
+
+    def function(*steps: Tensor) -> tuple[Tensor, ...]:
+        moved = [
+            core.add(core.detach(leaf), core.mul(_fixed(leaf), step))
+            for leaf, step in zip(leaves, steps, strict=True)
+        ]
+        outputs = points.outputs(moved)
+        return tuple(
+            core.sum(core.mul(part.tensor, _fixed(part.tensor))) for part in outputs
+        )
+
+    return function
+
+
+def _fixed(like: Tensor) -> Tensor:
+    """Numbers of either sign in the shape and dtype of a tensor, always the same."""
+    import numpy as np
+
+    turns = np.arange(1, like.numel() + 1, dtype=np.float64) * 2.5
+    made = from_numpy(np.cos(turns).reshape(like.shape))
+    return made if made.dtype is like.dtype else core._to_copy(made, dtype=like.dtype)

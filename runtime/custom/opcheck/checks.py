@@ -19,9 +19,9 @@ or None; and a row of `CHECKS`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from runtime.custom.opcheck import autograd, fake, functionalization, schema
+from runtime.custom.opcheck import autograd, fake, schema
 from runtime.custom.opcheck.sample import Sample
-from runtime.custom.target import Operator, handle_of
+from runtime.custom.registering import Operator, handle_of
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.opcheck import OpCheckError, OpCheckMisuse
@@ -33,13 +33,13 @@ CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
     schema.TEST: schema.check_schema,
     autograd.TEST: autograd.check_autograd,
     fake.TEST: fake.check_fake,
-    functionalization.TEST: functionalization.check_functional,
+    fake.FUNCTIONAL: fake.check_functional,
 }
 
 # What torch calls checks that these have no name of -> the one that stands for them.
 ELSEWHERE: Mapping[str, str] = {
-    "test_aot_dispatch_dynamic": functionalization.TEST,
-    "test_aot_dispatch_static": functionalization.TEST,
+    "test_aot_dispatch_dynamic": fake.FUNCTIONAL,
+    "test_aot_dispatch_static": fake.FUNCTIONAL,
 }
 
 Report = dict[str, Literal["SUCCESS"] | OpCheckError]

@@ -1,27 +1,47 @@
-"""test_faketensor: without elements, an operator makes what it makes with them.
+"""test_faketensor and test_functionalization: calls on meta, and calls on clones.
 
-True only here: what is compared.  The sample is called once as it is and once with
-every tensor on meta, then again with other sizes, as far as the operator takes them.
+The first: without elements, an operator makes what it makes with them.  The sample is
+called once as it is and once with every tensor on meta, then again with other sizes, as
+far as the operator takes them, to tell a rule from a number.  Dimensions of one size
+are taken for one and the same unknown, as tracers do, and grow together, by one; what
+is added repeats the last elements, so that indices stay in range.
 
-Rules:
-- a device among the arguments becomes meta; of a call with neither tensor nor device
-  nothing can be said;
-- strides are compared where they matter: where there are elements, and more than one
-  in the dimension; offsets where a result shares the memory of an argument;
-- an operator whose tag says that results depend on elements is not checked;
-- a size that depends on elements (`runtime.custom.sizes`) is that of the real result.
+- A device among the arguments becomes meta; of a call with neither tensor nor device
+  nothing can be said.
+- Strides are compared where they matter: where there are elements, and more than one in
+  the dimension; offsets where a result shares the memory of an argument.
+- An operator whose tag says that results depend on elements is not checked; a size that
+  depends on elements (`get_ctx`) is that of the real result.
+- Sizes 0 and 1 stay what they are.  A grown tensor has the order of the original's
+  strides, and repeats what that repeats; where different tensors share a storage
+  nothing is grown, as they could not share one afterwards.
+
+The second: an operator may be run on clones of what it writes to, as functionalization
+does.  Each argument is cloned, on a storage of its own; the operator runs on the
+clones; what it declares as written is copied back.  That must leave the same results
+and the same arguments as the call in place.
+
+- An operator that gives two answers to one question, or says so by the tag
+  `nondeterministic_bitwise`, is not asked.
+- Values are compared as `assert_close` does, by the tolerances given or the dtype's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.custom.opcheck.copier import META, Copier
-from runtime.custom.opcheck.growth import grown
-from runtime.custom.opcheck.memory import shared
-from runtime.custom.opcheck.outcome import equal, told
-from runtime.custom.opcheck.sample import Part, Sample
-from runtime.custom.opcheck.trial import Trial
-from runtime.custom.sizes import Drawn, drawing
+from runtime.autograd.data import set_source
+from runtime.custom.opcheck.sample import (
+    META,
+    Copier,
+    Part,
+    Sample,
+    Trial,
+    equal,
+    facts_of,
+    shared,
+    told,
+)
+from runtime.custom.schema_kernels import Drawn, drawing
 from runtime.errors.call import MissingKernel
 from runtime.errors.custom_op import MissingFake
 from runtime.errors.opcheck import (
@@ -30,14 +50,22 @@ from runtime.errors.opcheck import (
     FakeMissing,
     FakeRaised,
     FakeReadsElements,
+    FunctionalDiffers,
     OpCheckError,
 )
 from runtime.errors.operands import NoDataToRead
 from runtime.errors.tensor import NoData
+from runtime.operators.call import core
 from runtime.schema.types import DeviceType, unwrap_optional
+from runtime.tensors.arrays import array_of, claimed, host_copy
+from runtime.tensors.making import from_numpy, place_on, view_of
+from runtime.tensors.shape import span
+from runtime.tensors.storage import Storage, memory_of
 from runtime.tensors.tensor import Tensor
+from runtime.testing import NotAlike, NotClose, assert_close
 
 TEST = "test_faketensor"
+
 # Say that no fake kernel can know the results.
 DEPENDENT = frozenset({"data_dependent_output", "dynamic_output_shape"})
 
@@ -217,3 +245,147 @@ def _sharing(result: Part, trial: Trial) -> tuple[str, ...]:
 def _with(labels: tuple[str, ...]) -> str:
     names = ", ".join(f"`{label}`" for label in labels)
     return f"shares memory with {names}" if names else "memory of its own"
+
+
+Ints = tuple[int, ...]
+
+
+def grown(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
+    """Samples with other sizes, and what was done to them."""
+    tensors = {id(p.tensor): p.tensor for p in sample.arguments(sample.values)}
+    storages = {id(claimed(tensor)[0]) for tensor in tensors.values()}
+    on_meta = any(tensor.is_meta for tensor in tensors.values())
+    if on_meta or len(storages) < len(tensors):
+        return
+    sizes = sorted({size for t in tensors.values() for size in t.shape if size > 1})
+    for size in sizes:
+        made = {at: _grown(each, size) for at, each in tensors.items()}
+        words = f"the sample with size {size} grown to {size + 1}"
+        yield words, Copier(given=made).values(sample.values)
+
+
+def _grown(tensor: Tensor, size: int) -> Tensor:
+    import numpy as np
+
+    grows = [(0, int(have == size)) for have in tensor.shape]
+    plain = Copier().tensor(tensor)
+    values = host_copy(plain, "opcheck()")
+    shape = tuple(
+        have + more for have, (_, more) in zip(values.shape, grows, strict=True)
+    )
+    strides = _grown_strides(tensor, shape)
+    buffer = from_numpy(np.zeros(span(shape, strides), values.dtype))
+    host = view_of(buffer, shape, strides, 0)
+    array_of(host)[...] = np.pad(values, grows, mode="edge") if grows else values
+    device = tensor.device
+    held = memory_of(device.type).from_numpy(array_of(buffer), device.index)
+    storage = Storage(held, device, tensor.dtype, buffer.numel())
+    return place_on(storage, shape, strides, 0, None, tensor.key_bits)
+
+
+def _grown_strides(tensor: Tensor, shape: Ints) -> Ints:
+    """Dense strides in the order of the tensor's own; zeros stay."""
+    old = tensor.strides
+    order = sorted(range(len(old)), key=lambda dim: (-old[dim], dim))
+    strides, step = [0] * len(old), 1
+    for dim in reversed(order):
+        if old[dim]:
+            strides[dim] = step
+            step *= shape[dim]
+    return tuple(strides)
+
+
+FUNCTIONAL = "test_functionalization"
+
+
+def check_functional(sample: Sample) -> OpCheckError | None:
+    """The first difference between a call in place and one on clones."""
+    if "nondeterministic_bitwise" in sample.tags or not sample.arguments(sample.values):
+        return None
+    values, again, clones = (
+        Copier(apart=apart).values(sample.values) for apart in (False, False, True)
+    )
+    results, repeated = sample.run(values), sample.run(again)
+    if _first_difference(sample, (results, values), (repeated, again)) is not None:
+        return None
+    originals = Copier().values(sample.values)
+    try:
+        found = sample.run(clones)
+    except Exception as error:  # whatever it is, it is the finding
+        kind = type(error).__name__
+        seen = f"on clones it raised {kind}: {told(error)}"
+        return FunctionalDiffers(
+            **sample.about(FUNCTIONAL), where="its outcome", seen=seen
+        )
+    found = _copied_back(sample, originals, clones, found)
+    difference = _first_difference(sample, (results, values), (found, originals))
+    if difference is None:
+        return None
+    where, seen = difference
+    return FunctionalDiffers(**sample.about(FUNCTIONAL), where=where, seen=seen)
+
+
+def _copied_back(
+    sample: Sample, originals: list[Any], clones: list[Any], results: list[Any]
+) -> list[Any]:
+    """Write what was written back; the results, with the originals among them."""
+    given: dict[int, Tensor] = {}
+    pairs = zip(sample.arguments(originals), sample.arguments(clones), strict=True)
+    for original, clone in pairs:
+        given[id(clone.tensor)] = original.tensor
+        if sample.is_written(clone):
+            _write(original, clone)
+    return [_replaced(value, given) for value in results]
+
+
+def _write(original: Part, clone: Part) -> None:
+    one, other = original.tensor, clone.tensor
+    if facts_of(one) == facts_of(other):
+        core.copy_(one, other)
+        return
+    # Of a resized or transposed argument the place moves too.
+    set_source(one, other)
+
+
+def _replaced(value: Any, given: dict[int, Tensor]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_replaced(each, given) for each in value]
+    return given.get(id(value), value)
+
+
+Outcome = tuple[list[Any], list[Any]]
+
+
+def _first_difference(
+    sample: Sample, one: Outcome, other: Outcome
+) -> tuple[str, str] | None:
+    labels = sample.result_labels(len(one[0]))
+    for label, left, right in zip(labels, one[0], other[0], strict=True):
+        found = _apart(sample, left, right)
+        if found:
+            return label, found
+    lists = sample.arguments(one[1]), sample.arguments(other[1])
+    for left, right in zip(*lists, strict=True):
+        found = _apart(sample, left.tensor, right.tensor)
+        if found:
+            return f"argument `{left.label}`", found
+    return None
+
+
+def _apart(sample: Sample, one: Any, other: Any) -> str:
+    """How two values differ; empty if they do not."""
+    if isinstance(one, Sequence) and not isinstance(one, str):
+        if len(one) != len(other):
+            return f"{len(other)} values, in place {len(one)}"
+        pairs = zip(one, other, strict=True)
+        return next(filter(None, (_apart(sample, *pair) for pair in pairs)), "")
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        limits = {"rtol": sample.rtol, "atol": sample.atol}
+        try:
+            assert_close(other, one, equal_nan=True, **limits)  # type: ignore[arg-type]  # numbers only
+        except NotClose as error:
+            return f"{error.actual}, in place {error.expected}"
+        except NotAlike as error:
+            return f"{error.aspect} {error.actual}, in place {error.expected}"
+        return ""
+    return "" if equal(one, other) else f"{other!r}, in place {one!r}"

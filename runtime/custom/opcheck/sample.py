@@ -1,22 +1,136 @@
-"""Samples: one call of an operator, as `opcheck` makes it again and again, on copies.
+"""Samples and trials: one call of an operator, made again and again, on copies.
 
-True only here: what a call and its tensors are called in findings.
+A `Sample` is the call that `opcheck` is given; a `Trial` is one run of it, with a
+picture of its arguments before and after.
 
 Rules:
-- the caller's own values are read and never handed to the operator: it gets copies
-  (`runtime.custom.opcheck.copier`);
+- the caller's own values are read and never handed to the operator: it gets copies.  A
+  copy of a tensor has the shape, the strides, the offset and the keys of the original,
+  on a copy of its whole storage; tensors that share a storage share its copy, and no
+  copy requires grad.  What nobody can change (numbers, texts, dtypes) is passed on;
 - a call leaves the default generator where it found it, so that all calls draw the
-  same numbers.
+  same numbers;
+- elements are compared by their bytes, so that a NaN equals itself and no other; a
+  storage is looked at as a whole, so that nothing written beside a view is missed;
+- a byte that is shown by an argument which is declared as written is excused, whatever
+  other arguments show it;
+- whether two tensors share memory is decided as for every call of a custom operator
+  (`runtime.custom.kernel`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from runtime.custom.kernel import shares
 from runtime.dispatch.handle import OperatorHandle
+from runtime.keys import BACKEND_BITS, DispatchKey
 from runtime.random import default_generator
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
 from runtime.schema.schema import Schema
+from runtime.schema.values import BY_VALUE, same
+from runtime.tensors.arrays import claimed
+from runtime.tensors.elements import itemsize, numpy_dtype
+from runtime.tensors.keys import keys_of
+from runtime.tensors.making import place_on
+from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+META = Device("meta")
+_META_BIT = DispatchKey.Meta.bits & BACKEND_BITS
+# Values that nobody can change.
+_LASTING = (type(None), bool, int, float, complex, str, DType, Device)
+
+
+class Copier:
+    """Copies values; what it copies together stays together.
+
+    `apart` gives each tensor a storage of its own; `meta` copies no elements; `given`
+    are tensors that stand for others, by the identity of these.
+    """
+
+    def __init__(
+        self,
+        *,
+        apart: bool = False,
+        meta: bool = False,
+        given: Mapping[int, Tensor] | None = None,
+    ) -> None:
+        self._apart = apart
+        self._meta = meta
+        self._tensors = dict(given or {})
+        self._storages: dict[int, Storage] = {}
+
+    def values(self, values: Sequence[Any]) -> list[Any]:
+        """Copies of the values, in a new list."""
+        return [self.value(each) for each in values]
+
+    def value(self, value: Any) -> Any:
+        """A copy of one value."""
+        if isinstance(value, Tensor):
+            return self.tensor(value)
+        if isinstance(value, _LASTING):
+            return value
+        if type(value) in (list, tuple):
+            return type(value)(map(self.value, value))
+        if type(value) is dict:
+            return {key: self.value(each) for key, each in value.items()}
+        from copy import deepcopy
+
+        return deepcopy(value)
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """A copy of a tensor."""
+        made = self._tensors.get(id(tensor))
+        if made is None:
+            storage, offset, strides = claimed(tensor)
+            layout = tensor.shape, strides, offset, tensor.dtype
+            bits = tensor.key_bits
+            if self._meta:
+                bits = _on_meta(bits, tensor.device)
+            made = place_on(self._storage(storage), *layout, bits)
+            if not self._meta:
+                made.number = tensor.number
+            self._tensors[id(tensor)] = made
+        return made
+
+    def _storage(self, storage: Storage) -> Storage:
+        made = self._storages.get(id(storage))
+        if made is None or self._apart:
+            if self._meta:
+                made = Storage(None, META, storage.dtype, storage.count)
+            else:
+                made = storage.copy()
+            self._storages[id(storage)] = made
+        return made
+
+
+def _on_meta(bits: int, device: Device) -> int:
+    """The keys of a tensor, had it no elements."""
+    if bits == keys_of(device.type).bits:
+        return keys_of("meta").bits
+    return bits & ~BACKEND_BITS | _META_BIT
+
+
+def told(error: Exception) -> str:
+    """What an error says up to the first empty line, on one line."""
+    return " ".join(str(error).partition("\n\n")[0].split())
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two results that are no tensors are equal; objects are by their type."""
+    if isinstance(one, float) and isinstance(other, float) and one != one:
+        return other != other
+    if type(one) in BY_VALUE or type(other) in BY_VALUE:
+        return same(one, other)
+    return type(one) is type(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +212,186 @@ def _parts(place: int, label: str, value: Any) -> Iterator[Part]:
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield from _parts(place, f"{label}[{key!r}]", each)
+
+
+Bounds = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def shared(one: Tensor, other: Tensor) -> str:
+    """How two tensors share memory, in words; empty if they do not."""
+    if not shares(one, other):
+        return ""
+    if one is other:
+        return "they are one object"
+    on_one = claimed(one)[0] is claimed(other)[0]
+    return "they are on one storage" if on_one else "their memory overlaps"
+
+
+def bytes_of(storage: Storage) -> "Bytes | None":
+    """A copy of the bytes of a storage; None on `meta`."""
+    import numpy as np
+
+    elements = storage.numpy()
+    return None if elements is None else elements.view(np.uint8).copy()
+
+
+def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> "np.ndarray[Any, Any]":
+    """Which of `size` bytes of its storage a tensor of that layout shows."""
+    import numpy as np
+
+    shown = np.zeros(size, np.bool_)
+    shape, strides, offset = layout
+    width = itemsize(tensor.dtype)
+    steps = (*(stride * width for stride in strides), 1)
+    if tensor.numel():
+        np.ndarray((*shape, width), np.bool_, shown, offset * width, steps)[...] = True
+    return shown
+
+
+def elements_of(
+    tensor: Tensor, layout: Bounds, held: "Bytes"
+) -> "np.ndarray[Any, Any]":
+    """The elements that a tensor of that layout has in those bytes of a storage."""
+    import numpy as np
+
+    shape, strides, offset = layout
+    width = itemsize(tensor.dtype)
+    steps = tuple(stride * width for stride in strides)
+    form = numpy_dtype(tensor.dtype)
+    return np.ndarray(shape, form, held, offset * width, steps)
+
+
+# What a tensor says of itself, in the order in which a change is reported.
+ASPECTS = ("dtype", "device", "shape", "strides", "offset", "requires_grad", "keys")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An argument before the call."""
+
+    part: Part
+    facts: tuple[Any, ...]
+    storage: Storage
+    version: int
+
+    @property
+    def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Shape, strides and offset."""
+        return self.facts[2], self.facts[3], self.facts[4]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of an argument: what of it, and how."""
+
+    part: Part
+    aspect: str
+    seen: str
+
+
+def facts_of(tensor: Tensor) -> tuple[Any, ...]:
+    """What a tensor says of itself, in the order of `ASPECTS`."""
+    return (
+        tensor.dtype,
+        tensor.device,
+        tensor.shape,
+        tensor.strides,
+        tensor.offset,
+        tensor._requires_grad,
+        tensor.keyset,
+    )
+
+
+class Trial:
+    """A call that has been made; `values` are copies, and belong to it."""
+
+    def __init__(self, sample: Sample, values: Sequence[Any]) -> None:
+        self.sample = sample
+        self.values = values
+        self.parts = sample.arguments(values)
+        self._before = tuple(_picture(part) for part in self.parts)
+        self._held = {id(each.storage): bytes_of(each.storage) for each in self._before}
+        self.returned = sample.run(values)
+        self.results = sample.results(self.returned)
+
+    def undeclared(self) -> Iterator[Change]:
+        """Changes of arguments that the schema does not declare as written."""
+        written = [p for p in self._before if self.sample.is_written(p.part)]
+        excused = {id(each.storage) for each in written}
+        seen: set[int] = set()
+        for picture in self._before:
+            if id(picture.storage) not in seen:
+                seen.add(id(picture.storage))
+                yield from self._written(picture.storage)
+        for picture in self._before:
+            if self.sample.is_written(picture.part):
+                continue
+            yield from _changed(picture)
+            version = picture.storage.version
+            if version != picture.version and id(picture.storage) not in excused:
+                seen_text = f"version {picture.version} before, {version} after"
+                yield Change(picture.part, "version", seen_text)
+
+    def _written(self, storage: Storage) -> Iterator[Change]:
+        """Undeclared changes of the bytes of one storage."""
+        before, after = self._held[id(storage)], bytes_of(storage)
+        if before is None or after is None:
+            return
+        # Nobody shrinks a storage; one without elements may have grown.
+        changed = before != after[: before.size]
+        if not changed.any():
+            return
+        on_it = [each for each in self._before if each.storage is storage]
+        shown = [shown_bytes(p.part.tensor, p.layout, before.size) for p in on_it]
+        for picture, mask in zip(on_it, shown, strict=True):
+            if self.sample.is_written(picture.part):
+                changed &= ~mask
+        if not changed.any():
+            return
+        for picture, mask in zip(on_it, shown, strict=True):
+            if (changed & mask).any():
+                yield Change(
+                    picture.part, "elements", _difference(picture, before, after)
+                )
+                changed &= ~mask
+        if changed.any():
+            count = int(changed.sum())
+            yield Change(on_it[0].part, "beyond", f"{count} bytes changed")
+
+
+def _picture(part: Part) -> Picture:
+    storage = claimed(part.tensor)[0]
+    return Picture(part, facts_of(part.tensor), storage, storage.version)
+
+
+def _changed(picture: Picture) -> Iterator[Change]:
+    """The first change of what a tensor says of itself."""
+    tensor = picture.part.tensor
+    now = facts_of(tensor)
+    for aspect, before, after in zip(ASPECTS, picture.facts, now, strict=True):
+        if before != after:
+            yield Change(picture.part, aspect, f"{before} before, {after} after")
+            return
+    if claimed(tensor)[0] is not picture.storage:
+        yield Change(picture.part, "storage", "it is on another storage")
+
+
+def _difference(picture: Picture, before: "Bytes", after: "Bytes") -> str:
+    """The first element that changed, and how many did."""
+    import numpy as np
+
+    tensor, layout = picture.part.tensor, picture.layout
+    one = elements_of(tensor, layout, before)
+    other = elements_of(tensor, layout, after[: before.size])
+    width = one.dtype.itemsize
+    raw = (
+        np.ascontiguousarray(a).view(np.uint8).reshape(-1, width) for a in (one, other)
+    )
+    apart = np.not_equal(*raw).any(axis=1)
+    place = np.unravel_index(int(apart.argmax()), one.shape)
+    where = tuple(map(int, place))
+    count = int(apart.sum())
+    was, now = str(one[place]), str(other[place])
+    bits = ", of other bits" if was == now else ""
+    more = f" ({count} of {apart.size} elements changed)"
+    return f"element {where} was {was} and is {now}{bits}{more}"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from runtime import ops, tensor
-from runtime.custom.opcheck.copier import META, Copier
+from runtime.custom.opcheck.sample import META, Copier
 from runtime.keys import DispatchKey
 
 core = ops.core

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime import parse_schema
-from runtime.custom.opcheck.correction import Seen, corrected, may_share
+from runtime.custom.opcheck.schema import Seen, corrected, may_share
 
 
 @pytest.mark.parametrize(

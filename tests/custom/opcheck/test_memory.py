@@ -3,7 +3,7 @@
 import numpy as np
 
 from runtime import from_numpy, ops, tensor
-from runtime.custom.opcheck.memory import bytes_of, elements_of, shared, shown_bytes
+from runtime.custom.opcheck.sample import bytes_of, elements_of, shared, shown_bytes
 
 core = ops.core
 

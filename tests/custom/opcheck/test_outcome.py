@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.custom.opcheck.outcome import equal, told
+from runtime.custom.opcheck.sample import equal, told
 
 NAN = float("nan")
 
