@@ -16,7 +16,7 @@ from runtime.autograd.versions import install_version_fallback
 from runtime.dispatch.dispatcher import default_dispatcher, release
 from runtime.dispatch.library import Library
 from runtime.operators import functions, methods
-from runtime.python_dispatch import fallback, making, metadata, reading
+from runtime.python_dispatch import fallback, making
 from runtime.tensors import Tensor, tensor
 
 __all__ = [
@@ -24,9 +24,7 @@ __all__ = [
     "Tensor",
     "functions",
     "making",
-    "metadata",
     "methods",
-    "reading",
     "tensor",
 ]
 

@@ -299,7 +299,7 @@ class Library(Closing):
     ) -> Registration:
         """Let `fn` handle an operator for modes or tensors of exactly the class `cls`.
 
-        The operator may not be defined yet; see `runtime.python_dispatch.rules`.
+        The operator may not be defined yet; see `runtime.python_dispatch.fallback`.
         Raises `LibraryMisuse`, and `RuleTaken` if the class has a rule for it.
         """
         self._check_open(call := f"rule({str(op)!r}, ...)")

@@ -284,7 +284,7 @@ class Reservation:
 class ClassRule:
     """What one class of tensors or modes does for one operator.
 
-    `function` is called as `runtime.python_dispatch.rules` says.  Two classes of one
+    `function` is called as `runtime.python_dispatch.fallback` says.  Two classes of one
     name read alike, as two kernels of one description do.
     """
 

@@ -14,9 +14,8 @@ What programs for torch look for, where it has another name here:
 | `is_infra_mode`, `_mode_key`                | `TorchDispatchMode.infra`   |
 """
 
-from runtime.python_dispatch.aliasing import return_and_correct_aliasing
 from runtime.python_dispatch.context import MAIN, Context, current_context
-from runtime.python_dispatch.fallback import install_fallbacks
+from runtime.python_dispatch.fallback import install_fallbacks, register_torch_dispatch
 from runtime.python_dispatch.modes import (
     TorchDispatchMode,
     current_mode,
@@ -28,13 +27,13 @@ from runtime.python_dispatch.modes import (
     no_dispatch,
     pop_mode_temporarily,
 )
-from runtime.python_dispatch.rules import register_torch_dispatch
-from runtime.python_dispatch.wrapper_protocol import (
+from runtime.python_dispatch.wrappers import (
     Flattened,
     WrapperPlan,
     flatten,
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
+    return_and_correct_aliasing,
     unflatten,
 )
 from runtime.tensors.keys import disabled

@@ -1,7 +1,7 @@
 """Contexts: several interpreters in one process.
 
 True only here: what a context is: a name, who is in it, and whether it is open.  Its
-kernels are found by `runtime.python_dispatch.context_router`.
+kernels are found by `runtime.python_dispatch.context_library`.
 
     plugin = Context("plugin")
     with plugin:                        # this thread is in it
@@ -34,13 +34,13 @@ from runtime.errors.context import (
     MainStaysOpen,
     WrappedElsewhere,
 )
-from runtime.python_dispatch.context_call import OTHERS
 from runtime.python_dispatch.context_library import (
     CHANGED,
+    OTHERS,
     MainLibrary,
     VerifiedLibrary,
 )
-from runtime.python_dispatch.tensor_class import check_class
+from runtime.python_dispatch.wrappers import check_class
 from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.tensor import Tensor
 

@@ -1,6 +1,4 @@
-"""Libraries of contexts: one registers, the others do the same and are held to it.
-
-True only here: what `Library.define`, `impl` and `fallback` mean in a context.
+"""What contexts register, and whose kernel a call runs.
 
 | context   | what it defines           | its kernels and fallbacks                   |
 |-----------|---------------------------|---------------------------------------------|
@@ -8,12 +6,25 @@ True only here: what `Library.define`, `impl` and `fallback` mean in a context.
 | any other | must be defined, equally  | are copies, which the router of the main    |
 |           |                           | one at that operator and key runs           |
 
-How it works: every other context has a dispatcher of its own beside each one that it
-takes part in.  There its libraries are ordinary ones, with all their checks, and there
-its copies are found.  What they register is *verified*: it stays if the main context
-has registered the same, or does so while the other one waits (`Context.timeout`).
+How it works: what the main context registers is a linked kernel around its own, a
+*router*.  A call that gets there is of the context of its tensors, else of that of the
+thread.  If that is the main one, its own kernel runs; else the context is asked for its
+copy, of the same operator and key.  Both run as if they had been registered themselves,
+with what lies below them, and with their context as the current one.
 
-Rules:
+Every other context has a dispatcher of its own beside each one that it takes part in.
+There its libraries are ordinary ones, with all their checks, and there its copies are
+found.  What they register is *verified*: it stays if the main context has registered
+the same, or does so while the other one waits (`Context.timeout`).
+
+Rules of calls:
+- a tensor with a handler is of the context that made it, for ever; other tensors are of
+  none, and tensors of two contexts meet in no call: neither knows the other's classes;
+- a closed context is asked nothing; a call that has its copy runs it to the end;
+- as long as there is one context, nothing is asked at all: see `OTHERS`;
+- a copy's bound kernel is remembered by the copy, weakly, and no lock is taken.
+
+Rules of registrations:
 - a definition counts whoever made it; a kernel only if the main context did, since
   another one asks for no copies.  A library that is no context's ends no wait, but is
   seen at the end of it;
@@ -25,22 +36,185 @@ Rules:
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from threading import Condition
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from runtime.dispatch.arguments import KeyLike
+from runtime.dispatch.call import Below, BoundKernel
 from runtime.dispatch.checks import check_kernel_fits
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import Facts, Kernel
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Definition, Fallback, Implementation, Token
-from runtime.errors.context import NotVerified, SchemaDiffers
+from runtime.dispatch.token import (
+    REMEMBERED,
+    Definition,
+    Fallback,
+    Implementation,
+    Token,
+    read_kernel,
+)
+from runtime.errors.context import (
+    ContextClosed,
+    MixedContexts,
+    NoCopy,
+    NotVerified,
+    SchemaDiffers,
+)
 from runtime.errors.registration import CallRefused, LibraryClosed
-from runtime.python_dispatch.context_router import is_routed, routed
+from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from runtime.schema.names import OperatorName
+from runtime.tensors.keys import PYTHON, STATE
+
+# The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
+# and keeps it.  A reference takes itself out.
+OTHERS: set[ref[Any]] = set()
+
+
+def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
+    """The context of the first tensor that has one, else the thread's current one.
+
+    `operator` gives the handle, for errors.  Raises `MixedContexts`, `ContextClosed`.
+    """
+    found = next(_contexts(arguments), None) or STATE.context
+    check_contexts(found, arguments, operator)
+    return found
+
+
+def check_contexts(
+    context: Any, arguments: Sequence[Any], operator: Callable[[], Any]
+) -> None:
+    """Whether `context` may handle the call, as far as tensors tell.
+
+    Raises `MixedContexts`, `ContextClosed`.
+    """
+    for other in _contexts(arguments):
+        if other is not context:
+            raise MixedContexts(
+                context=context.name, other=other.name, operator=str(operator())
+            )
+    if not context.alive:
+        raise ContextClosed(context=context.name, asked=str(operator()))
+
+
+def _contexts(arguments: Sequence[Any]) -> Iterator[Any]:
+    """The context of each tensor with a handler, lists looked into."""
+    for each in arguments:
+        if isinstance(each, (list, tuple)):
+            yield from _contexts(each)
+        elif getattr(each, "key_bits", 0) & PYTHON:
+            # One whose keys were set by hand has none.
+            context = getattr(each, "_context", None)
+            if context is not None:
+                yield context
+
+
+Held = Implementation | Fallback
+
+
+class Router:
+    """The factory of a linked kernel that stands for one of each context.
+
+    `token` is what the main context registers, in that dispatcher.
+    """
+
+    __slots__ = ("_dispatcher", "_kernel", "_place")
+
+    def __init__(self, token: Held, dispatcher: Dispatcher) -> None:
+        self._kernel = token.kernel
+        # None: a fallback, whose copies stand at the key of the call.
+        self._place: tuple[str, str, DispatchKey] | None = None
+        if isinstance(token, Implementation):
+            reading = token.reading
+            self._place = reading.namespace, reading.text, reading.key
+        self._dispatcher = ref(dispatcher)
+
+    def __call__(self, below: Below, keyset: KeySet) -> BoundKernel:
+        """The function of all arguments, for one keyset of one entry."""
+        key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
+        fallback = self._place is None
+        main = below.instead(self._kernel, keyset, key, fallback)
+        copies: WeakKeyDictionary[Held, BoundKernel] = WeakKeyDictionary()
+
+        def routed(*arguments: Any) -> Any:
+            if not OTHERS:
+                return main(*arguments)
+            context = context_of(arguments, below.operator)
+            run = main
+            if not context.registrar:
+                held = self._copy(context, key, below.operator)
+                run = copies.get(held) or copies.setdefault(
+                    held, below.instead(held.kernel, keyset, key, fallback)
+                )
+            before = STATE.context
+            if context is before:
+                return run(*arguments)
+            STATE.context = context
+            try:
+                return run(*arguments)
+            finally:
+                STATE.context = before
+
+        return routed
+
+    def _copy(
+        self, context: Any, key: DispatchKey, operator: Callable[[], Any]
+    ) -> Held:
+        """What the context registered here.  Raises `NoCopy`, `ContextClosed`."""
+        dispatcher = self._dispatcher()
+        own = None if dispatcher is None else context.own(dispatcher)
+        held = None if own is None else self._held(own.state, key)
+        if held is not None:
+            return held
+        if not context.alive:
+            raise ContextClosed(context=context.name, asked=str(operator()))
+        raise NoCopy(context=context.name, operator=str(operator()), key=key.name)
+
+    def _held(self, state: DispatcherState, key: DispatchKey) -> Held | None:
+        if self._place is None:
+            assert key.slot is not None, "calls are dispatched by runtime keys"
+            return state.fallbacks.slots[key.slot]
+        entry = state.find(self._place[0], self._place[1])
+        tokens = None if entry is None else entry.implementations.get(key)
+        return tokens[0] if tokens else None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _standing(facts: Facts) -> Facts:
+    """What a router tells about itself: all that its kernel does, but for the kind.
+
+    One object for each kernel, as what is remembered of an operator goes by it.
+    """
+    return replace(facts, kind="linked")
+
+
+def routed(token: Token, dispatcher: Dispatcher) -> Token:
+    """What is registered instead of `token`; it reads the same."""
+    if isinstance(token, (Implementation, Fallback)):
+        kernel = token.kernel
+        if kernel.function is not None:
+            facts = _standing(kernel.facts)
+            standing = Kernel(Router(token, dispatcher), facts)
+            if isinstance(token, Fallback):
+                return Fallback(token.keys, standing, token.debug)
+            told = token.reading
+            reading = read_kernel(
+                told.operator, told.key, facts, told.debug, kernel.with_keyset
+            )
+            return Implementation(reading, standing)
+    return token
+
+
+def is_routed(token: Held) -> bool:
+    """Whether contexts can have copies of what is registered by `token`."""
+    return isinstance(token.kernel.function, Router)
+
 
 # Told when the main context has registered something, or another one was closed.  Its
 # lock is reentrant: a finalizer may close a context wherever it runs.

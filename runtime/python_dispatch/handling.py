@@ -1,37 +1,113 @@
-"""Handling: from a call at the key Python to the handlers that are asked, in order.
+"""Handling: from a call at the key Python to the handlers, and back to its results.
 
-True only here: the whole of it, for any schema; `runtime.python_dispatch.short` does
-the same for most calls, sooner.
+This is the whole of it, for any schema; `runtime.python_dispatch.fallback` does the
+same for most calls, sooner.
 
-How it works, in two phases.  The first knows no interpreter: it finds the *context*
-that the call belongs to, which is that of the innermost mode, else that of the first
-argument that has one.  The second, in that context, asks the mode, and if that is not
-the one, the classes of the arguments (`runtime.python_dispatch.overloaded`).
+How it works: the first step knows no interpreter.  It finds the *context* that the call
+belongs to, which is that of the innermost mode, else that of the first argument that
+has one.  The second, in that context, asks the mode, and if that is not the one, the
+classes of the arguments, in the order that NumPy wrote down for `__array_function__`
+(NEP 18) and that torch shares.  The third makes the operator's result of the handler's.
 
 Rules:
 - a mode is off the stack while it is asked; with the last one the keys that modes
   include go, too; classes are asked with the modes back on the stack;
 - a handler leaves the stack of modes as it was, or it is put back and that is an error;
-- every handler gets arguments of its own: what one does to them no other sees;
-- a number that was given for a tensor, as in `x * 2`, is shown as that number.
+- tensors are looked for where the schema has a tensor or any list; what stands in
+  tuples and dicts is not found.  One tensor of each class is asked; a class stands
+  before the first one that it derives from, else in the order of the arguments;
+- every handler gets arguments of its own: what one does to them no other sees; a number
+  that was given for a tensor, as in `x * 2`, is shown as that number;
+- an operator whose results are the arguments that it wrote to returns these very
+  objects, whatever its handler made of them; other results convert as those of any
+  Python kernel, and one that does not fit names the handler;
+- a view that a handler made as a wrapper of its own counts its versions together with
+  the argument that it shows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.dispatch.token import ClassRule
+from runtime.errors.call import KernelError
 from runtime.errors.mode_stack import ModeStackChanged
-from runtime.errors.python_dispatch import NoImplementation, NothingToHandle
+from runtime.errors.python_dispatch import (
+    NoImplementation,
+    NothingToHandle,
+    WrongHandlerResult,
+)
 from runtime.keys import LOCAL
-from runtime.python_dispatch.context_call import OTHERS, check_contexts
-from runtime.python_dispatch.inside import inside, inside_last
-from runtime.python_dispatch.modes import alike, named, names
-from runtime.python_dispatch.overloaded import Overloaded, collector
-from runtime.python_dispatch.results import finisher, handler_name
+from runtime.python_dispatch.context_library import OTHERS, check_contexts
+from runtime.python_dispatch.modes import alike, inside, inside_last, named, names
+from runtime.schema.argument import Argument
+from runtime.schema.excerpt import shortened
+from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.strip import presented_stripper
-from runtime.tensors.keys import STATE
+from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
+from runtime.tensors.keys import PYTHON, STATE
+from runtime.tensors.storage import WrapperStorage
 from runtime.tensors.tensor import Tensor
+
+Overloaded = list[Any]
+
+
+def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
+    """The function from all arguments to those with handlers, in order of asking."""
+    places = tuple(
+        (place, is_list(argument.type))
+        for place, argument in enumerate(schema.arguments)
+        if is_dispatch_type(argument.type) == "tensor" or is_list(argument.type)
+    )
+    if not any(several for _, several in places) and not schema.is_vararg:
+        return _of_tensors(tuple(place for place, _ in places))
+
+    def collect(arguments: Sequence[Any]) -> Overloaded:
+        found: Overloaded = []
+        for place, several in places:
+            value = arguments[place]
+            if several:
+                for each in value or ():
+                    if getattr(each, "key_bits", 0) & PYTHON:
+                        insert(found, each)
+            elif value is not None and value.key_bits & PYTHON:
+                insert(found, value)
+        return found
+
+    return collect
+
+
+def _of_tensors(places: tuple[int, ...]) -> Callable[[Sequence[Any]], Overloaded]:
+    def collect(arguments: Sequence[Any]) -> Overloaded:
+        found: Overloaded = []
+        for place in places:
+            value = arguments[place]
+            if value is not None and value.key_bits & PYTHON:
+                if found:
+                    insert(found, value)
+                else:
+                    found.append(value)
+        return found
+
+    return collect
+
+
+def insert(found: Overloaded, tensor: Any) -> None:
+    """Put a tensor where it belongs, if none of its class is there."""
+    kind = type(tensor)
+    for each in found:
+        if type(each) is kind:
+            return
+    for place, each in enumerate(found):
+        if issubclass(kind, type(each)):
+            found.insert(place, tensor)
+            return
+    found.append(tensor)
+
+
+def is_list(kind: Type) -> bool:
+    """Whether a type is that of a list, or of an optional one."""
+    return isinstance(unwrap_optional(kind), ListType)
 
 
 class Handling:
@@ -157,3 +233,116 @@ def _not_implemented(func: Any, stack: Any, found: Overloaded) -> NoImplementati
     modes = (f"the mode {named(stack[-1].mode)}",) if stack else ()
     classes = tuple(f"the class {type(each).__name__}" for each in found)
     return NoImplementation(operator=str(func), asked=(*modes, *classes))
+
+
+# (what the handler returned, all arguments, the mode or tensor) -> the result
+Finish = Callable[[Any, Sequence[Any], Any], Any]
+
+
+def handler_name(handler: Any) -> str:
+    """The handler of a tensor or a mode, or a rule, as errors name it."""
+    if isinstance(handler, ClassRule):
+        return f"the rule of {handler.cls.__qualname__}, {handler.debug}"
+    return f"{type(handler).__qualname__}.__torch_dispatch__"
+
+
+def finisher(schema: Schema) -> Finish:
+    """The function that makes the operator's result of a handler's."""
+    convert = returner(schema)
+
+    def converted(value: Any, handler: Any) -> Any:
+        try:
+            result = convert(value)
+        except KernelError as error:
+            problem = _problem(error)
+        else:
+            found = _foreign(result)
+            if not found:
+                return result
+            problem = f"{found}, which has keys and is no tensor"
+        raise WrongHandlerResult(
+            handler=handler_name(handler),
+            operator=str(schema.name),
+            problem=problem,
+            schema=str(schema),
+        )
+
+    written = _written(schema)
+    if written is not None:
+        return _identical(written, converted)
+    shown = _shown(schema)
+    if shown is not None:
+        return _counting(shown, converted)
+    return lambda value, arguments, handler: converted(value, handler)
+
+
+def _identical(written: tuple[int, ...], converted: Callable[..., Any]) -> Finish:
+    def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
+        converted(value, handler)
+        if len(written) == 1:
+            return arguments[written[0]]
+        return tuple(arguments[place] for place in written)
+
+    return finish
+
+
+def _counting(shown: int, converted: Callable[..., Any]) -> Finish:
+    def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
+        result = converted(value, handler)
+        origin = arguments[shown]
+        for each in result if isinstance(result, (list, tuple)) else (result,):
+            place = getattr(each, "_place", None)
+            if place is None or each is origin:
+                continue
+            storage = place[0]
+            if isinstance(storage, WrapperStorage):
+                storage.counts_with(origin.storage())
+        return result
+
+    return finish
+
+
+def _written(schema: Schema) -> tuple[int, ...] | None:
+    """The argument that each result is, if all results are written arguments."""
+    places = []
+    for result in schema.returns:
+        place = _origin(schema, result)
+        if place is None or not result.is_write:
+            return None
+        places.append(place)
+    return tuple(places) or None
+
+
+def _shown(schema: Schema) -> int | None:
+    """The argument that the results are views of, if nothing is written."""
+    if not schema.returns or not schema.is_view:
+        return None
+    return _origin(schema, schema.returns[0])
+
+
+def _origin(schema: Schema, result: Argument) -> int | None:
+    for place, argument in enumerate(schema.arguments):
+        if argument.sets_before & result.sets_before:
+            return place
+    return None
+
+
+def _foreign(result: Any) -> str:
+    """What passes for a tensor and is none, for instance the class itself; or ""."""
+    if isinstance(result, (list, tuple)):
+        return next(filter(None, map(_foreign, result)), "")
+    if isinstance(result, Tensor) or not hasattr(result, "key_bits"):
+        return ""
+    return shortened(result)
+
+
+def _problem(error: KernelError) -> str:
+    """What does not fit, without the words for kernels."""
+    found, value = getattr(error, "found", ""), getattr(error, "value", None)
+    expected = getattr(error, "expected", "")
+    if value is None:
+        noun = "value" if found == 1 else "values"
+        return f"{found} {noun}; the operator has {expected}"
+    position = getattr(error, "position", None)
+    where = "" if position is None else f" at position {position}"
+    return f"{found} {value}{where}; {expected} belongs there"

@@ -10,7 +10,7 @@ True only here: the three ways to such a tensor.
 
 Rules:
 - whether the class has a handler is asked when a tensor is made, and never again; what
-  no tensor can be made of is refused (`runtime.python_dispatch.tensor_class`);
+  no tensor can be made of is refused (`runtime.python_dispatch.wrappers`);
 - the new tensor shares the elements of the other one and is not its view; a tensor with
   a handler is detached by its handler, all modes kept out;
 - a wrapper allocates nothing, so that its size and its device may be any.
@@ -33,7 +33,7 @@ from runtime.errors.tensor import NoGradient, UnfitValue
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import check_slots, set_policy
-from runtime.python_dispatch.tensor_class import check_class
+from runtime.python_dispatch.wrappers import check_class
 from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device

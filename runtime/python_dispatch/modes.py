@@ -1,25 +1,28 @@
 """Modes: who sees every operator that a thread calls, with or without tensors.
 
-True only here: the stack of a thread's modes, and how it changes.
-
     with Logging() as mode:
         runtime.ones(2) + 1       # `mode` is asked about both operators
 
+Here is the stack of a thread's modes, how it changes, and what the thread includes and
+excludes while a handler runs.
+
 Rules:
-- the stack belongs to the thread; the innermost mode is asked first, and is not on the
-  stack while it is: what it calls goes to the next one, unless it enters itself again;
+- the stack belongs to the thread, not to tasks; the innermost mode is asked first, and
+  is not on the stack while it is: what it calls goes to the next one, unless it enters
+  itself again;
 - the first mode that is entered includes the keys Python and PythonTLSSnapshot for the
   thread, the last one that is left takes back what that added;
 - an *infra* mode (`infra = "FAKE"`, ...) has one place, below all user modes: it is
   asked after them, whenever it was entered;
 - an instance can be entered again inside of itself; it is left innermost first;
 - every mode is of the context that was current when it was entered;
-- like all modes these belong to threads, not to tasks;
 - the stack and the keys change together, with no call in between: neither a signal nor
   the end of recursion finds one without the other, and leaving needs no more depth than
   entering; what a signal before the first instruction of `__exit__` leaves entered is
   taken along by the next mode outside, if there is one;
-- a `with` block that ends takes its mode along, also where that is an error.
+- a `with` block that ends takes its mode along, also where that is an error;
+- while a handler runs, every key above Python is excluded, as the call has passed it;
+  Python is not.  The two views that say so are kept on the view that a call came with.
 """
 
 from collections.abc import Callable
@@ -44,7 +47,7 @@ from runtime.errors.python_dispatch import (
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
 from runtime.keys.local import View, view_of
-from runtime.tensors.keys import HANDLED, MODED, STATE, Presence
+from runtime.tensors.keys import ABOVE, HANDLED, MODED, STATE, Presence
 
 Given = TypeVar("Given")
 
@@ -350,3 +353,20 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
         if STATE.snapshot is None or STATE.thread is not thread:
             raise OutsideOfHandler(call="enable_reentrant_dispatch()")
         self._saved, LOCAL.view = before, view
+
+
+def inside(view: View) -> View:
+    """The view of a handler; kept as `view.handling`."""
+    found = view.handling
+    if found is None:
+        found = view.handling = view_of(view.included, view.excluded | ABOVE)
+    return found
+
+
+def inside_last(view: View) -> View:
+    """The view of the handler of the last mode; kept as `view.handling_last`."""
+    found = view.handling_last
+    if found is None:
+        included = view.included & ~HANDLED
+        found = view.handling_last = view_of(included, view.excluded | ABOVE)
+    return found

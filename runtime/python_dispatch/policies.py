@@ -1,6 +1,4 @@
-"""Policies: tensors whose shape, strides, device or layout their handler tells.
-
-True only here: which properties of a tensor ask its handler, and how.
+"""Policies: tensors that ask their handler for shape, strides, device or layout.
 
 | policy                                    | asks                                    |
 |-------------------------------------------|-----------------------------------------|
@@ -12,10 +10,15 @@ True only here: which properties of a tensor ask its handler, and how.
 
 How it works: the first tensor of a class that is made with a policy puts properties on
 this class that ask; tensors of other classes never come here.  Asking is calling the
-operator of that name (`runtime.python_dispatch.metadata`), so that modes, rules and
-contexts have their say as for any other call.
+operator of that name, so that modes, rules and contexts have their say as for any other
+call.  These operators are registered here, with `set_`, which replaces what they read;
+and here one element of a handled tensor is read by an operator, as for `item()`.
 
 Rules:
+- the operators are of namespace `core`, also those that are upstream's `prim`, which is
+  that of an interpreter that this runtime does not have; no result of theirs can have a
+  gradient, so nothing is recorded, and `set_` has no formula;
+- their kernels read slots, never the properties of a tensor: a property may ask;
 - what a handler tells is of the operator's type, and no number is negative;
 - a handler that answers None gets the default, the value that the tensor was made with;
   NotImplemented is the error that it is for every operator, and names the operator;
@@ -25,17 +28,121 @@ Rules:
 
 from collections.abc import Callable
 from inspect import getattr_static
+from math import prod
 from typing import Any
 
+from runtime.autograd.data import set_source
+from runtime.autograd.install import kernels_of
+from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import direct, fallthrough
+from runtime.dispatch.library import Library
 from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, WrongMetadata
-from runtime.hooks import APPLY_POLICY
-from runtime.operators.call import core
-from runtime.python_dispatch import metadata
+from runtime.hooks import APPLY_POLICY, ELEMENT
+from runtime.operators.call import NAMESPACE, core
+from runtime.operators.install import ORIGIN
+from runtime.schema import parse_schema
+from runtime.schema.checked import checked
 from runtime.schema.codes import Layout, MemoryFormat
+from runtime.schema.device import Device
 from runtime.tensors.keys import PYTHON
-from runtime.tensors.shape import lies
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.shape import contiguous_strides, lies
+from runtime.tensors.shape import is_contiguous as in_order
+from runtime.tensors.tensor import Tensor, install
+
+STRIDED = Layout.named("strided")
+
+
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return len(self._shape)
+
+
+def sym_size(self: Tensor) -> list[int]:
+    """The sizes."""
+    return [*self._shape]
+
+
+def sym_numel(self: Tensor) -> int:
+    """The number of elements."""
+    return prod(self._shape)
+
+
+def sym_stride(self: Tensor) -> list[int]:
+    """The steps in the storage from one index to the next, in elements."""
+    place = self._place
+    return [*(contiguous_strides(self._shape) if place is None else place[2])]
+
+
+def sym_storage_offset(self: Tensor) -> int:
+    """The elements of the storage before the first one of the tensor."""
+    place = self._place
+    return 0 if place is None else place[1]
+
+
+def is_contiguous(self: Tensor) -> bool:
+    """Whether the elements lie in row-major order without gaps."""
+    place = self._place
+    return place is None or in_order(self._shape, place[2])
+
+
+def device(self: Tensor) -> Device:
+    """Where the elements are."""
+    return self._device
+
+
+def layout(self: Tensor) -> Layout:
+    """How the elements are arranged: every tensor of this runtime is strided."""
+    return STRIDED
+
+
+# The operator and what it reads.
+OPERATORS: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("dim(Tensor self) -> int?", dim),
+    ("sym_size(Tensor self) -> SymInt[]?", sym_size),
+    ("sym_numel(Tensor self) -> SymInt?", sym_numel),
+    ("sym_stride(Tensor self) -> SymInt[]?", sym_stride),
+    ("sym_storage_offset(Tensor self) -> SymInt?", sym_storage_offset),
+    ("is_contiguous(Tensor self) -> bool?", is_contiguous),
+    ("device(Tensor self) -> Device?", device),
+    ("layout(Tensor self) -> Layout?", layout),
+)
+
+# What replaces all that they read.
+SET = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)"
+EVERYWHERE = "CompositeExplicitAutograd"
+
+
+def install_metadata(library: Library) -> None:
+    """Define these operators in a library of namespace `core`."""
+    for schema, function in OPERATORS:
+        name = schema.partition("(")[0]
+        library.define(schema)
+        library.impl(name, direct(function, f"{name}_explicit"), EVERYWHERE)
+        for key in ("Autograd", "ADInplaceOrView"):
+            library.impl(name, fallthrough, key)
+    library.define(SET, tags=("inplace", "inplace_view"))
+    name = SET.partition("(")[0]
+    library.impl(name, direct(set_source, "set__source_Tensor_explicit"), EVERYWHERE)
+    for key, kernel in kernels_of(parse_schema(f"{NAMESPACE}::{SET}")):
+        library.impl(name, kernel, key)
+
+
+def set_(self: Tensor, source: Tensor) -> Tensor:
+    """Have the elements of `source`, its shape and its strides, sharing memory.
+
+    Raises `DoesNotFit`, and `NotReplaceable` for a view.
+    """
+    core.set__source_Tensor(self, source)
+    return self
+
+
+# It lives as long as the default dispatcher does.
+LIBRARY = Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
+install_metadata(LIBRARY)
+install("set_", checked(set_))
+install("layout", property(layout, doc=layout.__doc__))
+
 
 # What a tensor's `_policy` is made of; sizes come with strides.
 STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
@@ -169,19 +276,27 @@ def _as_layout(found: Layout | int) -> Layout:
 # What is put on a class; every other property of a tensor is computed from these.
 ASKING: dict[str, Any] = dict(
     (
-        _property("shape", SIZES, metadata.sym_size, tuple),
-        _property("ndim", SIZES, metadata.dim),
-        _method("dim", SIZES, metadata.dim),
-        _method("numel", SIZES, metadata.sym_numel),
-        _property("offset", SIZES, metadata.sym_storage_offset),
-        _method("storage_offset", SIZES, metadata.sym_storage_offset),
-        _property("strides", STRIDES, metadata.sym_stride, tuple),
+        _property("shape", SIZES, sym_size, tuple),
+        _property("ndim", SIZES, dim),
+        _method("dim", SIZES, dim),
+        _method("numel", SIZES, sym_numel),
+        _property("offset", SIZES, sym_storage_offset),
+        _method("storage_offset", SIZES, sym_storage_offset),
+        _property("strides", STRIDES, sym_stride, tuple),
         (
             "is_contiguous",
-            _in_order(_asking(STRIDES, metadata.is_contiguous, None)),
+            _in_order(_asking(STRIDES, is_contiguous, None)),
         ),
-        _property("device", DEVICE, metadata.device),
-        _property("layout", LAYOUT, metadata.layout, _as_layout),
+        _property("device", DEVICE, device),
+        _property("layout", LAYOUT, layout, _as_layout),
     )
 )
 APPLY_POLICY.set(apply_policy)
+
+
+def read(tensor: Tensor) -> Any:
+    """The one element, as the handler gives it."""
+    return core._local_scalar(tensor)
+
+
+ELEMENT.set(read)

@@ -11,7 +11,7 @@ from runtime import Tensor, ops, tensor
 from runtime.errors.operands import TargetOverlaps
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.errors.tensor import ShapesDiffer
-from runtime.python_dispatch.wrapper_protocol import flatten, unflatten
+from runtime.python_dispatch.wrappers import flatten, unflatten
 from runtime.testing import assert_close
 from tests.examples.lazy_broadcast import LazyBroadcast, materialized
 from tests.examples.logging_tensor import LoggingTensor, capture_logs

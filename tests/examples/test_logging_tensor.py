@@ -7,7 +7,7 @@ import pytest
 import runtime
 from runtime import Tensor, autograd, ops, tensor
 from runtime.errors.autograd import SavedTensorModified
-from runtime.python_dispatch.wrapper_protocol import flatten, unflatten
+from runtime.python_dispatch.wrappers import flatten, unflatten
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, log_input, short
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from runtime import Tensor, ops, tensor
 from runtime.errors.python_dispatch import NoImplementation
-from runtime.python_dispatch.wrapper_protocol import flatten, unflatten
+from runtime.python_dispatch.wrappers import flatten, unflatten
 from tests.examples.fake_tensor import FakeTensor, FakeTensorMode
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, mapped
 from tests.examples.nested_wrappers import (

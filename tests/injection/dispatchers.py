@@ -16,7 +16,7 @@ from runtime.dispatch import Dispatcher, Library, Registration, fingerprint
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
 from runtime.python_dispatch import TorchDispatchMode
-from runtime.python_dispatch.rules import register_torch_dispatch
+from runtime.python_dispatch.fallback import register_torch_dispatch
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from tests.dispatch.samples import says, silent, t_t

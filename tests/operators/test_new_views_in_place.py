@@ -15,7 +15,7 @@ from runtime.errors.autograd import (
 )
 from runtime.errors.operands import DimensionOutOfRange, OperandError
 from runtime.errors.operator import ShapesDoNotFit
-from runtime.python_dispatch.aliasing import return_and_correct_aliasing
+from runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.operators.told import refused
 from tests.python_dispatch.kinds import Boxed
 

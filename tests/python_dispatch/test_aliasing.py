@@ -14,7 +14,7 @@ from runtime.errors.subclass import (
     WrongResultCount,
 )
 from runtime.python_dispatch import no_dispatch
-from runtime.python_dispatch.aliasing import aliases_of, return_and_correct_aliasing
+from runtime.python_dispatch.wrappers import aliases_of, return_and_correct_aliasing
 from runtime.schema import parse_schema
 from tests.python_dispatch.kinds import Boxed, boxed, core
 

@@ -34,7 +34,7 @@ from runtime.python_dispatch import (
     modes,
     pop_mode_temporarily,
 )
-from runtime.python_dispatch.short import HANDLING
+from runtime.python_dispatch.fallback import HANDLING
 from runtime.tensors.keys import MODED, STATE, Presence
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered

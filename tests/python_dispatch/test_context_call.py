@@ -11,7 +11,7 @@ from runtime.errors.call import page
 from runtime.errors.context import MixedContexts
 from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch import MAIN, Context
-from runtime.python_dispatch.context_call import OTHERS, context_of
+from runtime.python_dispatch.context_library import OTHERS, context_of
 from tests.python_dispatch.test_context import Listening, Wrapping, contexts, wrapped
 from tests.python_dispatch.thread_state import Look
 

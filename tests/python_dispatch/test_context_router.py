@@ -16,7 +16,7 @@ from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch import (
     MAIN,
     Context,
-    context_router,
+    context_library,
     current_context,
     no_dispatch,
 )
@@ -60,8 +60,8 @@ def library_of(context: Context, world: Dispatcher, key: str | None = "CPU") -> 
 def test_as_long_as_main_is_alone_nothing_is_asked(
     world: Dispatcher, main: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context_router, "OTHERS", set())
-    monkeypatch.setattr(context_router, "context_of", None)
+    monkeypatch.setattr(context_library, "OTHERS", set())
+    monkeypatch.setattr(context_library, "context_of", None)
     main.define("f(Tensor x) -> Tensor")
     main.impl("f", one(1.0), "CPU")
     f: Any = world.find_op("t::f")

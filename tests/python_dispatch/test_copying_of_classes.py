@@ -10,7 +10,7 @@ import runtime
 from runtime import Tensor
 from runtime.errors.tensor import NotALeaf
 from runtime.keys import DispatchKey, KeySet
-from runtime.python_dispatch.aliasing import return_and_correct_aliasing
+from runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.python_dispatch.kinds import (
     Boxed,
     Counted,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime
-from runtime.python_dispatch.overloaded import collector, insert
+from runtime.python_dispatch.handling import collector, insert
 from runtime.schema.parser import parse_schema
 from tests.python_dispatch.worlds import Ours
 

@@ -14,7 +14,7 @@ from runtime.errors.python_dispatch import (
 )
 from runtime.errors.tensor import BadDimension, FixedAttribute
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
-from runtime.python_dispatch.metadata import OPERATORS, STRIDED
+from runtime.python_dispatch.policies import OPERATORS, STRIDED
 from runtime.schema.device import Device
 from tests.python_dispatch.kinds import TENSOR, core
 

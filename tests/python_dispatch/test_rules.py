@@ -23,7 +23,7 @@ from runtime.python_dispatch import (
     TorchDispatchMode,
     register_torch_dispatch,
 )
-from runtime.python_dispatch.short import HANDLING
+from runtime.python_dispatch.fallback import HANDLING
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.worlds import Ours, declines, leaves
 

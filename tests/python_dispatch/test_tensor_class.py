@@ -6,7 +6,7 @@ import pytest
 
 from runtime import Tensor
 from runtime.errors.python_dispatch import NotATensorClass, PlainHandler
-from runtime.python_dispatch.tensor_class import check_class
+from runtime.python_dispatch.wrappers import check_class
 
 
 class Bare(Tensor):

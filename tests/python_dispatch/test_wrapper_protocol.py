@@ -12,7 +12,7 @@ from runtime.errors.subclass import (
     WrongTensorCount,
     WrongWhole,
 )
-from runtime.python_dispatch.wrapper_protocol import (
+from runtime.python_dispatch.wrappers import (
     flatten,
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
