@@ -1,6 +1,7 @@
 """Laws over frozen states of a dispatcher, over its steps and over whole runs."""
 
 from invariants.checking import (
+    LAWS,
     check,
     check_memory,
     check_run,
@@ -9,12 +10,10 @@ from invariants.checking import (
     forget,
 )
 from invariants.law import Law, Violation
-from invariants.laws import LAWS
-from invariants.run import Call, Deed, Run
+from invariants.live import Change
+from invariants.run import Call, Deed, Run, Surroundings, surroundings
 from invariants.second_table import second_masks, second_table, slot_reached
 from invariants.sometimes import SOMETIMES, Sometimes, never_seen, sightings
-from invariants.step import Change
-from invariants.surroundings import Surroundings, surroundings
 
 __all__ = [
     "LAWS",

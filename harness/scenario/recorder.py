@@ -40,8 +40,7 @@ from typing import Any
 from weakref import ref
 
 from invariants import Deed, Violation, check_memory, check_thread
-from invariants.run import Call
-from invariants.surroundings import Lockable, Surroundings, surroundings
+from invariants.run import Call, Lockable, Surroundings, surroundings
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.watch import DEPTH
 from runtime.keys import LOCAL

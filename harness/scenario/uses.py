@@ -22,8 +22,7 @@ from harness.scenario.effects import (
 )
 from harness.scenario.recorder import Moment, Recorder
 from harness.scenario.step import UseStep
-from invariants.run import Call
-from invariants.surroundings import Lockable, Surroundings, surroundings
+from invariants.run import Call, Lockable, Surroundings, surroundings
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.watch import DEPTH

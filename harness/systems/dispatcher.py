@@ -40,7 +40,7 @@ from harness.systems.outcomes import (
     told_of,
 )
 from invariants import Change, Run, check, check_run, check_step
-from invariants.surroundings import Lockable
+from invariants.run import Lockable
 from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
 from runtime.dispatch.dump import (
     TableReading,

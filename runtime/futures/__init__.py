@@ -11,10 +11,14 @@ from runtime.futures.awaits import (
     awaitable_nowait,
     awaitable_wait,
 )
-from runtime.futures.combining import call_end_callbacks, collect_all, wait_all
-from runtime.futures.from_others import from_asyncio, from_concurrent
-from runtime.futures.future import Future
-from runtime.futures.to_others import to_asyncio, to_concurrent
+from runtime.futures.combining import (
+    call_end_callbacks,
+    collect_all,
+    from_asyncio,
+    from_concurrent,
+    wait_all,
+)
+from runtime.futures.future import Future, to_asyncio, to_concurrent
 
 __all__ = [
     "Await",

@@ -1,7 +1,5 @@
 """Awaits: values that a function computes when somebody first asks for them.
 
-True only here: who runs the function, and when an await is taken for its value.
-
 Rules:
 - an await owns the function and all of its arguments; nothing runs before the first
   wait, and no thread is started: the function runs on the thread that waits first;
@@ -30,7 +28,7 @@ from runtime.errors.future import (
     described,
     named,
 )
-from runtime.futures.unmovable import Stays
+from runtime.futures.settling import Stays
 
 # By this attribute the dispatcher knows a tensor.  An await is none: operators that are
 # given one refuse it, and it does not run.

@@ -1,18 +1,24 @@
-"""Futures of futures: all of them, their values, and what is done when one is complete.
+"""Futures made of others: of several, of one and callbacks, and of other libraries'.
 
-True only here: which error several futures have.  `collect_all` waits for all of them,
-and its error is that of the first in the list; `wait_all` waits for the first error
-that comes.
+`collect_all` waits for all futures, and its error is that of the first in the list;
+`wait_all` waits for the first error that comes.  `call_end_callbacks` is complete after
+its callbacks were called.  A future of `concurrent.futures` or of asyncio is asked for
+its outcome when it is complete; the table of `runtime.futures.future` says what becomes
+of one that is cancelled.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime.errors.future import FutureMisuse, described
+from runtime.errors.future import FutureCancelled, FutureMisuse, described
 from runtime.futures.future import Future, hand_on
-from runtime.futures.outcome import Error, Outcome, Value
-from runtime.futures.settling import Step
+from runtime.futures.settling import Error, Outcome, Step, Value
+
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
 
 T = TypeVar("T")
 _Steps = list[tuple[Future[Any], Step]]
@@ -117,3 +123,66 @@ def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
                 wanted="futures of `runtime.futures`",
             )
     return members
+
+
+def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
+    """A future with the outcome of one of `concurrent.futures`.
+
+    Raises:
+        FutureMisuse: it is none.
+    """
+    from concurrent.futures import Future as Concurrent
+
+    _check("from_concurrent", other, Concurrent)
+    future: Future[T] = Future()
+
+    def tell(settled: "concurrent.futures.Future[T]") -> None:
+        _take(future, settled, "concurrent.futures")
+
+    other.add_done_callback(tell)
+    return future
+
+
+def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
+    """A future with the outcome of a future or task of asyncio, from any thread.
+
+    Raises:
+        FutureMisuse: it is none.
+        RuntimeError: it is not complete, and its loop is closed.
+    """
+    import asyncio
+
+    _check("from_asyncio", other, asyncio.Future)
+    future: Future[T] = Future()
+
+    def tell(settled: "asyncio.Future[T]") -> None:
+        _take(future, settled, "asyncio")
+
+    loop = other.get_loop()
+    if other.done():
+        # Its loop may never run again.
+        tell(other)
+    elif asyncio._get_running_loop() is loop:
+        other.add_done_callback(tell)
+    else:
+        loop.call_soon_threadsafe(other.add_done_callback, tell)
+    return future
+
+
+def _take(future: Future[Any], settled: Any, library: str) -> None:
+    if settled.cancelled():
+        future.set_error_if_needed(FutureCancelled(library=library))
+    elif (error := settled.exception()) is not None:
+        future.set_error_if_needed(error)
+    else:
+        # Somebody may have completed it, as with an error.
+        future._offer(Value(settled.result()))
+
+
+def _check(call: str, other: object, kind: type) -> None:
+    if not isinstance(other, kind):
+        raise FutureMisuse(
+            call=call,
+            found=described(other),
+            wanted=f"a future of `{call.removeprefix('from_')}`",
+        )

@@ -1,7 +1,8 @@
 """Futures: values that somebody waits for and somebody else brings, from any thread.
 
-True only here: what a future is asked and told.  How an outcome reaches everybody is
-told in `settling`.
+Here is what a future is asked and told, and how it stands for futures of
+`concurrent.futures` and of `asyncio`.  How an outcome reaches everybody is told in
+`runtime.futures.settling`.
 
 Rules:
 - a future is completed once; then it never changes;
@@ -9,7 +10,18 @@ Rules:
 - callbacks run in the order in which they were registered, on the thread that completes
   the future; of a complete future on the thread that registers them, at once;
 - no lock is held while a callback runs;
-- a future knows of values only: nothing of messages, nothing of who brings the value.
+- a future knows of values only: nothing of messages, nothing of who brings the value;
+- a future cannot be cancelled: it stands for work that nobody takes back;
+- a future of asyncio is touched on the thread of its loop only; a loop that is closed
+  is not told.  Who waits with `wait` stops his loop: coroutines say `await`;
+- values and exceptions cross as they are; but no coroutine can raise StopIteration;
+- other libraries are loaded when they are first needed.
+
+| made by                           | where the other side is cancelled                |
+|-----------------------------------|--------------------------------------------------|
+| `to_concurrent`                   | it cannot be: it runs from the start             |
+| `to_asyncio`, `await future`      | it alone is; ours goes on, and tells nobody      |
+| `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`         |
 """
 
 from collections.abc import Callable, Iterable
@@ -25,12 +37,13 @@ from runtime.errors.future import (
     NotSettled,
     described,
 )
-from runtime.futures.outcome import Error, Outcome, Value
-from runtime.futures.settling import LOCK, Step, due, run
-from runtime.futures.unmovable import Stays
+from runtime.futures.settling import LOCK, Error, Outcome, Stays, Step, Value, due, run
 
 if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
     from collections.abc import Generator
+
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -183,8 +196,6 @@ class Future(Stays, Generic[T]):
     def __await__(self) -> "Generator[Any, None, T]":
         """The value, for coroutines of asyncio; see `to_asyncio`."""
         if self._outcome is None or isinstance(self.error(), StopIteration):
-            from runtime.futures.to_others import to_asyncio
-
             return (yield from to_asyncio(self).__await__())
         return self.value()
 
@@ -314,3 +325,71 @@ def _check_devices(devices: Iterable[object]) -> None:
                 found=f"the device `{name}`",
                 wanted="the CPU only: values of other devices are not waited for",
             )
+
+
+def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
+    """A future of `concurrent.futures` with the same outcome."""
+    from concurrent.futures import Future as Concurrent
+
+    other: Concurrent[T] = Concurrent()
+    other.set_running_or_notify_cancel()
+
+    def tell(settled: "Future[T]") -> None:
+        error = settled.error()
+        if error is None:
+            other.set_result(settled.value())
+        else:
+            other.set_exception(error)
+
+    future.add_done_callback(tell)
+    return other
+
+
+def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
+    """A future of the loop that runs in this thread, with the same outcome.
+
+    Raises:
+        RuntimeError: no loop runs in this thread.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    other: asyncio.Future[T] = loop.create_future()
+
+    def tell() -> None:
+        # Who awaited it may have been cancelled.
+        if not other.done():
+            _tell(future, other)
+
+    def tell_loop(settled: "Future[T]") -> None:
+        try:
+            loop.call_soon_threadsafe(tell)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    if future.done():
+        tell()
+    else:
+        step = Step(tell_loop, None)
+        future._register(step)
+        # Who is cancelled again and again leaves nothing behind.
+        other.add_done_callback(lambda _: future._withdraw(step))
+    return other
+
+
+def _tell(settled: "Future[Any]", other: Any) -> None:
+    error = settled.error()
+    if error is None:
+        other.set_result(settled.value())
+        return
+    if isinstance(error, StopIteration):
+        # Inside of a coroutine it means an end without an error; asyncio refuses it.
+        told = FutureMisuse(
+            call="await",
+            found="a future that was completed with StopIteration",
+            wanted="errors that a coroutine can raise",
+        )
+        told.__cause__ = error
+        error = told
+    other.set_exception(error)

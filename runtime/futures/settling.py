@@ -1,6 +1,6 @@
 """Settling: how an outcome gets to who waits, to the callbacks, and to theirs.
 
-True only here: an order and a promise.  The thread that completes a future publishes
+The thread that completes a future publishes
 the outcome by one store, wakes who waits, and runs the callbacks in the order in which
 they were registered; a callback whose result completes another future is followed by
 the callbacks of that one, then by the next.  It does so in one loop over a stack, so
@@ -19,7 +19,10 @@ Rules:
   for all futures: free in a forked child, and reentrant, as signal handlers and
   finalizers may complete futures;
 - what a callback raises is the error of the future that it was to complete; it is
-  logged if there is none, as far as it can be logged.
+  logged if there is none, as far as it can be logged;
+- an exception is raised again with the frames that it had when the future was
+  completed, and those of the one who asks now: not with those of all who asked before;
+- what others wait for is neither copied nor pickled, and says so by its name.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,14 +30,103 @@ from contextlib import suppress
 from itertools import repeat
 from traceback import format_exception_only, walk_tb
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, SupportsIndex, TypeVar
 
-from runtime.errors.future import CallbackFailed, named
-from runtime.futures.outcome import Error, Outcome, Value
+from runtime.errors.future import CallbackFailed, Unmovable, named
 from runtime.locks import reentered
 
 if TYPE_CHECKING:
     from runtime.futures.future import Future
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Value(Generic[T_co]):
+    """A value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T_co) -> None:
+        self.value = value
+
+    def again(self) -> "Value[T_co]":
+        """The same for another future: an outcome is of one future only."""
+        return Value(self.value)
+
+    def described(self) -> str:
+        """The type of the value, for texts."""
+        return f"a value of type {type(self.value).__name__}"
+
+
+class Error:
+    """An exception, and the frames that it passed until then."""
+
+    __slots__ = ("error", "traceback")
+
+    def __init__(self, error: BaseException, traceback: TracebackType | None) -> None:
+        self.error = error
+        self.traceback = traceback
+
+    def throw(self) -> NoReturn:
+        """Raise the exception: the very one."""
+        error, traceback = self.error, self.traceback
+        try:
+            raise error.with_traceback(traceback)
+        finally:
+            # An exception keeps the frames that it passes: none may keep it.
+            del error, traceback, self
+
+    def again(self) -> "Error":
+        """The same for another future."""
+        return Error(self.error, self.traceback)
+
+    def described(self) -> str:
+        """The type of the exception, for texts."""
+        return f"the error {type(self.error).__name__}"
+
+
+# A settled `Value | Error`.
+Outcome = Value[Any] | Error
+
+
+class Stays:
+    """An object that is itself what others wait for."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            Unmovable: always.
+        """
+        raise Unmovable(kind=type(self).__name__, asked="pickled")
+
+    def __setstate__(self, state: Any) -> NoReturn:
+        """Refuse to be made of what somebody pickled.
+
+        Raises:
+            Unmovable: always.
+        """
+        raise Unmovable(kind=type(self).__name__, asked="unpickled")
+
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied.
+
+        Raises:
+            Unmovable: always.
+        """
+        raise Unmovable(kind=type(self).__name__, asked="copied")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse to be copied in depth.
+
+        Raises:
+            Unmovable: always.
+        """
+        raise Unmovable(kind=type(self).__name__, asked="copied")
+
 
 LOCK = reentered()
 # The folder of what a callback is called by.

@@ -7,21 +7,21 @@ from typing import Final
 
 from runtime.errors.trace import TraceWarning
 from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
-from runtime.jit.compilation_unit import CompilationUnit
-from runtime.jit.others import (
+from runtime.jit.scripting import (
+    CompilationUnit,
+    ScriptFunction,
     freeze,
     is_tracing,
     load_archive,
     optimize_for_inference,
     optimized_execution,
     save,
+    script,
     script_if_tracing,
     script_method,
     trace,
     trace_module,
 )
-from runtime.jit.script_function import ScriptFunction
-from runtime.jit.scripting import script
 from runtime.script.modules import ScriptMethod, ScriptModule
 from runtime.script.program import (
     Attribute,

@@ -1,6 +1,7 @@
-"""`script`: functions, classes and modules, compiled.
+"""`script`, `trace`, `save`, `load` and their like: the names of `torch.jit`.
 
-True only here: what `script` does with which object.
+What other chapters make is handed to programs of Python here: compiled functions as
+`ScriptFunction`, functions of a text as a `CompilationUnit`.  What `script` does:
 
     a function                compiled now; the same one again is the same result
     a module                  compiled with all modules within it
@@ -12,32 +13,110 @@ Rules:
 - a Python function keeps what was compiled of it, and is not kept alive by that: both
   go together;
 - `example_inputs` are calls: the types of their arguments are those of parameters
-  without annotation, where several calls differ the type into which all fit.
+  without annotation, where several calls differ the type into which all fit;
+- a compiled function means, in a program, the function that it is made of; it has the
+  name, the text for `help` and the module of the Python function; it does not change,
+  so a copy is itself; pickling is refused: `save` is for that;
+- a unit has a program of its own: what is defined in two units may have one name.  What
+  is defined later may call what is there, and takes its place if it has its name.  A
+  text means what Python's names mean that stand in it: those of the operators, of
+  types, and of the functions of the unit;
+- tracing and archives are loaded when they are first called.
 """
 
 import enum
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+import math
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import update_wrapper, wraps
+from typing import Any, NoReturn, Self, SupportsIndex
 
+from runtime.errors.base import nearest
 from runtime.errors.future import described
-from runtime.errors.module import NotScriptable
-from runtime.jit.script_function import ScriptFunction
+from runtime.errors.module import NoSuchMember, NotScriptable
+from runtime.locks import load
 from runtime.modules import Module
 from runtime.schema.types import Type
 from runtime.schema.unify import Mismatch, unify
 from runtime.schema.written import Scope
-from runtime.script.emission import Compiler, compile_class, compile_function
-from runtime.script.modules import ScriptModule, compile_module, scope_of_class
+from runtime.script.emission import (
+    Compiler,
+    FunctionOfProgram,
+    SimpleValue,
+    compile_class,
+    compile_function,
+    compile_text,
+    register_sugar,
+)
+from runtime.script.emission.forms import SpecialForm, register_forms
+from runtime.script.modules import (
+    Compiled,
+    ScriptModule,
+    compile_module,
+    define,
+    freeze_module,
+    scope_of_class,
+    uncompiled_module,
+)
 from runtime.script.program import (
     SHARED_PROGRAM,
     Function,
     Mark,
+    Program,
     Uninferred,
     inferred_type,
     is_interface,
     mark_of,
 )
+from runtime.script.running import call
+from runtime.script.running.options import executor
+
+
+class ScriptFunction(Compiled):
+    """A compiled function; made by `jit.script`, `jit.trace` and `jit.load`."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        if function.python is not None:
+            update_wrapper(self, function.python, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives.
+
+        Raises:
+            CallError: the call does not fit the schema.
+            Exception: what the program raises.
+        """
+        return call(self.function, args, kwargs)
+
+    def save(self, f: Any, **options: Any) -> None:
+        """Write an archive, as `jit.save` does."""
+        load("runtime.script.archive").save(self.function, f, **options)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            NotScriptable: always.
+        """
+        raise NotScriptable(
+            found=f"the compiled function `{self.name}`",
+            reason="a compiled function is not pickled",
+            hint="Use `jit.save` and `jit.load`.",
+        )
+
+
+register_sugar(ScriptFunction, lambda each: FunctionOfProgram(each.function))
+
 
 # The attribute in which a function keeps what was compiled of it.
 KEPT = "__script_function__"
@@ -162,8 +241,8 @@ def types_of_calls(
     code: Any = function
     names = code.__code__.co_varnames[skip : code.__code__.co_argcount]
     found: dict[str, list[Type]] = {}
-    for call in calls:
-        for name, value in zip(names, _arguments(call), strict=False):
+    for example in calls:
+        for name, value in zip(names, _arguments(example), strict=False):
             if name in code.__annotations__:
                 continue
             one = inferred_type(value)
@@ -189,3 +268,194 @@ def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
         reason=f"its examples have no type: {reason}",
         hint="Annotate it.",
     )
+
+
+# The names of the module `typing` that texts may have.
+_TYPES = ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union")
+
+
+class CompilationUnit:
+    """The functions of a text: `CompilationUnit("def f(x): return x + 1").f(2)`."""
+
+    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
+        self._program = Program()
+        self._functions: dict[str, ScriptFunction] = {}
+        if lang is not None:
+            self.define(lang)
+
+    def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
+        """Compile the functions of a text; if one fails, none is defined.
+
+        Raises:
+            ProgramError: the text cannot be compiled; says where and why.
+        """
+        own = {name: each.function for name, each in self._functions.items()}
+        names = {**text_names(), **own}
+        made = compile_text(lang, self._program, names=names)
+        for each in made:
+            self._functions[each.name] = ScriptFunction(each)
+
+    @property
+    def functions(self) -> tuple[ScriptFunction, ...]:
+        """The functions, in the order in which they were defined."""
+        return tuple(self._functions.values())
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        """The function of a name, or None."""
+        return self._functions.get(name)
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        functions = self.__dict__.get("_functions", {})
+        if name not in functions:
+            raise NoSuchMember(
+                module="CompilationUnit",
+                wanted="function",
+                path=name,
+                near=nearest(name, [*functions]),
+            )
+        found: ScriptFunction = functions[name]
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._functions})
+
+
+def text_names() -> dict[str, Any]:
+    """What a text may name besides what Python has: the runtime, `math`, types."""
+    # It is there, as this is a part of it; nothing here imports what is above.
+    runtime: Any = sys.modules["runtime"]
+    known = {name: getattr(typing, name) for name in _TYPES}
+    return {**known, "runtime": runtime, "torch": runtime, "math": math}
+
+
+def define_methods(module: ScriptModule, text: str) -> None:
+    """Add the methods of a text to the type of a module; raises as `define`."""
+    define(module.__script_type__, text, text_names())
+
+
+def script_method(fn: Any) -> NoReturn:
+    """Refuse to compile a method before there is an object.
+
+    Raises:
+        NotScriptable: always.
+    """
+    raise NotScriptable(
+        found=f"`{getattr(fn, '__qualname__', fn)}`",
+        reason="methods are compiled with their module",
+        hint="Derive from `runtime.Module`, and call `jit.script` with an object.",
+    )
+
+
+def _public(made: Any) -> Any:
+    return ScriptFunction(made) if isinstance(made, Function) else made
+
+
+def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
+    """Compile what a function, or module, does with example inputs.
+
+    Of a function it gives the compiled one, of a module a compiled module with the
+    method `forward`.  `options` are those of `runtime.script.tracing.trace_function`.
+
+    Raises:
+        ScriptError: no graph has what was done, or the graph does something else.
+        BaseException: what the function raises.
+    """
+    if isinstance(func, Module):
+        return trace_module(func, {"forward": example_inputs}, **options)
+    tracing: Any = load("runtime.script.tracing")
+    return ScriptFunction(tracing.trace_function(func, example_inputs, **options))
+
+
+def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
+    """Compile what methods of a module do with example inputs, by their names.
+
+    The compiled module has these methods, and a type of its own.  Raises as `trace`.
+    """
+    tracing: Any = load("runtime.script.tracing")
+    made = uncompiled_module(mod)
+    of = made.__script_type__
+    for name, each in inputs.items():
+        method = mod if name == "forward" else getattr(mod, name)
+        traced = tracing.trace_method(method, mod, of, each, name=name, **options)
+        traced.qualname = f"{of.declaration.qualname}.{name}"
+        of.declaration.add_method(name, traced.schema)
+        of.declaration.functions[name] = traced
+    return made
+
+
+def save(m: Any, f: Any, **options: Any) -> None:
+    """Write a compiled module, or function, to a path or a file as an archive.
+
+    Raises:
+        NotScriptable: it is not compiled.
+    """
+    if not isinstance(m, ScriptModule | Compiled):
+        raise NotScriptable(
+            found=f"an object of class {type(m).__name__}",
+            reason="what is saved has been compiled",
+            hint="Compile it by `jit.script`, or `jit.trace`.",
+        )
+    load("runtime.script.archive").save(
+        m.function if isinstance(m, Compiled) else m, f, **options
+    )
+
+
+def load_archive(f: Any, map_location: Any = None, **options: Any) -> Any:
+    """Read what `save` wrote, of a path or a file; nothing of it is run."""
+    archive: Any = load("runtime.script.archive")
+    return _public(archive.load(f, map_location=map_location, **options))
+
+
+def is_tracing() -> bool:
+    """Whether this thread is recording a trace; False in a program."""
+    recorder: Any = sys.modules.get("runtime.script.tracing.recorder")
+    return recorder is not None and recorder.CURRENT.recorder is not None
+
+
+register_forms(
+    SpecialForm("is_tracing", lambda e, _: SimpleValue(e.constant(False)), is_tracing)
+)
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is compiled when it is first called in a trace."""
+
+    @wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return (script(fn) if is_tracing() else fn)(*args, **kwargs)
+
+    return called
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Whether passes change what runs, as long as the `with` lasts."""
+    with executor(optimize=should_optimize):
+        yield
+
+
+def optimize_for_inference(mod: Any, other_methods: Sequence[str] | None = None) -> Any:
+    """The module, frozen; `other_methods` stay methods.  Raises as `freeze`."""
+    return freeze(mod, other_methods)
+
+
+def freeze(
+    mod: Any,
+    preserved_attrs: Sequence[str] | None = None,
+    optimize_numerics: bool = True,
+) -> Any:
+    """A compiled module whose attributes are constants of its graphs.
+
+    `preserved_attrs` stay attributes, or methods; `optimize_numerics` is taken, and
+    does nothing.
+
+    Raises:
+        NotScriptable: it is not compiled, or being trained.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise NotScriptable(
+            found=f"an object of class {type(mod).__name__}",
+            reason="what is frozen is a compiled module",
+            hint="Compile it by `jit.script`.",
+        )
+    return freeze_module(mod, tuple(preserved_attrs or ()))

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from invariants import second_masks, second_table, slot_reached
-from invariants.second_model import (
+from invariants.second_table import (
     ALIASES,
     GUARDS,
     KERNEL_KEYS,

@@ -3,7 +3,7 @@
 import pytest
 
 from invariants import check, check_step
-from invariants.step import Change
+from invariants.live import Change
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
 from runtime.keys import DispatchKey

@@ -28,7 +28,7 @@ from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
-from runtime.futures.outcome import Error, Outcome, Value
+from runtime.futures.settling import Error, Outcome, Value
 from runtime.rpc.agent.handles import (
     DELETED,
     NOT_CREATED,

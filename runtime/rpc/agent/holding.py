@@ -27,7 +27,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from runtime.futures import Future
-from runtime.futures.outcome import Value
+from runtime.futures.settling import Value
 from runtime.rpc.agent.handles import (
     DELETED,
     LOST,

@@ -201,7 +201,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
 
 def _is_compiled(function: Any) -> bool:
     # Whoever has none has not loaded the class, which is at the top of much else.
-    jit: Any = sys.modules.get("runtime.jit.script_function")
+    jit: Any = sys.modules.get("runtime.jit.scripting")
     return jit is not None and isinstance(function, jit.ScriptFunction)
 
 
@@ -427,7 +427,7 @@ def script_function(name: str) -> Any:
             near=nearest(name, [*functions]),
             reason=reason,
         )
-    return load("runtime.jit.script_function").ScriptFunction(function)
+    return load("runtime.jit.scripting").ScriptFunction(function)
 
 
 def _loaded(name: str) -> str:

@@ -380,7 +380,7 @@ def _reducer_of_compiled(kind: type) -> Reducer | None:
         return None
     if issubclass(kind, modules.ScriptModule):
         return _reduce_module
-    jit: Any = sys.modules.get("runtime.jit.script_function")
+    jit: Any = sys.modules.get("runtime.jit.scripting")
     if jit is not None and issubclass(kind, jit.ScriptFunction):
         return _reduce_script_function
     script: Any = load("runtime.script.modules.script_module")

@@ -253,7 +253,7 @@ class ScriptModule(Module):
 
     def define(self, src: str) -> None:
         """Add methods, of a text, to all modules of this type."""
-        load("runtime.jit.compilation_unit").define_methods(self, src)
+        load("runtime.jit.scripting").define_methods(self, src)
 
     # Its attributes.
 

@@ -1,15 +1,23 @@
-"""Laws of structure: every registration stands where it belongs, once, and is counted.
+"""Laws of what is registered: where it stands, which arguments count, which types fit.
 
-True only here: nothing about calls.  These laws read what is registered; whether the
-right kernels follow from it is the business of `table` and `masks`.
+Every registration stands where it belongs, once, and is counted; whether the right
+kernels follow from it is the business of `invariants.table_laws`.
+
+Rules:
+- which arguments choose the kernel is judged by the text of their types: exactly four
+  texts take part; a size, as the 2 of `Tensor[2]`, is no part of the type;
+- only kernels that tell a signature are compared.  A schema and an inferred schema fit
+  if they have as many arguments and results, of types that print alike, a symbolic
+  integer being an integer; names, defaults, sizes and annotations may differ.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from invariants.law import Finding, law
 from invariants.live import described, listed, tokens_of
 from invariants.placed import Placed
-from invariants.second_model import KERNEL_KEYS, NUMBERS, SLOTS
+from invariants.second_table import KERNEL_KEYS, NUMBERS, SLOTS
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import (
     ClassRule,
@@ -18,6 +26,8 @@ from runtime.dispatch.token import (
     Implementation,
     Reservation,
 )
+from runtime.schema.argument import Argument
+from runtime.schema.schema import Schema
 
 
 @law("state", per_operator=True)
@@ -260,3 +270,84 @@ def _rank(token: Definition) -> tuple[bool, tuple[Any, ...]]:
 
 def _told(token: Fallback | None) -> str:
     return "none" if token is None else described(token)
+
+
+TENSORS = ("Tensor", "Tensor?")
+LISTS = ("Tensor[]", "Tensor?[]")
+
+
+@law("state", per_operator=True)
+def without_a_schema_no_argument_is_looked_at(operator: Placed) -> list[Finding]:
+    """An operator without a definition looks at no argument."""
+    found = operator.entry.extractor
+    if operator.entry.definitions or not (found.tensors or found.lists):
+        return []
+    where = f"{operator.entry.name}, arguments"
+    return [(where, "none", _arguments(found.tensors, found.lists))]
+
+
+@law("state", per_operator=True)
+def the_schema_says_which_arguments_count(operator: Placed) -> list[Finding]:
+    """An operator looks at exactly the tensors and lists of tensors of its schema."""
+    entry = operator.entry
+    if not entry.definitions:
+        return []
+    types = [str(argument.type) for argument in entry.definitions[0].schema.arguments]
+    tensors = tuple(at for at, text in enumerate(types) if text in TENSORS)
+    lists = tuple(at for at, text in enumerate(types) if text in LISTS)
+    held = entry.extractor
+    if (tensors, lists) == (held.tensors, held.lists):
+        return []
+    where = f"{entry.name}, arguments"
+    return [(where, _arguments(tensors, lists), _arguments(held.tensors, held.lists))]
+
+
+def _arguments(tensors: Sequence[int], lists: Sequence[int]) -> str:
+    return f"tensors {list(tensors)}, lists {list(lists)}"
+
+
+@law("state", per_operator=True)
+def typed_kernels_agree(operator: Placed) -> list[Finding]:
+    """All live typed kernels of an operator have one signature."""
+    typed = _typed(operator)
+    if len(typed) < 2:
+        return []
+    first = typed[0].kernel.facts.signature
+    return [
+        (f"{operator.entry.name}, {described(token)}", str(first), str(signature))
+        for token in typed[1:]
+        if (signature := token.kernel.facts.signature) != first
+    ]
+
+
+@law("state", per_operator=True)
+def typed_kernels_fit_the_schema(operator: Placed) -> list[Finding]:
+    """Every live typed kernel takes and returns what the schema says."""
+    entry = operator.entry
+    if not entry.definitions:
+        return []
+    schema = entry.definitions[0].schema
+    return [
+        (f"{entry.name}, {described(token)}", str(schema), str(inferred))
+        for token in _typed(operator)
+        if (inferred := token.kernel.facts.inferred) and not _fits(schema, inferred)
+    ]
+
+
+def _typed(operator: Placed) -> list[Implementation]:
+    return [
+        token
+        for held in operator.entry.implementations.values()
+        for token in held
+        if token.kernel.facts.signature is not None
+    ]
+
+
+def _fits(schema: Schema, inferred: Schema) -> bool:
+    return _types(schema.arguments) == _types(inferred.arguments) and _types(
+        schema.returns
+    ) == _types(inferred.returns)
+
+
+def _types(arguments: Sequence[Argument]) -> list[str]:
+    return [str(argument.type).replace("SymInt", "int") for argument in arguments]
