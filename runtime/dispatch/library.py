@@ -23,6 +23,7 @@ Rules:
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -383,11 +384,8 @@ class Library(Closing):
 
     def _complete(self, call: str, schema: Schema) -> Schema:
         name = self._qualified(call, schema.name)
-        if name == schema.name:
-            return schema
-        kind = schema.alias_kind
-        renamed = schema.clone_with_name(name)
-        return renamed if kind is None else renamed.with_alias_kind(kind)
+        # Unlike a copy for somebody else it keeps its alias kind.
+        return schema if name == schema.name else replace(schema, name=name)
 
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
         """The keys that a kernel goes to, once each; `Undefined` is the library's."""

@@ -49,8 +49,8 @@ FEW = 8
 NOTHING: Mapping[str, OperatorEntry] = {}
 
 
-class Place(Protocol):
-    """Where an operator stands in a state: readings and reservations know it."""
+class Named(Protocol):
+    """What names an operator as a state holds it: readings and tokens do."""
 
     @property
     def namespace(self) -> str:
@@ -87,7 +87,7 @@ def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherS
 
 def _with_definitions(
     state: DispatcherState,
-    place: Place,
+    named: Named,
     entry: OperatorEntry,
     definitions: tuple[Definition, ...],
     change: int,
@@ -104,7 +104,7 @@ def _with_definitions(
         entry.table,
         {},
     )
-    return _replace(state, place, changed)
+    return _replace(state, named, changed)
 
 
 def _add_implementation(
@@ -129,10 +129,10 @@ def _inserted(
     live: Implementations, new: DispatchKey, tokens: tuple[Implementation, ...]
 ) -> dict[DispatchKey, tuple[Implementation, ...]]:
     """`live` with another key, in its place by value."""
-    place = new.value
+    value = new.value
     kernels = {}
     for key, held in live.items():
-        if key.value > place and new not in kernels:
+        if key.value > value and new not in kernels:
             kernels[new] = tokens
         kernels[key] = held
     kernels[new] = tokens
@@ -155,7 +155,7 @@ def _remove_implementation(
 
 def _with_kernels(
     state: DispatcherState,
-    place: Place,
+    named: Named,
     entry: OperatorEntry,
     implementations: Implementations,
     change: int,
@@ -174,7 +174,7 @@ def _with_kernels(
             {},
         ),
     )
-    return _replace(state, place, changed)
+    return _replace(state, named, changed)
 
 
 def _add_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
@@ -190,7 +190,7 @@ def _remove_reservation(state: DispatcherState, token: Reservation) -> Dispatche
 
 def _with_reservations(
     state: DispatcherState,
-    place: Place,
+    named: Named,
     entry: OperatorEntry,
     reservations: tuple[Reservation, ...],
     change: int,
@@ -198,7 +198,7 @@ def _with_reservations(
     changed = entry._replace(
         reservations=reservations, total=entry.total + change, memo={}
     )
-    return _replace(state, place, changed)
+    return _replace(state, named, changed)
 
 
 def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
@@ -224,12 +224,12 @@ def _remove_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
 
 def _with_rules(
     state: DispatcherState,
-    place: Place,
+    named: Named,
     entry: OperatorEntry,
     rules: tuple[ClassRule, ...],
 ) -> DispatcherState:
     # What was made for calls knew the rules of its entry.
-    return _replace(state, place, entry._replace(rules=rules, memo={}))
+    return _replace(state, named, entry._replace(rules=rules, memo={}))
 
 
 def _add_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
@@ -291,8 +291,8 @@ def _remove_subscription(
     return state._replace(subscriptions=left)
 
 
-def _held(state: DispatcherState, place: Place) -> OperatorEntry:
-    entry = state.find(place.namespace, place.text)
+def _held(state: DispatcherState, named: Named) -> OperatorEntry:
+    entry = state.find(named.namespace, named.text)
     assert entry is not None, "a live token keeps its entry alive"
     return entry
 
@@ -304,20 +304,20 @@ def _fresh(state: DispatcherState, name: OperatorName) -> OperatorEntry:
 
 
 def _replace(
-    state: DispatcherState, place: Place, entry: OperatorEntry
+    state: DispatcherState, named: Named, entry: OperatorEntry
 ) -> DispatcherState:
-    """The state with another entry at a place; an entry of nothing disappears."""
+    """The state with another entry under a name; an entry of nothing disappears."""
     namespaces = dict(state.namespaces)
-    held = namespaces.get(place.namespace, NOTHING)
+    held = namespaces.get(named.namespace, NOTHING)
     operators = dict(held) if len(held) < FEW else OperatorMap(held)
     if entry.total or entry.rules:
-        operators[place.text] = entry
+        operators[named.text] = entry
     else:
-        del operators[place.text]
+        del operators[named.text]
     if operators:
-        namespaces[place.namespace] = operators
+        namespaces[named.namespace] = operators
     else:
-        del namespaces[place.namespace]
+        del namespaces[named.namespace]
     return MAKE(
         DispatcherState,
         (

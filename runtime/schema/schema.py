@@ -67,7 +67,7 @@ class Schema:
 
     def with_alias_kind(self, kind: AliasKind | None) -> "Schema":
         """The same schema carrying `kind`."""
-        return replace(self, alias_kind=kind)
+        return self if kind is self.alias_kind else replace(self, alias_kind=kind)
 
     def may_alias(self, argument: int, result: int) -> bool:
         """Whether that result may be memory of that argument.
