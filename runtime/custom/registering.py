@@ -29,7 +29,7 @@ from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.schema_kernels import casting
 from runtime.dispatch.arguments import description_of, origin_of_caller
-from runtime.dispatch.call import Caller, Place
+from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from runtime.dispatch.kernel import Kernel, describe
@@ -445,10 +445,10 @@ def _kept(namespace: str) -> Library:
 class HeldKernel:
     """A kernel of an operator, as it was; made by `get_kernel`."""
 
-    __slots__ = ("_caller", "_place", "key")
+    __slots__ = ("_callee", "_caller", "key")
 
-    def __init__(self, place: Place, caller: Caller, key: DispatchKey) -> None:
-        self._place = place
+    def __init__(self, callee: Callee, caller: Caller, key: DispatchKey) -> None:
+        self._callee = callee
         self._caller = caller
         self.key = key
 
@@ -459,9 +459,9 @@ class HeldKernel:
             OperatorGone: the operator is not defined any more.
             CallError: the arguments do not fit the schema that it had.
         """
-        entry = self._place.published()
+        entry = self._callee.published()
         if entry is None or not entry.definitions:
-            raise OperatorGone(operator=self._place.text)
+            raise OperatorGone(operator=self._callee.text)
         own = self.key.bits
         bits = keyset.bits & full_after(self.key).bits
         if own & BACKEND_BITS:
@@ -471,10 +471,10 @@ class HeldKernel:
             bits |= keyset.bits & BACKEND_BITS
         caller = self._caller
         values, below = caller.bind(args, kwargs), KeySet.from_bits(bits | own)
-        return caller.redispatch("redispatch", self._place, below, values)
+        return caller.redispatch("redispatch", self._callee, below, values)
 
     def __repr__(self) -> str:
-        return f"<HeldKernel {self._place.text} at {self.key.name}>"
+        return f"<HeldKernel {self._callee.text} at {self.key.name}>"
 
 
 def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
@@ -488,9 +488,9 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
     handle = handle_of("get_kernel(...)", op)
     schema_known(handle)
     wanted = DispatchKey.parse(key) if isinstance(key, str) else key
-    place = Place(dispatcher_of(handle), handle.name, OperatorHandle)
-    entry = place.published()
-    caller = place.caller(entry)
+    callee = Callee(dispatcher_of(handle), handle.name, OperatorHandle)
+    entry = callee.published()
+    caller = callee.caller(entry)
     assert entry is not None, "its caller was there"
     if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:
         raise NoKernelForKey(
@@ -498,4 +498,4 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
             key=wanted.name,
             available=tuple(sorted(each.name for each in entry.implementations)),
         )
-    return HeldKernel(place, caller, wanted)
+    return HeldKernel(callee, caller, wanted)

@@ -21,8 +21,8 @@ Rules:
 - a call stub keeps nothing of an entry: it asks the published state at every call, and
   what is remembered for it lies on the entry, under a key of its dispatcher and
   definition;
-- a place keeps its dispatcher, and neither is kept by an entry;
-- whoever shows a place to the world (`owner`) is a partial object, whose function is
+- a callee (an operator of a dispatcher) keeps its dispatcher; an entry keeps neither;
+- whoever shows a callee to the world (`owner`) is a partial object, whose function is
   changed from `start` to the call stub: nothing calls faster;
 - a bound kernel takes its keyset as it is, as a redispatch does.  A linked kernel and
   all that lies below it are of one entry, whatever is registered while it runs;
@@ -63,7 +63,7 @@ def _nobody() -> None:
     return None
 
 
-class Place:
+class Callee:
     """One operator of one dispatcher.
 
     `handle` makes an `OperatorHandle` of a dispatcher and a name.
@@ -189,45 +189,45 @@ class Caller:
         return self.running.table
 
     def call(
-        self, place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """Bind, dispatch, run."""
         values = self.bind(args, kwargs)
         running = self.running
         bits = running.keys_of(values)
         if WATCH.active:
-            return self._watched("call", place, bits, values)
+            return self._watched("call", callee, bits, values)
         runner = running.runner(slot_of(bits))
         if runner is LINKED:
-            return self.run(place, bits, values)
-        return runner(place.operator, bits, values)
+            return self.run(callee, bits, values)
+        return runner(callee.operator, bits, values)
 
-    def call_boxed(self, place: Place, values: list[Any]) -> Any:
+    def call_boxed(self, callee: Callee, values: list[Any]) -> Any:
         """Dispatch and run bound arguments."""
         bits = self.running.keys_of(values)
         if WATCH.active:
-            return self._watched("callBoxed", place, bits, values)
-        return self.run(place, bits, values)
+            return self._watched("callBoxed", callee, bits, values)
+        return self.run(callee, bits, values)
 
     def redispatch(
-        self, label: str, place: Place, keyset: KeySet, values: list[Any]
+        self, label: str, callee: Callee, keyset: KeySet, values: list[Any]
     ) -> Any:
         """Run the kernel of the highest key of `keyset`, taken as it is."""
         if WATCH.active:
-            return self._traced(label, place, keyset.bits, values)
-        return self.run(place, keyset.bits, values)
+            return self._traced(label, callee, keyset.bits, values)
+        return self.run(callee, keyset.bits, values)
 
-    def run(self, place: Place, bits: int, values: list[Any]) -> Any:
+    def run(self, callee: Callee, bits: int, values: list[Any]) -> Any:
         """Run the kernel of the highest key of `bits`."""
         runner = self.running.runner(slot_of(bits))
         if runner is LINKED:
-            bound = self._bound_kernels(place, WATCH.active).top(bits)
+            bound = self._bound_kernels(callee, WATCH.active).top(bits)
             return self.running.returns(bound(*self.running.presented(values)))
-        return runner(place.operator, bits, values)
+        return runner(callee.operator, bits, values)
 
     def run_kernel(
         self,
-        place: Place,
+        callee: Callee,
         kernel: Kernel,
         fallback: bool,
         key: DispatchKey,
@@ -236,34 +236,34 @@ class Caller:
         """Run a kernel that may not be the one of its slot."""
         bits = self.running.keys_of(values)
         if kernel.facts.kind == "linked":
-            bound = self._bound_kernels(place, WATCH.active).of(kernel, bits, key)
+            bound = self._bound_kernels(callee, WATCH.active).of(kernel, bits, key)
             return self.running.returns(bound(*self.running.presented(values)))
         run = self.running.runner_of(kernel, fallback, key.name)
-        return run(place.operator, bits, values)
+        return run(callee.operator, bits, values)
 
-    def bound_kernel(self, place: Place, bits: int) -> BoundKernel:
+    def bound_kernel(self, callee: Callee, bits: int) -> BoundKernel:
         """The bound kernel of a call whose arguments have these bits."""
-        return self._bound_kernels(place, False).top(self.running.called_by(bits))
+        return self._bound_kernels(callee, False).top(self.running.called_by(bits))
 
-    def _bound_kernels(self, place: Place, traced: bool) -> "BoundKernels":
-        asked = (place.keyring, traced)
+    def _bound_kernels(self, callee: Callee, traced: bool) -> "BoundKernels":
+        asked = (callee.keyring, traced)
         found = self._bound.get(asked)
         if found is None:
-            found = BoundKernels(self.running, place.weak(), traced)
+            found = BoundKernels(self.running, callee.weak(), traced)
             self._bound[asked] = found
         return found
 
-    def _watched(self, label: str, place: Place, bits: int, values: list[Any]) -> Any:
+    def _watched(self, label: str, callee: Callee, bits: int, values: list[Any]) -> Any:
         observers = WATCH.observers
         if not observers or self.name.name in UNOBSERVED:
-            return self._traced(label, place, bits, values)
-        return self._observed(observers, label, place, bits, values)
+            return self._traced(label, callee, bits, values)
+        return self._observed(observers, label, callee, bits, values)
 
     def _observed(
         self,
         observers: tuple[Observer, ...],
         label: str,
-        place: Place,
+        callee: Callee,
         bits: int,
         values: list[Any],
     ) -> Any:
@@ -272,24 +272,24 @@ class Caller:
         One call inside of another, so that each hears the end whatever the others do.
         """
         if not observers:
-            return self._traced(label, place, bits, values)
+            return self._traced(label, callee, bits, values)
         first, *others = observers
         context = first.before(
             str(self.name), self.schema, tuple(values), KeySet.from_bits(bits)
         )
         try:
-            outcome = self._observed(tuple(others), label, place, bits, values)
+            outcome = self._observed(tuple(others), label, callee, bits, values)
         except BaseException as error:
             first.after(context, error)
             raise
         first.after(context, outcome)
         return outcome
 
-    def _traced(self, label: str, place: Place, bits: int, values: list[Any]) -> Any:
+    def _traced(self, label: str, callee: Callee, bits: int, values: list[Any]) -> Any:
         WATCH.write(label, str(self.name), SLOTS[slot_of(bits)].name)
         DEPTH.level += 1
         try:
-            return self.run(place, bits, values)
+            return self.run(callee, bits, values)
         finally:
             DEPTH.level -= 1
 

@@ -25,7 +25,7 @@ from functools import partial
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from runtime.dispatch.call import Caller, Place
+from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.keyring import Published
 from runtime.dispatch.state import OperatorEntry
@@ -133,11 +133,11 @@ class OperatorHandle(partial[Any]):
         WrongReturnType, WrongReturnCount: the kernel returned something else.
     """
 
-    __slots__ = ("_place", "name")
+    __slots__ = ("_callee", "name")
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
 
-    _place: Place
+    _callee: Callee
     name: OperatorName
 
     def __new__(cls, dispatcher: Published, name: OperatorName) -> Self:
@@ -146,13 +146,13 @@ class OperatorHandle(partial[Any]):
         found: Self | None = handles.get(text)
         if found is not None:
             return found
-        place = Place(dispatcher, name, OperatorHandle)
-        made = super().__new__(cls, place.start)
-        made._place = place
+        callee = Callee(dispatcher, name, OperatorHandle)
+        made = super().__new__(cls, callee.start)
+        made._callee = callee
         made.name = name
         # The class has a `__module__` of its own, which a property would take away.
-        vars(made)["__module__"] = f"{OPERATORS}.{place.namespace}"
-        place.show(made)
+        vars(made)["__module__"] = f"{OPERATORS}.{callee.namespace}"
+        callee.show(made)
         settled: Self = handles.settle(text, made)
         return settled
 
@@ -166,7 +166,7 @@ class OperatorHandle(partial[Any]):
         """
         caller = self._caller()
         values = caller.bind(*_split(caller.schema, args))
-        return _results(caller, caller.call_boxed(self._place, values))
+        return _results(caller, caller.call_boxed(self._callee, values))
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Every argument of such a call in schema order, defaults filled in.
@@ -197,15 +197,17 @@ class OperatorHandle(partial[Any]):
         The thread's included and excluded keys and the fallthroughs do not matter.
         Raises as `call`, and FallthroughCalled where the slot falls through.
         """
-        caller, place = self._caller(), self._place
-        return caller.redispatch("redispatch", place, keyset, caller.bind(args, kwargs))
+        caller, callee = self._caller(), self._callee
+        return caller.redispatch(
+            "redispatch", callee, keyset, caller.bind(args, kwargs)
+        )
 
     def redispatch_boxed(self, keyset: KeySet, args: Sequence[Any]) -> list[Any]:
         """`redispatch` with every argument in schema order; a list of results."""
-        caller, place = self._caller(), self._place
+        caller, callee = self._caller(), self._callee
         values = caller.bind(*_split(caller.schema, args))
         return _results(
-            caller, caller.redispatch("redispatchBoxed", place, keyset, values)
+            caller, caller.redispatch("redispatchBoxed", callee, keyset, values)
         )
 
     def call_for_key(self, key: DispatchKey | str, args: Sequence[Any]) -> list[Any]:
@@ -216,13 +218,13 @@ class OperatorHandle(partial[Any]):
         Raises:
             NoKernelForKey: there is neither.
         """
-        entry, place = self.entry, self._place
-        caller = place.caller(entry)
+        entry, callee = self.entry, self._callee
+        caller = callee.caller(entry)
         values = caller.bind(*_split(caller.schema, args))
         key = DispatchKey.parse(key) if isinstance(key, str) else key
         held = entry.implementations.get(key)
         if held:
-            result = caller.run_kernel(place, held[0].kernel, False, key, values)
+            result = caller.run_kernel(callee, held[0].kernel, False, key, values)
         else:
             slots = entry.table.fallbacks.slots
             found = slots[key.slot] if key.slot is not None else None
@@ -232,7 +234,7 @@ class OperatorHandle(partial[Any]):
                     key=key.name,
                     available=tuple(sorted(k.name for k in entry.implementations)),
                 )
-            result = caller.run_kernel(place, found.kernel, True, key, values)
+            result = caller.run_kernel(callee, found.kernel, True, key, values)
         return _results(caller, result)
 
     @property
@@ -274,7 +276,7 @@ class OperatorHandle(partial[Any]):
     @property
     def dispatcher(self) -> Published:
         """The dispatcher that the operator is one of."""
-        return self._place.dispatcher
+        return self._callee.dispatcher
 
     @property
     def _schema(self) -> Schema:
@@ -284,7 +286,7 @@ class OperatorHandle(partial[Any]):
     @property
     def namespace(self) -> str:
         """The namespace of the name: `core`."""
-        return self._place.namespace
+        return self._callee.namespace
 
     @property
     def overload(self) -> str:
@@ -353,10 +355,10 @@ class OperatorHandle(partial[Any]):
         return "" if entry is None else dump_table(entry)
 
     def _published(self) -> OperatorEntry | None:
-        return self._place.published()
+        return self._callee.published()
 
     def _caller(self) -> Caller:
-        return self._place.caller(self._published())
+        return self._callee.caller(self._published())
 
     def __copy__(self) -> Self:
         return self
@@ -397,7 +399,7 @@ def _results(caller: Caller, result: Any) -> list[Any]:
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 
 
-class PacketPlace(Place):
+class PacketCallee(Callee):
     """All overloads of one operator; its call stub is that of the unnamed one."""
 
     __slots__ = ()
@@ -410,7 +412,7 @@ class PacketPlace(Place):
             return self._called(names[0], args, kwargs)
         attempts = []
         for name in names:
-            handle = self.handle(self.dispatcher, name)
+            handle = OperatorHandle(self.dispatcher, name)
             try:
                 handle.bind(args, kwargs)
             except CallError as error:
@@ -421,14 +423,14 @@ class PacketPlace(Place):
 
     def operator(self) -> Any:
         """A handle of the unnamed overload."""
-        return self.handle(self.dispatcher, self.name)
+        return OperatorHandle(self.dispatcher, self.name)
 
     def _called(
         self, name: OperatorName, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         if name == self.name:
             return super().start(*args, **kwargs)
-        return self.handle(self.dispatcher, name)(*args, **kwargs)
+        return OperatorHandle(self.dispatcher, name)(*args, **kwargs)
 
 
 class OperatorPacket(partial[Any]):
@@ -455,12 +457,12 @@ class OperatorPacket(partial[Any]):
         packets = dispatcher.keyring.packets
         made: Self | None = packets.get(name.name)
         if made is None:
-            place = PacketPlace(dispatcher, name, OperatorHandle)
-            made = super().__new__(cls, place.start)
+            callee = PacketCallee(dispatcher, name, OperatorHandle)
+            made = super().__new__(cls, callee.start)
             made._dispatcher = dispatcher
             made._name = name
             made._lasting = False
-            place.show(made)
+            callee.show(made)
             made = packets.settle(name.name, made)
         if lasting:
             made._lasting = True

@@ -100,9 +100,9 @@ def onward(name: str) -> Callable[..., Any]:
         nonlocal handle, dispatcher, text, key
         handle = getattr(core, name)
         found = handle(*values)
-        place = handle._place
-        dispatcher, text = place.dispatcher, place.text
-        key = place.keyring.key(place.caller(place.published()).reading)
+        callee = handle._callee
+        dispatcher, text = callee.dispatcher, callee.text
+        key = callee.keyring.key(callee.caller(callee.published()).reading)
         return found
 
     return call

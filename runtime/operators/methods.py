@@ -174,12 +174,12 @@ def _read(run: OperatorHandle) -> Method:
 
 def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
     """A method that leaves what is neither a tensor nor a number to `other_side`."""
-    place = run._place
+    callee = run._callee
     schema = run._schema
-    key = place.keyring.key(place.caller(place.published()).reading)
+    key = callee.keyring.key(callee.caller(callee.published()).reading)
     rest = [present(each.type, stored_default(each)) for each in schema.arguments[2:]]
     method: Method = _sides(len(rest))(
-        *(place.dispatcher, NAMESPACE, place.text, key, run, returner(schema)),
+        *(callee.dispatcher, NAMESPACE, callee.text, key, run, returner(schema)),
         *(other_side, rest),
     )
     method.__name__ = method.__qualname__ = symbol

@@ -102,7 +102,7 @@ def step() -> Iterator[Row]:
     """What a step costs, less the kernel that both run."""
     x = runtime.ones(1)
     add = runtime.ops.core.add.default
-    place = add._place
+    callee = add._callee
 
     def eager(x: Any) -> Any:
         y = x
@@ -111,7 +111,7 @@ def step() -> Iterator[Row]:
         return y
 
     eager(x)
-    bound = place.caller(place.published()).bound_kernel(place, x.key_bits)
+    bound = callee.caller(callee.published()).bound_kernel(callee, x.key_bits)
 
     def bare(x: Any) -> Any:
         y = x

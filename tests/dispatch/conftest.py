@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch.call import Place
+from runtime.dispatch.call import Callee
 
 # The modules whose subject is a call.
 CALLS = (
@@ -15,44 +15,44 @@ CALLS = (
 )
 
 
-_plain = Place.start
+_plain = Callee.start
 
 
-def start_with_stub(place: Place, /, *args: Any, **kwargs: Any) -> Any:
-    """What stands for `Place.start`: make the call stub at once, and call it."""
-    if _SLOW.place is place:
-        return _plain(place, *args, **kwargs)
-    entry = place.published()
+def start_with_stub(callee: Callee, /, *args: Any, **kwargs: Any) -> Any:
+    """What stands for `Callee.start`: make the call stub at once, and call it."""
+    if _SLOW.callee is callee:
+        return _plain(callee, *args, **kwargs)
+    entry = callee.published()
     if entry is not None and entry.definitions:
-        place._settle(place.caller(entry))
-        owner = place.owner()
+        callee._settle(callee.caller(entry))
+        owner = callee.owner()
         if owner is not None and owner.func.__name__ == "call":
             return owner.func(*args, **kwargs)
-    return _plain(place, *args, **kwargs)
+    return _plain(callee, *args, **kwargs)
 
 
 class _Slow(threading.local):
-    """The place whose plain way is gone, in this thread."""
+    """The callee whose plain way is gone, in this thread."""
 
-    place: Place | None = None
+    callee: Callee | None = None
 
 
 _SLOW = _Slow()
 
 
-def _slow(place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What stands for `Place.slow`: the plain way, without another call stub."""
-    before, _SLOW.place = _SLOW.place, place
+def _slow(callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What stands for `Callee.slow`: the plain way, without another call stub."""
+    before, _SLOW.callee = _SLOW.callee, callee
     try:
-        return place.start(*args, **kwargs)
+        return callee.start(*args, **kwargs)
     finally:
-        _SLOW.place = before
+        _SLOW.callee = before
 
 
 def with_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call goes by a call stub from the first on; the plain way stays plain."""
-    monkeypatch.setattr(Place, "start", start_with_stub)
-    monkeypatch.setattr(Place, "slow", _slow)
+    monkeypatch.setattr(Callee, "start", start_with_stub)
+    monkeypatch.setattr(Callee, "slow", _slow)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -109,7 +109,7 @@ def _keeps_the_keys(right: Any) -> Any:
 
 def _asks_under_the_lock(right: Any) -> Any:
     def wrong(handling: Any, handler: Any, who: Any, func: Any, *rest: Any) -> Any:
-        with func._place.dispatcher._lock:
+        with func._callee.dispatcher._lock:
             return right(handling, handler, who, func, *rest)
 
     return wrong
@@ -146,8 +146,8 @@ def _remembers_the_class(right: Any) -> Any:
 
 def _remembers_the_class_of_a_kernel(right: Any) -> Any:
     def wrong(handling: Any, handler: Any, who: Any, func: Any, *rest: Any) -> Any:
-        place = func._place
-        entry = place.dispatcher.state.find(place.namespace, place.text)
+        callee = func._callee
+        entry = callee.dispatcher.state.find(callee.namespace, callee.text)
         # The first class that goes is not kept, so that those that are have to wait:
         # fewer than the law about memory looks for together.
         if entry.implementations:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from runtime.dispatch import kernel, library
-from runtime.dispatch.call import Caller, Place
+from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.running import Running
 from runtime.dispatch.state import DispatcherState
@@ -55,9 +55,9 @@ def _includes_what_it_registers(right: Any) -> Any:
 
 
 def _calls_under_the_lock(right: Any) -> Any:
-    def wrong(place: Any, /, *args: Any, **kwargs: Any) -> Any:
-        with place.dispatcher._lock:
-            return right(place, *args, **kwargs)
+    def wrong(callee: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with callee.dispatcher._lock:
+            return right(callee, *args, **kwargs)
 
     return wrong
 
@@ -65,8 +65,8 @@ def _calls_under_the_lock(right: Any) -> Any:
 def _keeps_the_first_caller(right: Any) -> Any:
     known: dict[str, Caller] = {}
 
-    def wrong(place: Place, entry: Any) -> Caller:
-        return known.setdefault(place.text, right(place, entry))
+    def wrong(callee: Callee, entry: Any) -> Caller:
+        return known.setdefault(callee.text, right(callee, entry))
 
     return wrong
 
@@ -132,14 +132,14 @@ RUN = (
         "the writer's lock is held while a kernel runs",
         "kernels_run_without_the_lock",
         "+def +cpu ?CPU",
-        replacing(Place, "start", _calls_under_the_lock),
+        replacing(Callee, "start", _calls_under_the_lock),
     ),
     Mutant(
         "stale_caller",
         "a handle keeps calling what it called first",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(Place, "caller", _keeps_the_first_caller),
+        replacing(Callee, "caller", _keeps_the_first_caller),
     ),
     Mutant(
         "masks_ignored",

@@ -21,7 +21,7 @@ from harness.scenario import (
 )
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.outcomes import Outcome, ScenarioSkipped
-from runtime.dispatch.call import Place
+from runtime.dispatch.call import Callee
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
 FLIP = define("a::flip(Tensor x) -> Tensor")
@@ -241,13 +241,13 @@ def test_the_fingerprint_knows_what_listeners_know() -> None:
 
 def test_a_law_of_calls_is_told_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first of several replays would take it away from the others."""
-    right = Place.start
+    right = Callee.start
 
-    def under_the_lock(place: Any, /, *args: Any, **named: Any) -> Any:
-        with place.dispatcher._lock:
-            return right(place, *args, **named)
+    def under_the_lock(callee: Any, /, *args: Any, **named: Any) -> Any:
+        with callee.dispatcher._lock:
+            return right(callee, *args, **named)
 
-    monkeypatch.setattr(Place, "start", under_the_lock)
+    monkeypatch.setattr(Callee, "start", under_the_lock)
     found = explore(Scenario(FLIP, CPU, probes=["cpu"])).exploration
     (violation,) = found.violations
     assert [each.law for each in violation.found] == ["kernels_run_without_the_lock"]  # type: ignore[attr-defined]  # violations of laws

@@ -85,7 +85,7 @@ def bound_call(
     The function raises what a call of the operator raises, and `OperatorChanged`.
     """
     schema, text = reading.schema, str(reading.schema)
-    place = OperatorHandle(dispatcher, name)._place
+    callee = OperatorHandle(dispatcher, name)._callee
     start = schema.kwarg_only_start
     names = [each.name for each in schema.arguments[start:]]
     # What entries remember for this function: views, keysets, bound kernels.
@@ -96,7 +96,7 @@ def bound_call(
         return known is reading or (known is not None and str(known.schema) == text)
 
     def current() -> OperatorEntry | None:
-        entry: OperatorEntry | None = place.published()
+        entry: OperatorEntry | None = callee.published()
         if entry is None or not entry.definitions:
             return None
         if not is_current(entry):
@@ -108,15 +108,15 @@ def bound_call(
         current()
         named = dict(zip(names, values[start:], strict=False))
         rest = values[start + len(names) :]
-        return place.start(*values[:start], *rest, **named)
+        return callee.start(*values[:start], *rest, **named)
 
     def resolve(bits: int) -> BoundKernel | None:
         entry = current()
         return None if entry is None else kernel_of(entry, bits)
 
     def kernel_of(entry: OperatorEntry, bits: int) -> BoundKernel:
-        caller = place.caller(entry)
-        kernel: BoundKernel = caller.bound_kernel(place, bits)
+        caller = callee.caller(entry)
+        kernel: BoundKernel = caller.bound_kernel(callee, bits)
         if trusted is not None and kernel is not trusted:
             kernel = _careful(kernel, caller.reading)
         views = entry.memo.setdefault(key, {})
