@@ -51,12 +51,11 @@ def recording(
     schema: Schema, places: Sequence[int], slow: Callable[[Function], Function]
 ) -> Factory:
     """At Autograd: `slow(run)` where one of the arguments at `places` requires grad."""
-    make = _recording(len(schema.arguments), _asked(schema, places))
 
     def factory(below: Any, keyset: Any) -> Function:
+        make = _recording(len(schema.arguments), _asked(schema, places))
         run = below_autograd(below, keyset)
-        kernel: Function = make(run, slow(run))
-        return kernel
+        return make(run, slow(run))
 
     return factory
 
@@ -91,12 +90,10 @@ def bumping(schema: Schema) -> Factory:
     A call that is refused leaves them; one that is interrupted may have written.
     """
     written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
-    make = _bumping(len(schema.arguments), written)
     operator = str(schema.name)
 
     def factory(below: Any, keyset: Any) -> Function:
-        kernel: Function = make(below.run, operator)
-        return kernel
+        return _bumping(len(schema.arguments), written)(below.run, operator)
 
     return factory
 
@@ -105,12 +102,11 @@ def following(schema: Schema, made: str) -> Factory:
     """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
     several = is_tensor_list(schema.returns[0].type)
     operator, returns = str(schema.name), returner(schema)
-    make = _following(len(schema.arguments), several, operator in TURNING)
 
     def factory(below: Any, keyset: Any) -> Function:
+        make = _following(len(schema.arguments), several, operator in TURNING)
         again = partial(made_again, below.operator, schema, 0)
-        kernel: Function = make(below.run, made, operator, returns, again)
-        return kernel
+        return make(below.run, made, operator, returns, again)
 
     return factory
 
@@ -202,9 +198,7 @@ def careful(schema: Schema, run: Function, record: Function) -> Function:
         return run
     if schema.is_vararg:
         return record
-    make = _careful(len(schema.arguments), _asked(schema, places))
-    kernel: Function = make(run, record)
-    return kernel
+    return _careful(len(schema.arguments), _asked(schema, places))(run, record)
 
 
 @template(
@@ -227,16 +221,33 @@ def _careful(count: int, asked: str) -> list[str]:
     ]
 
 
+def storages_text(written: tuple[int, ...]) -> list[str]:
+    """The lines that take the storages of arguments that are written to: `s0`, ..."""
+    lines = []
+    for i in written:
+        lines += [
+            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
+            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
+        ]
+    return lines
+
+
+# What these lines name, and what goes through a call that writes.
+WRITING_NAMES: dict[str, Any] = {
+    "EXHAUSTED": EXHAUSTED,
+    "TRACKED": TRACKED,
+    "claimed": claimed,
+    "untracked": untracked,
+}
+
+
 @template(
     "autograd kernel",
     "run, operator",
-    EXHAUSTED=EXHAUSTED,
     EveryorderError=EveryorderError,
     MODED=MODED,
     PYTHON=PYTHON,
-    TRACKED=TRACKED,
-    claimed=claimed,
-    untracked=untracked,
+    **WRITING_NAMES,
 )
 def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
     given = numbered(count)
@@ -245,11 +256,7 @@ def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
     handled = " or ".join(f"a{i}.key_bits & PYTHON" for i in written)
     return [
         f"def kernel({given}):",
-        *(
-            f"    if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)"
-            for i in written
-        ),
-        *(f"    s{i} = (a{i}._place or claimed(a{i}))[0]" for i in written),
+        *[f"    {line}" for line in storages_text(written)],
         "    try:",
         f"        result = run({given})",
         "    except EXHAUSTED:",

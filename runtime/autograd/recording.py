@@ -140,20 +140,35 @@ def recorded(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
                 raise wrong_result(recipe.returns, result, error) from None
 
         return record
-    made: Callable[..., Any] = _recording(len(call.names), call.places)(
-        run, recipe, recipe.plans, end
-    )
-    return made
+    make = _recording(len(call.names), call.places)
+    return make(run, recipe, recipe.plans, end)
+
+
+def below_text(lines: list[str]) -> list[str]:
+    """Lines of a text, run below Autograd."""
+    return [
+        "view = LOCAL.view",
+        "LOCAL.view = BELOW[view]",
+        *block("try:", lines),
+        "finally:",
+        "    LOCAL.view = view",
+    ]
+
+
+# What the texts of recording kernels name: `below_text`, and the edges of arguments.
+RECORDING_NAMES: dict[str, Any] = {
+    "BELOW": BELOW_AUTOGRAD,
+    "LOCAL": LOCAL,
+    **EDGE_NAMES,
+}
 
 
 @template(
     "autograd recording",
     "run, recipe, plans, end",
-    BELOW=BELOW_AUTOGRAD,
-    LOCAL=LOCAL,
     OperatorNode=OperatorNode,
     wrong_result=wrong_result,
-    **EDGE_NAMES,
+    **RECORDING_NAMES,
 )
 def _recording(count: int, places: tuple[int, ...]) -> list[str]:
     """`record` for tensors at certain places: no loop, no list of arguments."""
@@ -166,12 +181,7 @@ def _recording(count: int, places: tuple[int, ...]) -> list[str]:
         "plan = plans.get(mask) or recipe.plan(mask)",
         f"node = OperatorNode([{edges}], recipe, plan)",
         f"node.values = plan.keep({given})",
-        "view = LOCAL.view",
-        "LOCAL.view = BELOW[view]",
-        "try:",
-        f"    result = run({given})",
-        "finally:",
-        "    LOCAL.view = view",
+        *below_text([f"result = run({given})"]),
         "try:",
         "    return end(node, result)",
         "except (AttributeError, IndexError, TypeError) as error:",

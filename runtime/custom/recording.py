@@ -38,7 +38,12 @@ from runtime.autograd.history import DIFFERENTIABLE, History
 from runtime.autograd.kernels import any_requires_grad
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import SEQUENCE, Edge
-from runtime.autograd.recording import BELOW_AUTOGRAD, meta_of
+from runtime.autograd.recording import (
+    BELOW_AUTOGRAD,
+    RECORDING_NAMES,
+    below_text,
+    meta_of,
+)
 from runtime.autograd.saved import (
     TRACKED,
     SavedInput,
@@ -47,7 +52,7 @@ from runtime.autograd.saved import (
     save_output,
     sharing,
 )
-from runtime.autograd.views import EDGE_NAMES, edge_of, edge_text
+from runtime.autograd.views import edge_of, edge_text
 from runtime.errors.autograd import FunctionMisuse
 from runtime.errors.custom_op import GradientStructure
 from runtime.generated import block, numbered, template
@@ -85,7 +90,7 @@ def recorded_tensors(
     if not places:
         return run
     named = tuple(argument.name for argument in arguments[start:])
-    kernel: Function = _recording(places, start, setup, named)(
+    return _recording(places, start, setup, named)(
         run,
         recorded_lists(run, schema, backward, setup, setup_context, kinds),
         str(schema.name),
@@ -95,7 +100,6 @@ def recorded_tensors(
         setup_context,
         returner(schema),
     )
-    return kernel
 
 
 class _Needs(dict[int, tuple[bool, ...]]):
@@ -298,20 +302,18 @@ class CallNode(FunctionNode):
 @template(
     "custom recording",
     "run, others, operator, formula, needs, slots, setup_context, returns",
-    BELOW=BELOW_AUTOGRAD,
     CallContext=CallContext,
     CallNode=CallNode,
     DIFFERENTIABLE=DIFFERENTIABLE,
     GRAD=GRAD,
     History=History,
-    LOCAL=LOCAL,
     NOTHING=[],
     SEQUENCE=SEQUENCE,
     Tensor=Tensor,
     ended=ended,
     finished=finished,
     new=object.__new__,
-    **EDGE_NAMES,
+    **RECORDING_NAMES,
 )
 def _recording(
     places: tuple[tuple[int, bool], ...],
@@ -351,19 +353,17 @@ def _recording(
         "node.function, node.context = formula, context",
         f"node._places, node._arguments = slots, {len(places)}",
         "node._saved = NOTHING",
-        "view = LOCAL.view",
-        "LOCAL.view = BELOW[view]",
-        "try:",
-        f"    result = run({given})",
-        "    if not isinstance(result, Tensor): result = returns(result)",
+    ]
+    run = [
+        f"result = run({given})",
+        "if not isinstance(result, Tensor): result = returns(result)",
     ]
     if setup:
         inputs = "".join([f"a{place}, " for place in range(start)])
         values = [f"a{start + place}" for place in range(len(named))]
-        text.append(f"    {setup_call(setup, f'({inputs})', named, values)}")
+        run.append(setup_call(setup, f"({inputs})", named, values))
     text += [
-        "finally:",
-        "    LOCAL.view = view",
+        *below_text(run),
         "try:",
         "    dtype, history = result._dtype, result._history",
         "except AttributeError:",

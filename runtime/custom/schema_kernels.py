@@ -32,9 +32,15 @@ from math import inf
 from typing import Any
 
 from runtime.autograd.autocast import DEVICES
-from runtime.autograd.kernels import EXHAUSTED, made_again, untracked
+from runtime.autograd.kernels import (
+    EXHAUSTED,
+    WRITING_NAMES,
+    made_again,
+    storages_text,
+    untracked,
+)
 from runtime.autograd.modes import GRAD
-from runtime.autograd.saved import TRACKED, is_inference
+from runtime.autograd.saved import is_inference
 from runtime.autograd.views import SEVERAL, follow
 from runtime.custom.kernel import annotated, shares
 from runtime.dispatch.kernel import Kernel, direct, linked
@@ -52,7 +58,6 @@ from runtime.schema.types import (
     is_dispatch_type,
     unwrap_optional,
 )
-from runtime.tensors.arrays import claimed
 from runtime.tensors.keys import PYTHON
 from runtime.tensors.tensor import Tensor
 
@@ -227,8 +232,7 @@ def _counting(below: Any, keyset: Any) -> Function:
     operator = str(schema.name)
     written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
     if all(schema.arguments[place].type == TensorType for place in written):
-        kernel: Function = _once(len(schema.arguments), written)(below.run, operator)
-        return kernel
+        return _once(len(schema.arguments), written)(below.run, operator)
     return _each_once(below.run, operator, written)
 
 
@@ -261,19 +265,12 @@ def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Functio
 @template(
     "custom versions",
     "run, operator",
-    EXHAUSTED=EXHAUSTED,
-    TRACKED=TRACKED,
-    claimed=claimed,
-    untracked=untracked,
+    **WRITING_NAMES,
 )
 def _once(count: int, written: tuple[int, ...]) -> list[str]:
-    given, lines = numbered(count), []
-    for i in written:
-        lines += [
-            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
-            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
-            f"v{i} = s{i}.version + 1",
-        ]
+    given = numbered(count)
+    lines = storages_text(written)
+    lines += [f"v{i} = s{i}.version + 1" for i in written]
     # No call: there may be no frame left.
     raised = "; ".join([f"s{i}.version = v{i}" for i in written])
     lines += [

@@ -111,8 +111,7 @@ def remembering(
     def find(*given: Any) -> Ready:
         return ready_for(plan, call, own, kinds, given)
 
-    made: Function = _remembered(kinds, results)(Memory(find, general), call)
-    return made
+    return _remembered(kinds, results)(Memory(find, general), call)
 
 
 # What is decided.

@@ -74,8 +74,7 @@ HANDLING = "handling of a call in Python"
 def snapshotting(below: Any, keyset: Any) -> Callable[..., Any]:
     """At PythonTLSSnapshot: remember what the thread was in when the call began."""
     count = -1 if below.schema.is_vararg else len(below.schema.arguments)
-    made: Callable[..., Any] = _snapshot(count)(below.run, below.operator)
-    return made
+    return _snapshot(count)(below.run, below.operator)
 
 
 def handling(below: Any, keyset: Any) -> Callable[..., Any]:
@@ -113,7 +112,7 @@ def short_way(schema: Schema, general: Handling) -> Function | None:
         place for place, kind in enumerate(kinds) if is_dispatch_type(kind) == "tensor"
     )
     plain = [str(each) for each in schema.returns] == ["Tensor"]
-    made: Function = _handle(len(kinds), places, plain)(
+    return _handle(len(kinds), places, plain)(
         general.handle,
         general.refused,
         general.operator,
@@ -122,7 +121,6 @@ def short_way(schema: Schema, general: Handling) -> Function | None:
         # Whoever calls has the handle, most of the time.
         ref(general.operator()),
     )
-    return made
 
 
 @template(

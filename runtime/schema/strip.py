@@ -99,7 +99,23 @@ def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
 
 
 def stripper(schema: "Schema") -> Stripper:
-    """The function that strips a bound call of `schema`; for `values` see `spread`."""
+    """The function that strips a bound call of `schema`; for `values` see `spread`.
+
+    Its text is made at the first call: few operators have one.
+    """
+    made: PresentedStripper | None = None
+
+    def strip(values: Sequence[Any]) -> Stripped:
+        nonlocal made
+        if made is None:
+            made = _presenting(schema)
+        return made(*values)
+
+    return strip
+
+
+def _presenting(schema: "Schema") -> PresentedStripper:
+    """The function that shows every value, and strips what is shown."""
     shown = {
         place: turn
         for place, turn in enumerate(presenters_of(schema))
@@ -107,8 +123,7 @@ def stripper(schema: "Schema") -> Stripper:
     }
     lines = [f"_{place} = _turn{place}(_{place})" for place in shown]
     turns = {f"_turn{place}": turn for place, turn in shown.items()}
-    strip = _made(schema, lines, turns)
-    return lambda values: strip(*values)
+    return _made(schema, lines, turns)
 
 
 def presented_stripper(
