@@ -1,11 +1,11 @@
 """Plug-ins: what areas above add to one of the compiler's, as soon as that is loaded.
 
-True only here: when an addition is made.  An area that is loaded gets it at once; one
-that is not gets it at the end of its own loading, so that nobody loads the compiler
-only to add something to it.
+An area that is loaded gets an addition at once; one that is not gets it at the end of
+its own loading, so that nobody loads the compiler only to add something to it.
 
     register_plug_in    what is to be added, and to which area; `close` takes it back
     ready               an area says that it is loaded: the last line of its `__init__`
+    added               one row for a table of an area, as `register_...` of it adds it
 
 Rules:
 - an area is a package by its full name, such as `runtime.script.emission`;
@@ -16,12 +16,14 @@ Rules:
 """
 
 from collections.abc import Callable, Iterable
-from typing import Self
+from typing import Self, TypeVar
 
 from runtime.locks import LOADING
 
 Remove = Callable[[], None]
 Install = Callable[[], Iterable[Remove]]
+
+K, V = TypeVar("K"), TypeVar("V")
 
 # The areas that are loaded.
 _READY: dict[str, None] = {}
@@ -78,3 +80,15 @@ def ready(area: str) -> None:
         for each in tuple(_PLUG_INS):
             if each.area == area:
                 each.add()
+
+
+def added(table: dict[K, V], key: K, value: V) -> Remove:
+    """Put a row of a plug-in into a table; what comes back takes it out again."""
+    assert key not in table, f"{key} is there already"
+    table[key] = value
+
+    def remove() -> None:
+        if table.get(key) is value:
+            del table[key]
+
+    return remove

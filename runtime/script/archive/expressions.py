@@ -54,6 +54,7 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Graph, Node, row_of
 from runtime.script.ir.type_rules import called
+from runtime.script.plug_ins import added
 from runtime.script.primitives.row import Way
 from runtime.script.primitives.table import by_name
 from runtime.script.program import declared_type
@@ -201,14 +202,7 @@ def register_word(word: str, python: Any) -> Callable[[], None]:
     It means the object: no variable of a text has this name.
     """
     assert word not in _TAKEN, f"{word} is a word already"
-    assert word not in ADDED, f"{word} is a word already"
-    ADDED[word] = python
-
-    def remove() -> None:
-        if ADDED.get(word) is python:
-            del ADDED[word]
-
-    return remove
+    return added(ADDED, word, python)
 
 
 class Names:
@@ -530,14 +524,7 @@ FORMS: dict[str, Form] = {
 
 def register_form(kind: str, form: Form) -> Callable[[], None]:
     """Let nodes of a kind be written by `form`; what comes back takes it out again."""
-    assert kind not in FORMS, f"{kind} is described already"
-    FORMS[kind] = form
-
-    def remove() -> None:
-        if FORMS.get(kind) is form:
-            del FORMS[kind]
-
-    return remove
+    return added(FORMS, kind, form)
 
 
 def expression(node: Node, operands: Sequence[str], constants: Constants) -> str:

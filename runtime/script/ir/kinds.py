@@ -39,6 +39,7 @@ from runtime.schema.tags import NUMBERS_AS_TENSORS, TOTAL
 from runtime.schema.types import AwaitType, FutureType
 from runtime.script.ir import type_rules as rules
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
+from runtime.script.plug_ins import added
 
 # Blocks are nested no deeper; source: some hundred are what interpreters of such
 # programs stand, and Python itself refuses twenty loops.
@@ -257,13 +258,7 @@ def register_kind(row: Kind) -> Callable[[], None]:
     """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
     assert known_kind(row.name) is None, f"{row.name} is a kind already"
     assert row.name.startswith("prim::"), "other namespaces are those of operators"
-    _ADDED[row.name] = row
-
-    def remove() -> None:
-        if _ADDED.get(row.name) is row:
-            del _ADDED[row.name]
-
-    return remove
+    return added(_ADDED, row.name, row)
 
 
 def known_kind(name: str) -> Kind | None:

@@ -72,6 +72,7 @@ from runtime.schema.unify import Mismatch, unify
 from runtime.schema.values import is_tensor
 from runtime.schema.written import Scope
 from runtime.script.ir import Graph
+from runtime.script.plug_ins import added
 
 
 class Function:
@@ -226,14 +227,7 @@ def register_inference(python: type, infer: Infer) -> Callable[[], None]:
 
     What comes back takes it out again.
     """
-    assert python not in _ADDED, f"{python} has a type already"
-    _ADDED[python] = infer
-
-    def remove() -> None:
-        if _ADDED.get(python) is infer:
-            del _ADDED[python]
-
-    return remove
+    return added(_ADDED, python, infer)
 
 
 def inferred_type(

@@ -35,6 +35,7 @@ from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
+from runtime.script.plug_ins import added
 from runtime.script.primitives import table
 from runtime.script.program import Function, declared_type
 from runtime.script.program.bound import Bound, bound_call
@@ -482,11 +483,5 @@ def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]
 
     What comes back takes it out again; plans that were made before keep what they have.
     """
-    assert kind not in {**_MAKERS, **_NESTED}, f"{kind} does something already"
-    _MAKERS[kind] = maker
-
-    def remove() -> None:
-        if _MAKERS.get(kind) is maker:
-            del _MAKERS[kind]
-
-    return remove
+    assert kind not in _NESTED, f"{kind} does something already"
+    return added(_MAKERS, kind, maker)

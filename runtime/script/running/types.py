@@ -51,6 +51,7 @@ from runtime.schema.types import (
     UnionType,
 )
 from runtime.schema.values import Converter, converter, in_place, is_tensor
+from runtime.script.plug_ins import added
 from runtime.script.program import Function, declared_type
 
 Test = Callable[[Any], bool]
@@ -117,17 +118,15 @@ def register_test(of: Any, make: Callable[[Any], Test]) -> Callable[[], None]:
 
     What comes back takes it out again.
     """
-    assert of not in _ADDED, f"{of} has a test already"
-    _ADDED[of] = make
+    take_out = added(_ADDED, of, make)
 
     def forget() -> None:
         test_of.cache_clear()
         taker.cache_clear()
 
     def remove() -> None:
-        if _ADDED.get(of) is make:
-            del _ADDED[of]
-            forget()
+        take_out()
+        forget()
 
     forget()
     return remove
