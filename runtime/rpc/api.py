@@ -1,7 +1,7 @@
 """Calls of functions on other workers, and what all workers do together.
 
-True only here: the functions that programs call.  They give values, futures and
-references; how a worker gets a request to another one is the agent's affair.
+They give values, futures and references; how a worker gets a request to another one is
+the agent's affair.
 
     rpc_sync     the result
     rpc_async    a future of the result

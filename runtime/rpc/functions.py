@@ -1,8 +1,8 @@
 """Asynchronous execution: functions whose results come later, without a thread.
 
-True only here: the mark.  A marked function gives a future; where a remote call runs
-it, the completion of that future sends the answer, from whichever thread it comes, and
-no thread waits meanwhile.  The future itself never travels.
+A marked function gives a future; where a remote call runs it, the completion of that
+future sends the answer, from whichever thread it comes, and no thread waits meanwhile.
+The future itself never travels.
 
 Rules:
 - under `staticmethod` and `classmethod` the mark is the inner decorator, over

@@ -1,7 +1,6 @@
 """Identities: workers, their lives, and what is known by the same name everywhere.
 
-True only here: how workers and references are named, and which names and numbers a
-worker may have.  Nothing here knows of messages.
+Nothing here knows of messages.
 
     WorkerInfo         a worker, as programs know it: its name and its number
     Node               a worker's life: started anew, it is another node

@@ -1,6 +1,6 @@
 """References: values that stay on their worker, while others refer to them.
 
-True only here: `RRef` as programs have it.  A reference is the owner's, who has the
+`RRef` is a reference as programs have it. A reference is the owner's, who has the
 value, or a user's, who may fetch it; who knows of whom is the session's affair.
 
     RRef(value)          the owner's, of a value that is here

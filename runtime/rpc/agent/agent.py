@@ -1,7 +1,7 @@
 """Agents: one worker, as everybody above sees it: values go in and out.
 
-True only here: what becomes of calls, references and members; how the session is told
-and listened to is `speaking`.
+Here is what becomes of calls, references and members; how the session is told and
+listened to is `speaking`.
 
     call, call_and_wait   another worker runs a function; its result comes here
     remote, fetch         its result stays there; a copy of it is fetched

@@ -1,6 +1,6 @@
 """Faulty agents: a backend for tests, whose messages fail or come late by their names.
 
-True only here: the names by which faults are asked for, those of `torch.distributed`.
+The names by which faults are asked for are those of `torch.distributed`:
 
     control messages   RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE: the first
                        packets with one are lost; it is sent again until it arrives

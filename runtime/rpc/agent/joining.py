@@ -1,6 +1,6 @@
 """Joining: from an address to a worker that is a member.
 
-True only here: where workers meet, and who keeps the list of them.
+Workers meet at an address, and one of them keeps the list of members:
 
     env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE if not given
     tcp://HOST:PORT      on one machine or several; `?rank=1&world_size=2` may follow

@@ -1,7 +1,7 @@
 """Lending: large buffers of payloads go to workers of this machine by shared memory.
 
-True only here: which buffers are lent to whom, and how they come back.  How memory is
-shared is `runtime.rpc.transport.blocks`.
+Here is which buffers are lent to whom, and how they come back. How memory is shared is
+`runtime.rpc.transport.blocks`.
 
     marked     a payload of several frames ends with one more, which says which of them
                are tokens; a payload of one frame is as it is

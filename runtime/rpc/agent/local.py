@@ -1,7 +1,7 @@
 """Local workers: a whole group on this machine, for the time of a block.
 
-True only here: workers that nobody else has to start.  The thread that opens the block
-is the first of them; the others are threads of this process, or processes of their own.
+Nobody else has to start these workers. The thread that opens the block is the first of
+them; the others are threads of this process, or processes of their own.
 
 Rules:
 - the block leaves nobody behind, however it ends: in good order the group shuts down as

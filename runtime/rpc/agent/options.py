@@ -1,8 +1,7 @@
 """Options of workers, and the backends that are made of them.
 
-True only here: what a worker takes when nothing is said, and how a backend is found: by
-its name, or by the class of its options.  A backend is a name, a function that makes
-options, and one that makes the worker.
+They say what a worker takes when nothing is said. A backend is a name, a function that
+makes options, and one that makes the worker.
 
 Rules: options are checked when they are made; whatever is wrong is named then, not when
 a worker starts.

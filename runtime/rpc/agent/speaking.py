@@ -1,10 +1,9 @@
 """Speaking: the one lock of a worker, and what happens under it.
 
-True only here: how a session is told things and listened to.  Whatever it is told (a
-call, an answer, a packet, the time) is told under the lock, and what it says in turn is
-sent under it, so that packets leave in the order in which they were made.  What it
-tells of is handled outside of the lock, in order, by one thread at a time: the one that
-receives, or a request thread.
+Whatever it is told (a call, an answer, a packet, the time) is told under the lock, and
+what it says in turn is sent under it, so that packets leave in the order in which they
+were made. What it tells of is handled outside of the lock, in order, by one thread at a
+time: the one that receives, or a request thread.
 
 Rules:
 - no lock is held while functions of users, their finalizers, or callbacks of futures

@@ -1,6 +1,6 @@
 """By name: programs call through the worker of this process, and so does Python.
 
-True only here: how a call of a program becomes one of the agent's.
+A call of a program becomes one of the agent's.
 
     call_program               the one function by which programs call
     _rpc_async_torchscript     calls a compiled function by its full name, from Python

@@ -1,7 +1,6 @@
 """The language: what the reference of programs says of remote calls.
 
-True only here: the words; the names are those of the tables.
-"""
+The words are here; the names are those of the tables."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,7 @@
 """Text: how remote calls stand in the text of programs, and what its words mean.
 
-True only here: the form of each kind of `runtime.rpc.program.kinds` in `.code`, which
-the compiler reads back.
+Each kind of `runtime.rpc.program.kinds` has a form in `.code`, which the compiler reads
+back:
 
     rpc_async(to, __torch__.two, (x,), {'y': 1}, 5.)     the function is known
     rpc_async_by_name(to, name, (x,))                    it is not

@@ -1,10 +1,10 @@
 """Calls: what was asked of whom, and how it ends.
 
-True only here: that every call has one end.  A call that goes out ends as `Answered` or
-`Failed`, whatever comes first: the answer, the deadline, the end of the channel, a
-reference that it carries and that is dead; whatever comes after that is dropped.  A
-call that comes in is told once, as `Called`, when its references are confirmed; it ends
-by the reply, or is `Cancelled`.
+Every call has one end. A call that goes out ends as `Answered` or `Failed`, whatever
+comes first: the answer, the deadline, the end of the channel, a reference that it
+carries and that is dead; whatever comes after that is dropped. A call that comes in is
+told once, as `Called`, when its references are confirmed; it ends by the reply, or is
+`Cancelled`.
 
     OUT     HELD        it carries what is not confirmed, or too many calls wait
             SENT        it was sent; the answer is waited for

@@ -1,7 +1,7 @@
 """Channels: between two lives of workers, everything once and in order, or an end.
 
-True only here: what becomes of packets that are lost, doubled, late or out of order,
-and when a channel is over.
+Packets may be lost, doubled, late or out of order; messages are none of it, until the
+channel is over.
 
 A channel begins with a handshake of three: HELLO, WELCOME, and anything that names both
 sessions.  Each side counts its sessions with this peer; a packet names both numbers, so

@@ -1,9 +1,9 @@
 """Composition: the machines of a session, and what goes from one to the other.
 
-True only here: how the machines are put together.  Packets that come are looked at
-(mark, version, kind, size, group, life, key, session, number), and the messages of a
-channel go, in order, to the machine of their kind; what the machines want to be sent
-goes to the channels; the ends of channels go to all machines.
+Packets that come are looked at (mark, version, kind, size, group, life, key, session,
+number), and the messages of a channel go, in order, to the machine of their kind; what
+the machines want to be sent goes to the channels; the ends of channels go to all
+machines.
 
 Rules:
 - what is sent of calls goes before what is said of their references, and verdicts on

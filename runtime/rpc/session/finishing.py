@@ -1,10 +1,10 @@
 """Finishing: all are done, and nothing is in flight; who is not done is named.
 
-True only here: how that is found out.  The member of the lowest number asks.  Each
-member that is done and has nothing in flight reports how many messages it sent and
-received on its channels.  When all have reported and the sums are equal, all are asked
-once more; where the answers are the same, nothing was in flight in between (Mattern
-1987, the method of four counters), so nothing ever will be.
+The member of the lowest number asks. Each member that is done and has nothing in flight
+reports how many messages it sent and received on its channels. When all have reported
+and the sums are equal, all are asked once more; where the answers are the same, nothing
+was in flight in between (Mattern 1987, the method of four counters), so nothing ever
+will be.
 
 Rules: a channel that ended takes its counts with it, on both sides; a member that is
 lost is not waited for; where the one who asks is lost, the next one does, and all

@@ -1,9 +1,9 @@
 """Members: who is there, and under which number.
 
-True only here: how a worker becomes a member, and how the others hear of it.  One
-member keeps the list.  Whoever wants to join asks it by a note, until it is answered;
-the answer holds the number of the new member and all others.  What changes after that
-travels on the channels of the keeper: each member hears of it once, and in order.
+One member keeps the list. Whoever wants to join asks it by a note, until it is
+answered; the answer holds the number of the new member and all others. What changes
+after that travels on the channels of the keeper: each member hears of it once, and in
+order.
 
 Rules:
 - a name and a number belong to one member.  Who joins with those of another one takes

@@ -1,8 +1,8 @@
 """Session: one worker, as a state machine of packets, time and what its agent wants.
 
-True only here: what an agent can ask of it.  It calls and answers, holds references and
-drops them, joins, leaves and finishes; it hands packets in and tells the time, and
-takes packets and events out.
+An agent asks all of it. It calls and answers, holds references and drops them, joins,
+leaves and finishes; it hands packets in and tells the time, and takes packets and
+events out.
 
 Rules:
 - nothing below reads a clock, draws a number, blocks or does I/O: the same calls give

@@ -1,10 +1,10 @@
 """Blocks: memory for large buffers that processes of one machine lend to each other.
 
-True only here: how a buffer gets from one process to another without a socket.  The
-lender copies it into a block, a file in memory that has no name anywhere, and sends a
-token; the borrower maps the block, and reads what is there without copying it.
+A buffer gets from one process to another without a socket. The lender copies it into a
+block, a file in memory that has no name anywhere, and sends a token; the borrower maps
+the block, and reads what is there without copying it.
 
-How it works: a block is a `memfd`, as large as it will ever be.  The borrower opens it
+A block is a `memfd`, as large as it will ever be.  The borrower opens it
 by way of the lender's open files, `/proc/PID/fd/N`, which the kernel allows to the same
 user only, and believes it when the kind of file, its owner, number, size and seals and
 the random number that it begins with are those of the token.  It maps the block

@@ -1,6 +1,6 @@
 """Keys: who a worker is, and whom it lets in.
 
-True only here: what a folder of keys holds.
+A folder of keys holds these files:
 
     DIR/                 0700
       secret.key         0600: this worker's secret key; the public one follows from it

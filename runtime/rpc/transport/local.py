@@ -1,7 +1,7 @@
 """Transports within one process, and one that fails on purpose.
 
-True only here: packets that never leave the process.  Workers that are threads, and
-tests, use `LocalTransport`; it needs no socket, no folder and no other library.
+Workers that are threads, and tests, use `LocalTransport`; it needs no socket, no folder
+and no other library.
 
 Rules:
 - an endpoint is `local://NAME`, known in this process only; a name is taken once;

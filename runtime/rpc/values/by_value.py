@@ -1,7 +1,6 @@
 """By value: the code of functions and classes that no module has, by cloudpickle.
 
-True only here: what of cloudpickle's is used, and what becomes of `__main__`.  It is
-loaded when something is first written by value, or read.
+It is loaded when something is first written by value, or read.
 
 Rules:
 - files are no values: cloudpickle would send what they hold;

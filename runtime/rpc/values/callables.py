@@ -1,6 +1,6 @@
 """Callables: what a worker asks another one to call, and how the other one finds it.
 
-True only here: the kinds of callables, and which of them is known by what.
+A callable is known to the other worker by one of these:
 
     an operator             by name and schema, which has to be the same there
     a compiled function     by its full name: `__torch__.package.name`

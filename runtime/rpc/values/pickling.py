@@ -1,10 +1,10 @@
 """Pickling: any value as a payload, and back.
 
-True only here: which pickler writes what.  Pickle's own writes nearly everything, with
-a table of reducers for what travels in a way of its own: tensors and storages,
-references, compiled functions (by name) and modules (as archives).  What it refuses, or
-would only name although the other side has another `__main__`, is written once more by
-cloudpickle, which writes the code of functions.
+Pickle's own writes nearly everything, with a table of reducers for what travels in a
+way of its own: tensors and storages, references, compiled functions (by name) and
+modules (as archives). What it refuses, or would only name although the other side has
+another `__main__`, is written once more by cloudpickle, which writes the code of
+functions.
 
 Rules:
 - reading a payload runs whatever its writer wanted: it is for peers that are trusted;

@@ -1,7 +1,5 @@
 """Registered functions: what others may call by a name.
 
-True only here: who owns a name.
-
 Rules:
 - a name stands for one function; it may be registered several times, and is free when
   all of its handles are closed;

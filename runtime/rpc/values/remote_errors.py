@@ -1,9 +1,8 @@
 """Remote errors: an exception as a payload, and as an exception again.
 
-True only here: what of an exception travels, and the class that it has where it
-arrives.  Its name and its text travel, the frames that it passed as text, its notes,
-its cause and context and the members of a group, each in the same way; its arguments
-and attributes as far as they can be sent.
+Its name and its text travel, the frames that it passed as text, its notes, its cause
+and context and the members of a group, each in the same way; its arguments and
+attributes as far as they can be sent.
 
 Rules:
 - the class at the caller derives from RuntimeError (it is `RemoteError`), and from the

@@ -1,9 +1,9 @@
 """The restricted codec: values as bytes, read by a decoder that can run no code.
 
-True only here: the table of what it writes.  A row is a tag, the class that it stands
-for, an encoder and a decoder; a class that is not in the table, or below one that is,
-is refused where it is written.  Nothing is imported, looked up by name, or called that
-is not in this file, but for references and tensors, which check what they are given.
+It writes what is in one table. A row is a tag, the class that it stands for, an encoder
+and a decoder; a class that is not in the table, or below one that is, is refused where
+it is written. Nothing is imported, looked up by name, or called that is not in this
+file, but for references and tensors, which check what they are given.
 
 Rules:
 - an element takes a byte or more, so that a count is never larger than what is left to

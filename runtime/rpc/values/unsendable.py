@@ -1,7 +1,6 @@
 """Unsendable parts: where in a value the part is that cannot be pickled.
 
-True only here: how a path is written, and how far the search goes.  It asks of each
-part whether that alone is refused, and goes on into the first that is.
+It asks of each part whether that alone is refused, and goes on into the first that is.
 
 Rules: a search is for an error only, and ends after so many questions; then the path is
 that of the smallest part found.

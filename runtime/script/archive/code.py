@@ -1,6 +1,6 @@
 """Code: graphs back to text of Python that a person reads, and the compiler too.
 
-True only here: how nodes become statements, and in which order.
+Nodes become statements:
 
     def f(x: Tensor, n: int) -> Tensor:
       y = x
@@ -19,7 +19,7 @@ Rules:
   sees the variables around it;
 - types stand at parameters, and where a reader could not know them (`annotate`).
 
-How it works: nodes are written one after another.  Expressions that wait for their one
+Nodes are written one after another.  Expressions that wait for their one
 use lie in `pending`, in the order in which they are to be evaluated; a node takes its
 operands from the end of it, and a statement empties it first.
 """

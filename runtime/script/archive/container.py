@@ -1,6 +1,6 @@
 """Containers: the zip file of an archive, written in one way and read with distrust.
 
-True only here: bytes and members; nothing here knows what a member means.
+It knows of bytes and members, and nothing of what a member means.
 
 Rules:
 - the same members give the same bytes: no time, no owner, no order but that of writing;

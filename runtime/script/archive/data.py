@@ -1,6 +1,6 @@
 """Data: values as JSON, and tensors as bytes beside it.
 
-True only here: the form of every value that an archive can hold.
+Every value that an archive can hold has one form:
 
     null, true, 1, 1.5, "a"        None, bool, int, float, str
     {"float": "nan"}               nan, inf, -inf

@@ -1,9 +1,7 @@
 """Limits: how much of everything a reader of archives takes.
 
-True only here: the numbers.  They bound what an archive that somebody made to do harm
-costs its reader: memory, time, depth of the stack.  Tensors are not counted: they are
-as large as the file is.
-"""
+They bound what an archive that somebody made to do harm costs its reader: memory, time,
+depth of the stack. Tensors are not counted: they are as large as the file is."""
 
 # The version that is written, and the newest that is read.
 VERSION = 1

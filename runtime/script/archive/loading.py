@@ -1,6 +1,6 @@
 """Loading: from an archive to a module, a function or a value, of a program of its own.
 
-True only here: how the members of an archive become types, functions and values.
+Members of an archive become types, functions and values.
 
 Rules:
 - nothing runs: texts are parsed and checked, classes are made with methods that are

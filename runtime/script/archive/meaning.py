@@ -1,7 +1,6 @@
 """Meaning: what the words of the text mean to the compiler, so that it compiles back.
 
-True only here: the names that stand in a text which the compiler has not been given by
-a program of Python.
+A text names what no program of Python has given the compiler.
 
     recompiled    the function that the text of a function compiles to
     names_of      the names of such a text
@@ -43,6 +42,7 @@ from runtime.script.emission import (
     compile_text,
     register_sugar,
     sugar_of,
+    sugar_of_value,
 )
 from runtime.script.emission.emitter import STATEMENTS
 from runtime.script.ir import Graph
@@ -127,17 +127,17 @@ def _define(e: Emitter, node: ast.FunctionDef) -> None:
 
 
 def _uninitialized(e: Emitter, node: ast.Call) -> Sugared:
-    return e.compiler.sugar(e.uninitialized(e.annotations.type(node.args[0])))
+    return sugar_of_value(e.uninitialized(e.annotations.type(node.args[0])))
 
 
 def _create(e: Emitter, node: ast.Call) -> Sugared:
     wanted = e.annotations.type(node.args[0])
-    return e.compiler.sugar(e.node("prim::CreateObject", (), (wanted,)).output)
+    return sugar_of_value(e.node("prim::CreateObject", (), (wanted,)).output)
 
 
 def _cast(e: Emitter, node: ast.Call) -> Sugared:
     wanted = e.annotations.type(node.args[0])
-    return e.compiler.sugar(e.cast(e.value(node.args[1]), wanted))
+    return sugar_of_value(e.cast(e.value(node.args[1]), wanted))
 
 
 def _device(e: Emitter, node: ast.Call) -> Sugared:

@@ -1,6 +1,6 @@
 """Saving: from a module, a function or a value to the members of an archive.
 
-True only here: what belongs to an archive, and which member holds it.
+These members make an archive:
 
     version                  the number of the format
     data.json                the root, the values that are shared, the storages; what

@@ -1,7 +1,7 @@
 """Builtins: the functions, classes and modules of Python that programs know.
 
-True only here: which object of Python is what in a program, as a table of special forms
-by identity; what is a primitive alone is found by the table of primitives.
+A table of special forms by identity; what is a primitive alone is found by the table of
+primitives.
 
 Rules:
 - classes of exceptions are raised by their names; what they are given is one text.
@@ -52,6 +52,7 @@ from runtime.script.emission.sugar import (
     constant_of,
     register_special_form,
     register_sugar,
+    sugar_of_value,
 )
 from runtime.script.emission.values import text_of
 from runtime.script.ir import Value
@@ -272,7 +273,7 @@ def _annotated(e: Emitter, written: Any, inner: Any, narrows: bool) -> Sugared:
     fitted = e.fitted(value, wanted)
     if fitted is None and not (narrows and is_subtype(wanted, value.type)):
         e.fail(f"a value of type {value.type} is no {wanted}")
-    return e.compiler.sugar(e.cast(value, wanted))
+    return sugar_of_value(e.cast(value, wanted))
 
 
 class Manager(Sugared):

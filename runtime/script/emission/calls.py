@@ -1,7 +1,7 @@
 """Calls: which form of what is called takes the arguments, and the values for it.
 
-True only here: how arguments are put to the arguments of a schema, what is converted on
-the way, and what is said where none of several forms takes them.
+Arguments are put to the arguments of a schema, and some are converted on the way; where
+none of several forms takes them, the error says of each why.
 
 Rules:
 - the forms are tried in their order, first with the arguments as they are, then with

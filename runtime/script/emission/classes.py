@@ -1,8 +1,5 @@
 """Classes: from a Python class to a declared type, with its methods compiled.
 
-True only here: when the attributes and methods of a class are known, and what a program
-can do with the class itself.
-
     compile_class    a Python class -> its type; everything of it is compiled
     ClassSugar       the class in a program: it is called, and has constants
 
@@ -58,7 +55,12 @@ from runtime.script.emission.python_class import (
     made_methods,
     with_factories,
 )
-from runtime.script.emission.sugar import Arguments, Sugared, register_sugar
+from runtime.script.emission.sugar import (
+    Arguments,
+    Sugared,
+    register_sugar,
+    sugar_of_value,
+)
 from runtime.script.frontend import Annotations, place_of, read_function, scope_of
 from runtime.script.frontend.signature import read_signature
 from runtime.script.program import (
@@ -104,7 +106,7 @@ class InitValue(ObjectValue):
             made = value.value(e)
             self.declare_attribute(e, name, made.type)
             e.open.discard(made)
-            value = e.compiler.sugar(made)
+            value = sugar_of_value(made)
         super().set_attribute(e, name, value)
 
     def _slot(self, e: Emitter, name: str) -> None:

@@ -1,8 +1,5 @@
 """Compiling: from functions of Python, methods and texts to functions of a program.
 
-True only here: when a function is compiled, under which name, and what is told where
-that fails.
-
 Rules:
 - a function is compiled once in a program; what it calls is compiled with it;
 - a function whose result is annotated may call itself; of another the result has to
@@ -11,12 +8,12 @@ Rules:
 - an error tells the calls because of which a function is compiled;
 - whoever compiles is alone.
 
-How it works: a signature gives a `Function` with a graph that is still to be made;
+A signature gives a `Function` with a graph that is still to be made;
 those are made one after another, until nothing new is called.
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -118,11 +115,6 @@ class Compiler:
     def sugar(value: Value) -> Sugared:
         """What a value is to programs."""
         return sugar_of_value(value)
-
-    def known_names(self, e: Emitter) -> Sequence[str]:
-        """Names that mean something, to be proposed."""
-        known: Sequence[str] = e.memo.get("names", ())
-        return known
 
     def type_of_class(self, e: Emitter, python: Any) -> Type:
         """The type of the objects of a Python class.
@@ -361,9 +353,7 @@ def emit_function(
         value = e.block.add_parameter(argument.type, argument.name)
         e.declared[argument.name] = argument.type
         e.names[argument.name] = (
-            owner[0](value, owner[1])
-            if owner and place == 0
-            else e.compiler.sugar(value)
+            owner[0](value, owner[1]) if owner and place == 0 else sugar_of_value(value)
         )
     end = ast.copy_location(ast.Return(value=None), tree.body[-1])
     try:

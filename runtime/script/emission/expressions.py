@@ -124,12 +124,11 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
     try:
         python = e.find(text)
     except LookupError:
-        known = [*e.scopes.variables, *e.compiler.known_names(e)]
         raise UnknownName(
             source=e.at.source,
             span=e.at.span,
             variable=node.id,
-            near=nearest(node.id, tuple(dict.fromkeys(known))),
+            near=nearest(node.id, tuple(e.scopes.variables)),
         ) from None
     return sugar_of(python, e)
 
@@ -496,13 +495,13 @@ def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
     if wanted is not None:
         made = value.value(e)
         message = f"`{name}` is of type {wanted}, and a value of type {{}} is assigned"
-        value = e.compiler.sugar(e.fit(made, wanted, message, CONVERT))
+        value = sugar_of_value(e.fit(made, wanted, message, CONVERT))
     if isinstance(value, SimpleValue):
         made = value.node_value
         if not made.hint:
             made.hint = name
         if type(value) is not SimpleValue and hasattr(value, "original"):
-            value = e.compiler.sugar(made)
+            value = sugar_of_value(made)
     e.names[name] = value
 
 
@@ -545,4 +544,4 @@ def _unpacked_list(
             "Tuples can be unpacked, and lists without `*`.",
         )
     node = e.node("prim::ListUnpack", (value.value(e),), [kind.element] * len(targets))
-    return [e.compiler.sugar(each) for each in node.outputs]
+    return [sugar_of_value(each) for each in node.outputs]

@@ -190,13 +190,13 @@ def _closure(e: Emitter, name: str, arguments: Arguments, kind: str) -> Sugared:
     block.add_result(result)
     wrapper = FutureType if kind == "fork" else AwaitType
     node = e.node(f"prim::{kind}Closure", (closure.output,), (wrapper(result.type),))
-    return e.compiler.sugar(node.output)
+    return sugar_of_value(node.output)
 
 
 def _now(e: Emitter, sugared: Sugared) -> Sugared:
     """An argument that is computed before the closure; what is no value, as it is."""
     items = getattr(sugared, "items", None)
-    return e.compiler.sugar(sugared.value(e)) if items is not None else sugared
+    return sugar_of_value(sugared.value(e)) if items is not None else sugared
 
 
 def _fork(e: Emitter, arguments: Arguments) -> Sugared:
@@ -233,7 +233,7 @@ def _awaitable_nowait(e: Emitter, arguments: Arguments) -> Sugared:
     (one,) = arguments_of(e, "awaitable_nowait", ("o",), arguments)
     value = one.value(e)
     node = e.node("prim::awaitable_nowait", (value,), (AwaitType(value.type),))
-    return e.compiler.sugar(node.output)
+    return sugar_of_value(node.output)
 
 
 def waited(e: Emitter, value: Value) -> Sugared:
@@ -241,7 +241,7 @@ def waited(e: Emitter, value: Value) -> Sugared:
     type_ = value.type
     assert isinstance(type_, FutureType | AwaitType), "only these are waited for"
     kind = "wait" if isinstance(type_, FutureType) else "awaitable_wait"
-    return e.compiler.sugar(e.node(f"prim::{kind}", (value,), (type_.element,)).output)
+    return sugar_of_value(e.node(f"prim::{kind}", (value,), (type_.element,)).output)
 
 
 class Wait(Sugared):

@@ -1,7 +1,7 @@
 """Functions of Python in programs: what they mean beyond the primitives of their name.
 
-True only here: the sugar of functions, `range` and its like, and what a function of
-Python is before its primitives are asked.
+Here are the sugar of functions, `range` and its like, and what a function of Python is
+before its primitives are asked.
 
 Rules:
 - `range`, `zip`, `enumerate` and `reversed` are for loops and comprehensions; `list` of

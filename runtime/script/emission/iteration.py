@@ -1,7 +1,7 @@
 """Iteration: how ranges, lists, texts, dictionaries and tensors are gone through.
 
-True only here: how many rounds a loop makes, what each is given, and what happens if
-what is gone through changes meanwhile.
+An `Iteration` says how many rounds a loop makes, what each is given, and what happens
+if what is gone through changes meanwhile.
 
 Rules:
 - what is gone through is computed once, before the first round;

@@ -52,7 +52,13 @@ from runtime.script.emission.expressions import emits as emits_expression
 from runtime.script.emission.iteration import Iteration
 from runtime.script.emission.refinement import condition, refine
 from runtime.script.emission.statements import ask, block, emits
-from runtime.script.emission.sugar import Arguments, SimpleValue, Sugared, type_of
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    sugar_of_value,
+    type_of,
+)
 from runtime.script.frontend import JUMPS, Exit, constant
 from runtime.script.frontend.scopes import comprehension_targets
 from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
@@ -233,7 +239,7 @@ def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str
             fitted = e.fitted(value, wanted)
             if fitted is not None:
                 value = e.cast(fitted, wanted)
-        e.names[name] = e.compiler.sugar(value)
+        e.names[name] = sugar_of_value(value)
         e.open.discard(value)
     return kept
 
@@ -276,7 +282,7 @@ class _Loop:
 
         def emit() -> None:
             for name, value in zip(self.names, self.parameters, strict=True):
-                e.names[name] = e.compiler.sugar(value)
+                e.names[name] = sugar_of_value(value)
             body(self.index)
 
         made = e.within(self.block, emit)
@@ -358,7 +364,7 @@ class _Loop:
                     result = self._carried(name, one, parameter)
             self.block.add_result(result)
             output = self.node.add_output(parameter.type, name)
-            e.names[name] = e.compiler.sugar(output)
+            e.names[name] = sugar_of_value(output)
 
     def _carried(self, name: str, one: object, parameter: Value) -> Value:
         e = self.e
@@ -394,7 +400,7 @@ class _Loop:
         self.node.add_input(start)
         parameter = self.block.add_parameter(type_, hint)
         self.block.add_result(parameter if value is None else value)
-        e.names[name] = e.compiler.sugar(self.node.add_output(type_, hint))
+        e.names[name] = sugar_of_value(self.node.add_output(type_, hint))
         if name in FLAGS.values():
             e.names[name] = e.names[name].value(e)
 

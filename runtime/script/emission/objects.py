@@ -169,7 +169,7 @@ class ObjectValue(SimpleValue):
         if known is not None:
             node = e.node("prim::GetAttr", (self.node_value,), (known,), {"name": name})
             node.output.hint = name
-            return e.compiler.sugar(node.output)
+            return sugar_of_value(node.output)
         if self.has(e, getter(name)):
             return self.method(e, getter(name))
         if self.has(e, name):
@@ -475,13 +475,13 @@ class EnumValue(SimpleValue):
         known, one = constant_of(self)
         if known and name in ("name", "value"):
             wanted = StrType if name == "name" else None
-            return e.compiler.sugar(e.constant(getattr(one, name), wanted))
+            return sugar_of_value(e.constant(getattr(one, name), wanted))
         attributes = self.type.declaration.attributes
         if name not in attributes:
             no_attribute(e, str(self.type), name, [*attributes])
         given = (attributes[name],)
         node = e.node("prim::GetAttr", (self.node_value,), given, {"name": name})
-        return e.compiler.sugar(node.output)
+        return sugar_of_value(node.output)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
         """Members never change."""

@@ -1,7 +1,7 @@
 """Operators: `+`, `<`, `-x`, `in`, and the operators of the runtime by their names.
 
-True only here: which operator of the runtime, or primitive, an operator of Python means
-for operands of which types; and how functions and methods of the runtime are found.
+An operator of Python is an operator of the runtime, or a primitive, by the types of its
+operands; functions and methods of the runtime are found by their names.
 
 Rules:
 - an operand that has a say of its own (`Sugared.binary`) is asked first, the left one

@@ -1,7 +1,6 @@
 """Refinement: what a condition says of the variables in it, where it holds or does not.
 
-True only here: which conditions say something, and which are known before the program
-runs.
+These conditions say something; some are known before the program runs:
 
     x is None, x is not None, isinstance(x, T), x (of an optional), and
     `not`, `and`, `or` of these

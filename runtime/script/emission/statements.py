@@ -43,6 +43,7 @@ from runtime.script.emission.sugar import (
     SimpleValue,
     Sugared,
     SugaredTuple,
+    sugar_of_value,
 )
 from runtime.script.emission.values import text_of
 from runtime.script.frontend import JUMPS, Exit, mangled, not_defined
@@ -251,9 +252,9 @@ def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
     message = f"a value of type {{}} is assigned to a variable of type {wanted}"
     fitted = e.fit(value.value(e), wanted, message, CONVERT)
     if fitted.type is NoneType_ or is_subtype(wanted, fitted.type):
-        return e.compiler.sugar(fitted)
+        return sugar_of_value(fitted)
     e.open.discard(fitted)
-    return e.compiler.sugar(fitted)
+    return sugar_of_value(fitted)
 
 
 @emits(ast.AugAssign)
@@ -394,7 +395,7 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
 
     def emit() -> None:
         if item.optional_vars is not None:
-            assign(e, item.optional_vars, e.compiler.sugar(entered))
+            assign(e, item.optional_vars, sugar_of_value(entered))
         _enter(e, node, place + 1)
 
     e.join(made, [e.within(body, emit)])

@@ -1,8 +1,5 @@
 """Sugared values: what expressions of a program mean, values and others.
 
-True only here: what can be done with something that a program names, and who says so
-for which Python object, and for values of which type.
-
     Sugared          the base: refuses everything, in words
     SimpleValue      a value of a graph
     register_special_form    an object, by identity -> its own sugar
@@ -221,7 +218,7 @@ class SimpleValue(Sugared):
         if not isinstance(self.type, TupleType):
             return None
         node = e.node("prim::TupleUnpack", (self.node_value,), self.type.elements)
-        return [e.compiler.sugar(each) for each in node.outputs]
+        return [sugar_of_value(each) for each in node.outputs]
 
     def iterate(self, e: Emitter) -> Any:
         """A list, a text, a tensor, a dictionary, or a tuple."""

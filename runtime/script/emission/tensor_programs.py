@@ -1,7 +1,7 @@
 """What tensors have in Python alone, as programs: `chunk`, `unbind`, `view_as`, ...
 
-True only here: functions that are compiled where a program calls them, as a method of a
-tensor or as a function of `runtime`; no operator of their name is there.
+They are compiled where a program calls them, as a method of a tensor or as a function
+of `runtime`; no operator of their name is there.
 
 Rules:
 - each says what `runtime.operators` says of its name, with a list for a tuple, whose

@@ -1,6 +1,7 @@
 """Values: what can be done with a value of a graph, by its type.
 
-True only here: attributes, methods, subscripts and truth of values.
+Attributes, methods, subscripts and truth of values; operators are
+`runtime.script.emission.operators`.
 
 Rules:
 - a field of a named tuple and an attribute of an object come before methods;

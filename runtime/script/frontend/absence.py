@@ -1,7 +1,7 @@
 """Absence: variables that may have no value where they are used, and why.
 
-True only here: which uses of a function's own variables may come before a value is
-there.  Python finds out when it runs; a graph has to know before.
+A use of a function's own variable may come before a value is there. Python finds out
+when it runs; a graph has to know before.
 
 Rules:
 - a way that a part of the program goes is one that it may go: of conditions only what
@@ -11,7 +11,7 @@ Rules:
 - what is no variable of the function is not looked at here: it is looked up where the
   function was written.
 
-How it works: a state has an `Absence` for each variable that may have no value; it goes
+A state has an `Absence` for each variable that may have no value; it goes
 forward through the statements, which change it, and what meets is joined.  A loop is
 gone through until nothing changes, at most once more for each variable that it deletes;
 what is behind it is remembered for each state that comes to it.

@@ -1,6 +1,6 @@
 """Constructs: one row for each class of Python's syntax trees, accepted or refused.
 
-True only here: the table.  What is refused of accepted constructs is a table of its own
+What is refused of accepted constructs is a table of its own
 (`runtime.script.frontend.restrictions`); the check of programs and the reference that
 people read follow from both (`runtime.script.frontend.language`).
 

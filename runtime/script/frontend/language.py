@@ -1,8 +1,8 @@
 """The language: what a program may have is checked, and told, by the same tables.
 
-True only here: how a program is held against `runtime.script.frontend.constructs` and
-`runtime.script.frontend.restrictions`, how deeply it may be nested, and the reference
-that people read, which is printed from the tables (`docs/language.md`), with what
+A program is held against `runtime.script.frontend.constructs` and
+`runtime.script.frontend.restrictions`, and may be nested so deeply only; the reference
+that people read is printed from the same tables (`docs/language.md`), with what
 plug-ins say of theirs (`register_section`) behind.
 
 Rules:

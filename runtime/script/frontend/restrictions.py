@@ -1,6 +1,6 @@
 """Restrictions: forms of accepted constructs that are refused.
 
-True only here: what of a construct a program may not have, and how it is recognised.
+A row says what of a construct a program may not have, and how that is recognised.
 
 Rules:
 - a finder is given a node and those around it, outermost first, and gives the node to

@@ -1,6 +1,6 @@
 """Fused kernels: one loop around the operators of a group, compiled as eager ones are.
 
-True only here: the text of the loop.  For `relu(x * y + 1)` of float32 it is
+The loop is written as text. For `relu(x * y + 1)` of float32 it is
 
     def fused(a0, a1, s0, o0):
         for i in range(o0.size):

@@ -1,6 +1,6 @@
 """Pointwise operators: what one of them computes of each element, as a loop may ask.
 
-True only here: which operators can be part of a fused kernel, and as what.
+A `Step` says of a node that it can be part of a fused kernel, and as what.
 
 Rules:
 - operators of the families `unary`, `binary` and `ternary` that make a new tensor; what

@@ -1,7 +1,7 @@
 """The checker: what must hold of every graph, looked at again from its parts.
 
-True only here: the laws.  Nothing is taken from whoever made the graph: links are
-followed in both directions, types and effects are inferred again and compared.
+Nothing is taken from whoever made the graph: links are followed in both directions,
+types and effects are inferred again and compared.
 
     LINKS   laws of links; where one is broken, the others are not asked
     LAWS    laws of scopes, forms, types and effects

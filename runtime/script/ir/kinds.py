@@ -1,7 +1,7 @@
 """Kinds of nodes: one table of what each kind takes, gives, and does besides.
 
-True only here: the kinds.  The checker, alias analysis, passes, printer, parser and
-plans read this table and nothing else.
+The checker, alias analysis, passes, printer, parser and plans read this table and
+nothing else.
 
     Kind        a row: counts, attributes, type rule, effects, what is shared
     KINDS       the rows by name, `prim::...`
@@ -20,7 +20,7 @@ Rules:
   raised (a deviation from Python);
 - the row of an operator is kept on its definition's reading, and so is never stale.
 
-How it works: type rules are functions of `runtime.script.ir.type_rules`; each takes a
+Type rules are functions of `runtime.script.ir.type_rules`; each takes a
 node of which counts and attributes agree with the row.
 """
 

@@ -1,6 +1,6 @@
 """Text to graphs: what the printer writes is read back as the same graph.
 
-True only here: the grammar of graphs; each method is one line of it.
+Each method is one line of the grammar:
 
     text      := 'graph' graph ('with' kind '=' 'graph' graph)*
     graph     := [path | string] parameters ':' line* 'return' values

@@ -1,7 +1,5 @@
 """Graphs as text: equal graphs have equal texts, and the text reads back.
 
-True only here: how a graph, a node, a constant is written.
-
     graph __torch__.f(%x.1 : Tensor, %n.1 : int):
       %2 : int = prim::Constant[value=1]()  # file.py:3:4
       %y.1 : Tensor = prim::If(%c.1)

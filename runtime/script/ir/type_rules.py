@@ -1,7 +1,7 @@
 """Type rules: what a node computes, from what it is given.
 
-True only here: for each kind of `runtime.script.ir.kinds` a function of the node, which
-gives the types of its outputs, or says in words why there are none.
+For each kind of `runtime.script.ir.kinds` there is a function of the node, which gives
+the types of its outputs, or says in words why there are none.
 
 Rules:
 - a rule reads the node, its blocks and its attributes, and changes nothing;

@@ -1,6 +1,6 @@
 """Shapes: what a script knows of a module, and which modules have the same type.
 
-True only here: what each attribute of a module is in a script.
+Each attribute of a module is one of these in a script:
 
     attribute     a parameter, a buffer, or a value: part of the module's type, read and
                   written where the program runs

@@ -1,7 +1,5 @@
 """Modules in programs: their attributes, methods, and what is within them.
 
-True only here: what a program can do with a module.
-
     self.w, self.layers, self.limit    attributes, modules, constants
     self.helper(x)                     methods: compiled when a program first calls them
     super().forward(x)                 methods of the classes above
@@ -524,7 +522,7 @@ class Super(Sugared):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """The object, looked into from above the class."""
         first = next(iter(e.graph.block.parameters), None)
-        owner = None if first is None else e.compiler.sugar(first)
+        owner = None if first is None else sugar_of_value(first)
         try:
             python = e.find("__class__")
         except LookupError:

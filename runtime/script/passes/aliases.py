@@ -1,6 +1,7 @@
 """Alias analysis: which values of a graph may be, or hold, the same memory.
 
-True only here: what is known of the memory of values, and of what nodes write to.
+For each value it is known where its memory may lie, and for each node what it writes
+to.
 
     memory of a value     where it may lie: of a parameter, outside
     region of a value     that, and what it may hold, at any depth
@@ -24,7 +25,7 @@ Rules:
 - the primitives of scripts keep nothing: what they give comes of their arguments, and
   what they store lies in the arguments that they write to.
 
-How it works: each node adds to the memory of its outputs, and to what memories hold,
+Each node adds to the memory of its outputs, and to what memories hold,
 until nothing is added any more (inclusion constraints: Andersen, 1994, without order).
 """
 

@@ -1,7 +1,6 @@
 """Shapes: which dtype, shape and device tensors have, from those of the parameters.
 
-True only here: what is known of values before a graph runs, by its operators on tensors
-without elements.
+Operators run on tensors without elements, before the graph runs.
 
 Rules:
 - an operator of the runtime's own runs on `meta`, as its kernel there says; any other

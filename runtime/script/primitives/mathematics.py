@@ -1,6 +1,6 @@
 """Mathematics: the functions of the modules `math` and `cmath`.
 
-True only here: which of them scripts may call, as the functions that they are.
+Scripts call them as the functions that they are.
 
 Rules:
 - an int given for a float is converted first, as Python does; where Python has an

@@ -1,6 +1,6 @@
 """One row: an operator that scripts call on values of Python, and how Python spells it.
 
-True only here: what is said of a primitive, and the ways in which programs reach one.
+A row says of a primitive all there is to say, with the ways in which programs reach it.
 
     Row       a schema, the way to it, the function that does it, samples for its test
     Way       how a program spells it: by an operator, a function, a method, ...

@@ -1,7 +1,7 @@
 """Strings: operators, methods, formatting, and conversions from and to other values.
 
-True only here: what scripts do with `str`.  The methods are Python's own; a name that
-takes keywords in Python takes them here, and others take them besides.
+The methods are Python's own; a name that takes keywords in Python takes them here, and
+others take them besides.
 
 Rules:
 - positions are numbers of characters, negative ones from the end, slices as in Python;

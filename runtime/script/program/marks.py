@@ -1,7 +1,7 @@
 """Marks: what Python says to the compiler, and what that means without it.
 
-True only here: the functions that programs import and that are something else in a
-script; each has a form in the compiler, by its identity.
+Programs import these functions, and in a script they are something else: each has a
+form in the compiler, by its identity.
 
     annotate, is_of_type, unchecked_cast, is_scripting, fork, wait    in expressions
     ignore, unused, export                                            on functions

@@ -1,7 +1,7 @@
 """Primitives in Python's own words, and the kernels that have to be there for that.
 
-True only here: which functions of primitives are an expression of Python's, and which
-results have to be looked at.
+Some functions of primitives are an expression of Python's, and of some the result has
+to be looked at.
 
 Rules:
 - a function stands here under its identity: what is registered under the name of a

@@ -1,7 +1,5 @@
 """Options of the executor: how programs are run, for the whole process.
 
-True only here: what can be chosen, and what is chosen now.
-
 Rules:
 - options are a frozen value, replaced as a whole; a plan remembers the value that it
   was made with, and is made anew for another one;

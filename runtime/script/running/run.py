@@ -1,7 +1,5 @@
 """Running: from a function of a program to its value.
 
-True only here: what a function keeps to be run, and the boundary to Python.
-
     plan_of(graph)              what runs a graph, kept by whoever asked
     run(function, arguments)    the value, of arguments that are of their types
     call(function, args, ...)   the value of a call from Python: bound, converted

@@ -1,6 +1,6 @@
 """The executor of text: a plan as a function of Python's, generated and compiled.
 
-True only here: the text of a plan; each register is a local variable.
+Each register is a local variable:
 
     def execute(v0, v1):
         _state = _dispatcher.state

@@ -1,7 +1,5 @@
 """Types of values: whether a value that runs is of a type, and what arguments become.
 
-True only here: how a type of a program is found in a value of Python's.
-
 Rules:
 - `isinstance` agrees with Python where Python can tell: True is an int; a list is of
   type `List[int]` if all of its elements are, so an empty one is of every type of list;

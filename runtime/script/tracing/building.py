@@ -1,6 +1,6 @@
 """Building: graphs made from Python, one node after another.
 
-True only here: how a call that is written in Python becomes a node.
+A call that is written in Python becomes a node:
 
     builder = GraphBuilder("f")
     x = builder.parameter(TensorType, "x")
