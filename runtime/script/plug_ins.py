@@ -23,7 +23,8 @@ from runtime.locks import LOADING
 Remove = Callable[[], None]
 Install = Callable[[], Iterable[Remove]]
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 
 # The areas that are loaded.
 _READY: dict[str, None] = {}
