@@ -92,8 +92,8 @@ def callers_belong_to_their_entry(operator: Placed) -> list[Finding]:
         return [(where, "built from this entry", "built from another")]
     if caller.schema is not operator.entry.schema:
         return [(where, str(operator.entry.schema), str(caller.schema))]
-    if caller.running.rules is not operator.entry.rules:
-        return [(where, listed(operator.entry.rules), listed(caller.running.rules))]
+    if caller.runners.rules is not operator.entry.rules:
+        return [(where, listed(operator.entry.rules), listed(caller.runners.rules))]
     return []
 
 

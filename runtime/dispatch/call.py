@@ -3,7 +3,7 @@
 How a call works: bind the arguments to the schema; join the keysets of the tensors
 among them; add what the thread includes, take off what it excludes and what falls
 through; the highest key left names a slot; run the slot's kernel by its convention
-(`runtime.dispatch.running`).  No lock is taken.
+(`runtime.dispatch.runners`).  No lock is taken.
 
 There are two ways.  The *plain way* looks the entry up in the published state and uses
 its `Caller`; every call can go it.  From the `WARM`th call on the operator has a *call
@@ -40,7 +40,7 @@ from weakref import ref
 
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.keyring import Keyring, Published
-from runtime.dispatch.running import LINKED, Runner, Running
+from runtime.dispatch.runners import LINKED, Runner, Runners
 from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.table import Table
 from runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
@@ -169,7 +169,7 @@ class Callee:
 class Caller:
     """Everything a call of one entry needs; see `caller_of`."""
 
-    __slots__ = ("_bound", "bind", "calls", "name", "reading", "running", "schema")
+    __slots__ = ("_bound", "bind", "calls", "name", "reading", "runners", "schema")
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
         # Not the entry itself, which keeps the caller: a circle would keep its kernels
@@ -178,7 +178,7 @@ class Caller:
         self.schema = reading.schema
         self.reading = reading
         self.bind = reading.convention.bind
-        self.running = Running(entry, reading)
+        self.runners = Runners(entry, reading)
         self._bound: dict[object, BoundKernels] = {}
         # Plain calls so far.
         self.calls = 0
@@ -186,25 +186,25 @@ class Caller:
     @property
     def table(self) -> Table:
         """The table of the entry."""
-        return self.running.table
+        return self.runners.table
 
     def call(
         self, callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """Bind, dispatch, run."""
         values = self.bind(args, kwargs)
-        running = self.running
-        bits = running.keys_of(values)
+        runners = self.runners
+        bits = runners.keys_of(values)
         if WATCH.active:
             return self._watched("call", callee, bits, values)
-        runner = running.runner(slot_of(bits))
+        runner = runners.runner(slot_of(bits))
         if runner is LINKED:
             return self.run(callee, bits, values)
         return runner(callee.operator, bits, values)
 
     def call_boxed(self, callee: Callee, values: list[Any]) -> Any:
         """Dispatch and run bound arguments."""
-        bits = self.running.keys_of(values)
+        bits = self.runners.keys_of(values)
         if WATCH.active:
             return self._watched("callBoxed", callee, bits, values)
         return self.run(callee, bits, values)
@@ -219,10 +219,10 @@ class Caller:
 
     def run(self, callee: Callee, bits: int, values: list[Any]) -> Any:
         """Run the kernel of the highest key of `bits`."""
-        runner = self.running.runner(slot_of(bits))
+        runner = self.runners.runner(slot_of(bits))
         if runner is LINKED:
             bound = self._bound_kernels(callee, WATCH.active).top(bits)
-            return self.running.returns(bound(*self.running.presented(values)))
+            return self.runners.returns(bound(*self.runners.presented(values)))
         return runner(callee.operator, bits, values)
 
     def run_kernel(
@@ -234,22 +234,22 @@ class Caller:
         values: Any,
     ) -> Any:
         """Run a kernel that may not be the one of its slot."""
-        bits = self.running.keys_of(values)
+        bits = self.runners.keys_of(values)
         if kernel.facts.kind == "linked":
             bound = self._bound_kernels(callee, WATCH.active).of(kernel, bits, key)
-            return self.running.returns(bound(*self.running.presented(values)))
-        run = self.running.runner_of(kernel, fallback, key.name)
+            return self.runners.returns(bound(*self.runners.presented(values)))
+        run = self.runners.runner_of(kernel, fallback, key.name)
         return run(callee.operator, bits, values)
 
     def bound_kernel(self, callee: Callee, bits: int) -> BoundKernel:
         """The bound kernel of a call whose arguments have these bits."""
-        return self._bound_kernels(callee, False).top(self.running.called_by(bits))
+        return self._bound_kernels(callee, False).top(self.runners.called_by(bits))
 
     def _bound_kernels(self, callee: Callee, traced: bool) -> "BoundKernels":
         asked = (callee.keyring, traced)
         found = self._bound.get(asked)
         if found is None:
-            found = BoundKernels(self.running, callee.weak(), traced)
+            found = BoundKernels(self.runners, callee.weak(), traced)
             self._bound[asked] = found
         return found
 
@@ -314,12 +314,12 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
 class BoundKernels:
     """The bound kernels of one entry, for one dispatcher; traced or not."""
 
-    __slots__ = ("_made", "_running", "_tops", "_traced", "operator")
+    __slots__ = ("_made", "_runners", "_tops", "_traced", "operator")
 
     def __init__(
-        self, running: Running, operator: Callable[[], Any], traced: bool
+        self, runners: Runners, operator: Callable[[], Any], traced: bool
     ) -> None:
-        self._running = running
+        self._runners = runners
         self.operator = operator
         self._traced = traced
         self._made: dict[int, BoundKernel] = {}
@@ -341,46 +341,46 @@ class BoundKernels:
 
     def _top(self, bits: int) -> BoundKernel:
         number = slot_of(bits)
-        running = self._running
-        kernel = running.linked_at(number)
+        runners = self._runners
+        kernel = runners.linked_at(number)
         if kernel is not None:
             return self.of(kernel, bits, SLOTS[number])
-        direct = running.direct_at(number)
-        return direct or self._stacked(running.runner(number), bits)
+        direct = runners.direct_at(number)
+        return direct or self._stacked(runners.runner(number), bits)
 
     def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> BoundKernel:
         """A linked kernel as a bound one, as if it were the one of `key`."""
         assert kernel.function is not None, "only `fallthrough` has no function"
         # Bound kernels of its own: what it holds on to must not hold on to it.
-        bound = BoundKernels(self._running, self.operator, self._traced)
+        bound = BoundKernels(self._runners, self.operator, self._traced)
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = bound.at(bits & full_after(key).bits) if key.bits else bound.nothing()
         made: BoundKernel = kernel.function(
-            Below(bound, below, self._running), KeySet.from_bits(bits)
+            Below(bound, below, self._runners), KeySet.from_bits(bits)
         )
         return made
 
     def nothing(self) -> BoundKernel:
         """What says that there is no kernel below."""
-        return self._stacked(self._running.missing(DispatchKey.Undefined), 0)
+        return self._stacked(self._runners.missing(DispatchKey.Undefined), 0)
 
     def ran(
         self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool
     ) -> BoundKernel:
         """Any other kernel as a bound one, as if it were the one of `key`."""
-        return self._stacked(self._running.runner_of(kernel, fallback, key.name), bits)
+        return self._stacked(self._runners.runner_of(kernel, fallback, key.name), bits)
 
     def _stacked(self, runner: Runner, bits: int) -> BoundKernel:
         """The bound kernel of a runner, whose values are those of the stack."""
-        operator, stacking = self.operator, self._running.stacking
+        operator, stacking = self.operator, self._runners.stacking
         return lambda *values: runner(operator, bits, stacking(values))
 
     def _redispatched(self, bits: int) -> BoundKernel:
         bound = self.top(bits)
         if not self._traced:
             return bound
-        name, key = str(self._running.name), SLOTS[slot_of(bits)].name
+        name, key = str(self._runners.name), SLOTS[slot_of(bits)].name
 
         def traced(*values: Any) -> Any:
             WATCH.write("redispatch", name, key)
@@ -403,13 +403,13 @@ class Below:
     __slots__ = ("_bound", "rules", "run", "schema", "tags")
 
     def __init__(
-        self, bound: "BoundKernels", run: BoundKernel, running: Running
+        self, bound: "BoundKernels", run: BoundKernel, runners: Runners
     ) -> None:
         self._bound = bound
         self.run = run
-        self.schema: Schema = running.schema
-        self.tags: tuple[str, ...] = running.tags
-        self.rules: tuple[ClassRule, ...] = running.rules
+        self.schema: Schema = runners.schema
+        self.tags: tuple[str, ...] = runners.tags
+        self.rules: tuple[ClassRule, ...] = runners.rules
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel of the next key."""

@@ -122,5 +122,5 @@ def test_callers_of_another_entry() -> None:
     assert law.find(place) == [
         ("d::f, remembered caller", "nothing", "classrule 'old'")
     ]
-    made.running.rules = place.entry.rules
+    made.runners.rules = place.entry.rules
     assert law.find(place) == []

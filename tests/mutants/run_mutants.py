@@ -5,7 +5,7 @@ from typing import Any
 from runtime.dispatch import kernel, library
 from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.running import Running
+from runtime.dispatch.runners import Runners
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Claim
 from runtime.dispatch.watch import DEPTH
@@ -72,7 +72,7 @@ def _keeps_the_first_caller(right: Any) -> Any:
 
 
 def _ignores_masks(right: Any) -> Any:
-    def wrong(running: Running, values: list[Any]) -> int:
+    def wrong(runners: Runners, values: list[Any]) -> int:
         bits = LOCAL.included
         for value in values:
             bits |= value.key_bits
@@ -146,6 +146,6 @@ RUN = (
         "a call does not skip the keys that fall through",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU,AutogradCPU",
-        replacing(Running, "keys_of", _ignores_masks),
+        replacing(Runners, "keys_of", _ignores_masks),
     ),
 )

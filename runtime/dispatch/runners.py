@@ -1,4 +1,4 @@
-"""Running: how a kernel is run, by its convention.
+"""Runners: how a kernel is run, by its convention.
 
 The seven conventions of `runtime.dispatch.kernel`, as runners.  A runner is
 `run(operator, bits, values)`: it gets what gives a handle of the operator, for kernels
@@ -7,7 +7,7 @@ operator's result, converted and checked.
 
 Rules:
 - everything here is a function of one entry; nothing takes a lock;
-- `Running` refers to no caller and no bound kernel, so that no circle keeps any alive;
+- `Runners` refers to no caller and no bound kernel, so that no circle keeps any alive;
 - what a kernel needs to run depends on it and on the schema alone, and is remembered on
   its registration; linked kernels depend on the table and are remembered on the caller.
 """
@@ -56,7 +56,7 @@ def _shown(bits: int) -> str:
     return str(KeySet.from_bits(bits))
 
 
-class Running:
+class Runners:
     """The runners of one entry, by slot."""
 
     __slots__ = (
