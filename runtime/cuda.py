@@ -1,8 +1,8 @@
 """CUDA devices for programs: which there are, their streams, events and memory.
 
-True only here: these questions may be asked where there is no GPU, and where numba-cuda
-is not installed.  `is_available()` and `device_count()` answer there, too; every other
-name is loaded from `runtime.kernels.cuda` when it is first asked for, and raises
+These questions may be asked where there is no GPU, and where numba-cuda is not
+installed.  `is_available()` and `device_count()` answer there, too; every other name is
+loaded from `runtime.kernels.cuda` when it is first asked for, and raises
 `DeviceUnavailable` where that cannot be had.
 
 Rules: importing this module imports neither NumPy nor Numba; a public name is in

@@ -87,9 +87,9 @@ def test_load_enters_through_the_package(monkeypatch: pytest.MonkeyPatch) -> Non
         entered.append((name, free[0]))
 
     monkeypatch.setattr(locks, "import_module", note)
-    load("runtime.kernels.cpu.unary")
+    load("runtime.kernels.cpu.pointwise")
     names = ["runtime", "runtime.kernels", "runtime.kernels.cpu"]
-    assert entered == [(n, False) for n in (*names, "runtime.kernels.cpu.unary")]
+    assert entered == [(n, False) for n in (*names, "runtime.kernels.cpu.pointwise")]
     assert _take(LOADING)
 
 

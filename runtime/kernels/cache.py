@@ -1,11 +1,11 @@
 """Machine code on disk: one file for each compiled kernel, found by its content.
 
-True only here: where files lie and when they are believed.  Numba's own cache asks
-for the file and time of the outermost function only, so it misses edits of what that
-function calls, shares entries between option sets, and follows the user's settings.
-Here the folder is named by everything about the compiler that machine code depends on,
-and the file by the kernel, its types and its content, down to the last function that
-it calls (`runtime.kernels.jit.digest`); a change of any of them is another name.
+Numba's own cache asks for the file and time of the outermost function only, so it
+misses edits of what that function calls, shares entries between option sets, and
+follows the user's settings.  Here the folder is named by everything about the compiler
+that machine code depends on, and the file by the kernel, its types and its content,
+down to the last function that it calls (`runtime.kernels.jit.digest`); a change of any
+of them is another name.
 
 Rules:
 - folder = root / `kernels-` and the digest of the modules that drive the compiler
@@ -22,8 +22,8 @@ Rules:
 - a folder that nobody has used for 30 days is removed when a new one is made; only one
   of ours, told by its name and by the file `MARKER` in it.
 
-One file holds one signature of one function, so the faults that need a folder for
-each process (an index that two processes write) cannot arise.
+One file holds one signature of one function, so the faults that need a folder for each
+process (an index that two processes write) cannot arise.
 """
 
 import hashlib

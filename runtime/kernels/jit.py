@@ -1,9 +1,9 @@
 """The one way to compile for the CPU: a family of kernels from one body.
 
-True only here: what Numba is told.  A body is an ordinary Python function over
-one-dimensional arrays in C order and numbers; it calls plain functions, which are
-compiled with it.  `family["float32"]` is the compiled entry point for that element
-type, made at its first use and taken from disk where it is known.
+A body is an ordinary Python function over one-dimensional arrays in C order and
+numbers; it calls plain functions, which are compiled with it.  `family["float32"]` is
+the compiled entry point for that element type, made at its first use and taken from
+disk where it is known.
 
 Rules:
 - one function object, one signature and one option set for each compiled kernel, under

@@ -1,9 +1,9 @@
 """A pool of Python threads for kernels that have released the interpreter lock.
 
-True only here: how work is cut and who does it.  Numba's own thread layers are not
-used: `workqueue` aborts the process when two Python threads run parallel kernels, and
-`omp` kills a forked child.  Compiled kernels hold no interpreter lock, so plain
-threads run them side by side, from any number of callers, and after a fork.
+Numba's own thread layers are not used: `workqueue` aborts the process when two Python
+threads run parallel kernels, and `omp` kills a forked child.  Compiled kernels hold no
+interpreter lock, so plain threads run them side by side, from any number of callers,
+and after a fork.
 
 Rules:
 - a job is a number of chunks that are claimed one by one, by the caller too: no caller

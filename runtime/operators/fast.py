@@ -93,7 +93,7 @@ class Entries:
 
 def _unary(name: str, rows: Rows) -> Entries:
     def find(dtype: DType) -> Any:
-        module = load("runtime.kernels.cpu.unary")
+        module = load("runtime.kernels.cpu.pointwise")
         return module.direct_unary(name, dtype.name)
 
     return Entries(rows, find)
@@ -101,7 +101,7 @@ def _unary(name: str, rows: Rows) -> Entries:
 
 def _loop(name: str, rows: Rows, loop: str) -> Entries:
     def find(dtype: DType) -> Any:
-        module = load("runtime.kernels.cpu.binary")
+        module = load("runtime.kernels.cpu.pointwise")
         return getattr(module.PLAIN[name], loop)[dtype.name]
 
     kept = {
@@ -245,7 +245,7 @@ def _layout(
     count = prod(shape)
     if not 0 < count <= SERIAL:
         return None
-    module = load("runtime.kernels.cpu.elementwise_layout")
+    module = load("runtime.kernels.cpu.elementwise")
     operands = [
         (left, contiguous_strides(left) if left_steps is None else left_steps),
         (right, contiguous_strides(right) if right_steps is None else right_steps),
@@ -356,7 +356,7 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
         plain = wrap(lambda self, other: general(self, other, 1))
 
         def find(dtype: DType) -> Any:
-            module = load("runtime.kernels.cpu.binary")
+            module = load("runtime.kernels.cpu.pointwise")
             return module.SCALED_ONTO[dtype.name]
 
         kept = {d: row for d, row in rows.items() if d.is_floating}

@@ -53,7 +53,7 @@ def test_every_kernel_of_the_cpu_has_one_for_cuda() -> None:
 def test_single_precision_stays_single() -> None:
     """A literal of the wrong width would widen the arithmetic of float32."""
     slow = ("fma.rn.f64", "mul.rn.f64", "add.rn.f64", "div.rn.f64")
-    for name in ("add", "silu", "gelu_none", "sum_of_floats_rows", "silu_backward"):
+    for name in ("add", "silu", "gelu", "sum_of_floats_rows", "silu_backward"):
         ptx = ptx_of(DECLARED[name], (("float32",) * len(DECLARED[name].keys[0])))
         assert [word for word in slow if word in ptx] == [], name
 
@@ -73,7 +73,7 @@ def test_flat_loops_read_before_they_write() -> None:
 
 
 def test_normal_numbers_are_contracted_nowhere() -> None:
-    """The fused steps of `polar` and no others: 11 of the logarithm, 19 of the circle.
+    """The fused steps of the CPU and no others: 11 of the logarithm, 19 of the circle.
 
     One more, and the numbers of the device would not be those of the CPU.
     """

@@ -15,10 +15,10 @@ import numpy as np
 from runtime.errors.storage import DeviceUnavailable
 from runtime.kernels.cuda import (
     KERNELS,
+    device,
     device_count,
     is_available,
     properties,
-    toolkit,
 )
 from runtime.kernels.cuda.device import require
 from runtime.schema.codes import DType
@@ -64,7 +64,7 @@ def test_an_index_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DeviceUnavailable) as caught:
-        runpy.run_path(str(toolkit.__file__))
+        runpy.run_path(str(device.__file__))
     assert caught.value.fields() == {
         "device": "cuda",
         "reason": "the package numba-cuda is not installed",

@@ -10,8 +10,9 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.kernels.cuda import geometry
-from runtime.kernels.cuda.geometry import RANK, Piece, coalesced, pieces
+from runtime.kernels.cpu.elementwise import coalesced
+from runtime.kernels.cuda import elementwise
+from runtime.kernels.cuda.elementwise import RANK, Piece, pieces
 from runtime.tensors.shape import contiguous_strides
 
 
@@ -23,12 +24,12 @@ def test_what_lies_in_order_is_one_extent() -> None:
 
 
 def test_a_row_that_is_repeated_keeps_two() -> None:
-    assert coalesced((2, 3, 4), ((12, 4, 1), (0, 0, 1))) == ((6, 4), ((4, 1), (0, 1)))
+    assert coalesced((2, 3, 4), (12, 4, 1), (0, 0, 1)) == ((6, 4), ((4, 1), (0, 1)))
 
 
 def test_extents_of_one_element_vanish() -> None:
-    assert coalesced((1, 5, 1), ((77, 2, 99),)) == ((5,), ((2,),))
-    assert coalesced((), ((), ())) == ((), ((), ()))
+    assert coalesced((1, 5, 1), (77, 2, 99)) == ((5,), ((2,),))
+    assert coalesced((), (), ()) == ((1,), ((0,), (0,)))
     assert list(pieces((), (3,), ((),))) == [
         Piece(1, (1, 1, 1, 1), (3,), ((0, 0, 0, 0),))
     ]
@@ -49,7 +50,7 @@ def test_more_extents_than_a_kernel_takes_are_more_launches() -> None:
 
 
 def test_pieces_stay_below_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(geometry, "LIMIT", 12)
+    monkeypatch.setattr(elementwise, "LIMIT", 12)
     found = list(pieces((5, 4), (0,), ((1, 10),)))
     assert [(piece.size, piece.extents[2:], piece.offsets) for piece in found] == [
         (8, (2, 4), (0,)),

@@ -10,6 +10,15 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
 import numpy as np
 
+from runtime.kernels.cuda.device import (
+    BLOCK,
+    WAVES,
+    Shape,
+    cuda,
+    resident,
+    rows,
+    spread,
+)
 from runtime.kernels.cuda.jit import (
     DECLARED,
     Family,
@@ -19,8 +28,6 @@ from runtime.kernels.cuda.jit import (
     number_of,
     scalar_type,
 )
-from runtime.kernels.cuda.launch import WAVES, Shape, resident, rows, spread
-from runtime.kernels.cuda.toolkit import BLOCK, cuda
 
 
 def nothing(*scalars: Any) -> Any:
@@ -110,7 +117,7 @@ def test_the_shape_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     from runtime.kernels.cuda.device import Properties
 
     hopper = Properties("H", (9, 0), 132, 2048, 232448, 1 << 37)
-    monkeypatch.setattr("runtime.kernels.cuda.launch.properties", lambda at: hopper)
+    monkeypatch.setattr("runtime.kernels.cuda.device.properties", lambda at: hopper)
     assert resident(0) == 132 * 2048 // BLOCK
     assert spread(1, 0) == (1, BLOCK, 0)
     assert spread(BLOCK + 1, 1) == (2, BLOCK, 1)

@@ -44,7 +44,7 @@ def test_shared_arrays_are_made_once() -> None:
     """The mended table tells one thread alone that an array is missing."""
     import threading
 
-    from runtime.kernels.cuda.simulator import SharedArrays
+    from runtime.kernels.cuda.device import SharedArrays
 
     table, told, found = SharedArrays(), [], []
     start = threading.Barrier(4)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.arg_reduce import KERNELS, PIECE
+from runtime.kernels.cpu.axis import KERNELS, PIECE
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
 

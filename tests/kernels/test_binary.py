@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
-from runtime.kernels.cpu import KERNELS, binary
-from runtime.kernels.math.pairs import DIVIDING
+from runtime.kernels.cpu import KERNELS, pointwise
+from runtime.kernels.math.scalars import DIVIDING
 from runtime.tensors.making import from_numpy, view_of
 from tests.kernels.made import REAL, agree, data, empty, operand
 from tests.kernels.references import BINARY, TO_BOOL, reference_of
@@ -87,7 +87,7 @@ def test_complex_numbers_divide_by_zero_as_in_numpy(dtype: str) -> None:
     np.testing.assert_array_equal(out.numpy()[zero], inverse[zero])
     KERNELS["div"](out, from_numpy(a), 0)
     np.testing.assert_array_equal(out.numpy(), by_zero)
-    binary.direct_binary("div", dtype)(a, b, out.numpy())
+    pointwise.direct_binary("div", dtype)(a, b, out.numpy())
     np.testing.assert_array_equal(out.numpy()[zero], expected[zero])
 
 

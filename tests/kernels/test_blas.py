@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import blas
+from runtime.kernels.cpu import matmul
 from runtime.kernels.cpu.matmul import bmm, mm
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
@@ -23,7 +23,7 @@ class Known:
     def __init__(self) -> None:
         self.threads = 7
         self.seen: list[int] = []
-        self.setting = blas.Setting(lambda: self.threads, self.write)
+        self.setting = matmul.Setting(lambda: self.threads, self.write)
 
     def write(self, threads: int) -> None:
         self.threads = threads
@@ -33,7 +33,7 @@ class Known:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> Known:
     made = Known()
-    monkeypatch.setattr(blas, "setting", lambda: made.setting)
+    monkeypatch.setattr(matmul, "setting", lambda: made.setting)
     return made
 
 
@@ -64,8 +64,8 @@ def test_large_products_are_cut(
     known: Known,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blas, "GRAIN", 1 << 14)
-    monkeypatch.setattr(blas, "SMALL", 1 << 12)
+    monkeypatch.setattr(matmul, "GRAIN", 1 << 14)
+    monkeypatch.setattr(matmul, "SMALL", 1 << 12)
     a, b = (RNG.integers(0, 9, shape).astype(form) for shape in (left, right))
     before = get_num_threads()
     try:
@@ -91,7 +91,7 @@ def test_small_products_set_nothing(known: Known) -> None:
 
 def test_a_matrix_by_its_own_transpose_is_another_routine(known: Known) -> None:
     a, out = np.ones((40, 40)), np.zeros((40, 40))
-    blas.multiply(out, a, a.T)
+    matmul.multiply(out, a, a.T)
     assert out.tolist() == (a @ a.T).tolist()
     assert known.seen == [1, 7]
 
@@ -108,7 +108,7 @@ def test_the_last_of_several_puts_it_back(known: Known) -> None:
 
 def test_an_error_puts_it_back(known: Known) -> None:
     with pytest.raises(ValueError, match="mismatch"):
-        blas.multiply(np.ones((100, 100)), np.ones((100, 100)), np.ones((99, 100)))
+        matmul.multiply(np.ones((100, 100)), np.ones((100, 100)), np.ones((99, 100)))
     assert known.threads == 7
     assert known.setting.depth == 0
 
@@ -125,8 +125,8 @@ def test_a_child_puts_it_back(known: Known) -> None:
 
 
 def test_products_of_several_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "GRAIN", 1 << 14)
-    known = blas.setting()
+    monkeypatch.setattr(matmul, "GRAIN", 1 << 14)
+    known = matmul.setting()
     before = known and known.read()
     a, b = (RNG.integers(0, 9, (90, 90)).astype(np.float32) for _ in range(2))
     wanted, wrong = a @ b, list[bool]()
@@ -147,20 +147,20 @@ def test_products_of_several_callers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_known_library_numpy_multiplies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blas, "setting", lambda: None)
+    monkeypatch.setattr(matmul, "setting", lambda: None)
     a = np.ones((100, 100))
     assert product(a, a + 1)[0, 0] == 200
 
 
 def test_other_files_are_not_it(tmp_path: Path) -> None:
-    assert blas.setting_of(tmp_path / "scipy_openblas.so") is None
+    assert matmul.setting_of(tmp_path / "scipy_openblas.so") is None
     # The C library has no such functions.
     import ctypes.util
 
     name = ctypes.util.find_library("c")
     if name is None or os.name == "nt":
         pytest.skip("no C library is found by its name here")
-    assert blas.setting_of(Path(name)) is None
+    assert matmul.setting_of(Path(name)) is None
 
 
 def test_the_library_of_the_wheel_is_found() -> None:
@@ -168,7 +168,7 @@ def test_the_library_of_the_wheel_is_found() -> None:
     named = blas_of_numpy["Build Dependencies"]["blas"]["name"]
     if named != "scipy-openblas":
         pytest.skip(f"this NumPy has another BLAS: {named}")
-    known = blas.setting()
+    known = matmul.setting()
     assert known is not None
     before = known.read()
     known.enter()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.cat import cat
+from runtime.kernels.cpu.copy import cat
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED, numpy_dtype

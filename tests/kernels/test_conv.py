@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import conv, conv_plan, conv_planes
+from runtime.kernels.cpu import conv, conv_plan
 from runtime.kernels.cpu.conv import conv2d, conv2d_backward
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
@@ -163,7 +163,7 @@ def test_bands_of_rows_and_blocks_of_images(
 def forget() -> None:
     """Let geometries be cut anew."""
     conv_plan.blocks.cache_clear()
-    conv_planes.layout.cache_clear()
+    conv_plan.layout.cache_clear()
 
 
 def any_geometry(seed: int) -> tuple[Any, Any]:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.copy import contiguous, copy
-from runtime.kernels.cpu.fill import arange, fill
+from runtime.kernels.cpu.copy import arange, contiguous, copy, fill
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of
 from runtime.tensors.elements import SUPPORTED, numpy_dtype

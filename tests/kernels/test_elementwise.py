@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from runtime.kernels import threads
-from runtime.kernels.cpu import KERNELS, binary, elementwise, unary
+from runtime.kernels.cpu import KERNELS, elementwise, pointwise
 from runtime.tensors.making import from_numpy
 from tests.kernels.made import data, empty
 from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY
@@ -74,22 +74,22 @@ def test_threads_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_direct_entries_are_the_loops_themselves() -> None:
     a, out = np.array([1.0, 2.0], np.float32), np.empty(2, np.float32)
-    binary.direct_binary("add", "float32")(a, a, out)
+    pointwise.direct_binary("add", "float32")(a, a, out)
     assert out.tolist() == [2, 4]
     truth = np.empty(2, np.bool_)
-    binary.direct_binary("lt", "float32")(a, out, truth)
+    pointwise.direct_binary("lt", "float32")(a, out, truth)
     assert truth.tolist() == [True, True]
-    unary.direct_unary("neg", "float32")(a, out)
+    pointwise.direct_unary("neg", "float32")(a, out)
     assert out.tolist() == [-1, -2]
-    unary.direct_unary("gelu", "float32")(np.zeros(2, np.float32), out)
+    pointwise.direct_unary("gelu", "float32")(np.zeros(2, np.float32), out)
     assert out.tolist() == [0, 0]
-    unary.direct_unary("isnan", "float32")(a, truth)
+    pointwise.direct_unary("isnan", "float32")(a, truth)
     assert truth.tolist() == [False, False]
     wide = np.array([1j], np.complex64)
-    unary.direct_unary("neg", "complex64")(wide.copy(), wide)
+    pointwise.direct_unary("neg", "complex64")(wide.copy(), wide)
     assert wide.tolist() == [-1j]
     with pytest.raises(KeyError):
-        binary.direct_binary("no_such", "float32")
+        pointwise.direct_binary("no_such", "float32")
 
 
 def test_specialised_dtypes_are_floating() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.kernels.cpu.elementwise_layout import coalesced, plan
+from runtime.kernels.cpu.elementwise import coalesced, plan
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cpu.embedding import embedding_backward
+from runtime.kernels.cpu.index import embedding_backward
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
 

@@ -7,8 +7,7 @@ import pytest
 
 from runtime.errors.operator import IndexOutOfRange
 from runtime.kernels.cpu import walks
-from runtime.kernels.cpu.gather import gather
-from runtime.kernels.cpu.select import index_select
+from runtime.kernels.cpu.gather import gather, index_select
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED, numpy_dtype

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import gemm, matmul
-from runtime.kernels.cpu.blas import SMALL
+from runtime.kernels.cpu import matmul
+from runtime.kernels.cpu.matmul import SMALL
 from runtime.tensors.making import from_numpy
 
 Array = np.ndarray[Any, Any]
@@ -54,5 +54,5 @@ def test_a_matrix_by_itself_and_a_bias_with_gaps() -> None:
 
 
 def test_nothing_is_called_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm, "gemm_address", lambda name: None)
-    assert gemm.entry.__wrapped__("float32") is None
+    monkeypatch.setattr(matmul, "gemm_address", lambda name: None)
+    assert matmul.entry.__wrapped__("float32") is None

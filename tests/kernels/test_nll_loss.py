@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cpu.nll_loss import nll_loss, nll_loss_backward
+from runtime.kernels.cpu.softmax import nll_loss, nll_loss_backward
 from runtime.tensors.making import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.nonzero import nonzero, nonzero_count
+from runtime.kernels.cpu.index import nonzero, nonzero_count
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED, numpy_dtype
 from runtime.tensors.making import from_numpy

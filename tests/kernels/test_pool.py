@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.pool import max_pool2d, max_pool2d_backward
+from runtime.kernels.cpu.conv import max_pool2d, max_pool2d_backward
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
 

@@ -2,15 +2,8 @@
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_axis import (
-    GRAIN,
-    TILE,
-    along,
-    around,
-    dense,
-    grain_of,
-    result,
-)
+from runtime.kernels.cpu.axis import GRAIN, TILE, along, around, grain_of, result
+from runtime.kernels.cpu.operand import dense
 from runtime.tensors.making import from_numpy
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_layout import Pass, moved_last, passes
+from runtime.kernels.cpu.reduce_bodies import Pass, moved_last, passes
 
 
 def test_a_whole_tensor_is_one_row() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.reduce import GRAIN, REMEMBERED
-from runtime.kernels.cpu.reduce_variance import _READY, var
+from runtime.kernels.cpu.reduce import GRAIN, REMEMBERED, VARIANCES, var
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
 
@@ -100,4 +99,4 @@ def test_threads_change_nothing(shape: tuple[int, int]) -> None:
 def test_geometries_are_forgotten_before_they_are_many() -> None:
     for n in range(REMEMBERED + 2):
         varied(np.zeros((0, n)), (0,))
-    assert 0 < len(_READY) <= REMEMBERED
+    assert 0 < len(VARIANCES) <= REMEMBERED

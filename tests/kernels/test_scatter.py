@@ -8,8 +8,7 @@ from ml_dtypes import bfloat16
 
 from runtime.errors.operator import IndexOutOfRange
 from runtime.kernels.cpu import walks
-from runtime.kernels.cpu.scatter import scatter, scatter_add
-from runtime.kernels.cpu.select import index_add
+from runtime.kernels.cpu.gather import index_add, scatter, scatter_add
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy, view_of
 

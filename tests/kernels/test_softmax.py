@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.reduce_axis import TILE
+from runtime.kernels.cpu.axis import TILE
 from runtime.kernels.cpu.reduce_bodies import LEAF
 from runtime.kernels.cpu.softmax import KERNELS
 from runtime.kernels.threads import get_num_threads, set_num_threads

@@ -28,11 +28,11 @@ def test_the_table_has_every_kernel() -> None:
 
 
 def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.kernels.cpu import fill, table
+    from runtime.kernels.cpu import copy, table
 
-    monkeypatch.setitem(fill.KERNELS, "add", fill.fill)
+    monkeypatch.setitem(copy.KERNELS, "add", copy.fill)
     with pytest.raises(AssertionError, match="two of KERNELS are called add"):
-        table._merged("KERNELS")
+        table.merged("runtime.kernels.cpu", "KERNELS")
 
 
 def test_what_is_made_ready_has_a_kernel() -> None:

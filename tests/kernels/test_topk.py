@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.order import topk
-from runtime.kernels.cpu.topk import BLOCK, MOST
+from runtime.kernels.cpu.order import BLOCK, MOST, topk
 from runtime.tensors.making import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.kernels.cpu import walks
-from runtime.kernels.cpu.lines_plan import plan
-from runtime.kernels.cpu.walks import Walks
+from runtime.kernels.cpu.walks import Walks, plan
 
 
 def call(*_: Any) -> bool:

@@ -1,6 +1,6 @@
 """The compiled loops of convolution: pack, sweep, unpack, correlate.
 
-True only here: a *plane* is one channel of some images, padded, with rows of `pitch`
+A *plane* is one channel of some images, padded, with rows of `pitch`
 elements; images lie after each other.  A tap of the filter is a shift of the whole
 plane, so that the innermost loops run over rows and images alike and vectorise however
 small an image is.  What they compute between the rows is never read.

@@ -1,47 +1,94 @@
 """Elementwise kernels: loops around a function of one or two numbers.
 
-True only here: which loop is taken.  From one scalar function come several compiled
-loops, each made when first needed:
+From one scalar function come several compiled loops, each made when first needed:
 
     flat       every operand is contiguous and of the output's shape
     onto       as flat, and the output is the first operand: written as such, because a
                vectorised loop asks whether its arrays overlap and would find they do
     right      the second operand is a number, or one element for all; `right_onto`
-    strided    anything else: rows of a table (see `elementwise_layout`), in which an
-               operand runs along, stands still, or steps
+    strided    anything else: rows of a table, in which an operand runs along, stands
+               still, or steps
 
 Each loop takes 0.1 to 0.3 s to compile, so that only `SPECIALISED` dtypes have all of
 them; the others are always strided, which costs them some microseconds a call.
+
+The table of a strided loop (`plan`) has as few dimensions as the strides allow: those
+of size 1 vanish, and two neighbours become one where every operand steps evenly over
+both; a broadcast dimension is one with stride 0.  It is a pure function of shapes and
+strides, and remembered: a training loop asks the same question at every step.
 
 Rules: outputs are contiguous and overlap no operand that is not the same throughout;
 operands have one dtype, numbers are converted to it; a loop above `grain` elements a
 thread is divided among threads, by rows where it is strided.
 """
 
-from collections.abc import Callable
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from runtime.kernels.cpu.copy import contiguous, copy
-from runtime.kernels.cpu.elementwise_element import element
-from runtime.kernels.cpu.elementwise_layout import plan
+from runtime.kernels.cpu.operand import element
 from runtime.kernels.jit import Entry, Family
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import LIGHT
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.elements import info
+from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
-Scalar = Callable[..., Any]
+Ints = tuple[int, ...]
 
-# Elements for each thread.  To call a second thread costs 10 us and gains nothing below
-# some 40 us of work; float32 loops that read and write do 1e5 elements in 10 us, those
-# with an exponential in 20, those with several in 50.
-LIGHT, HEAVY, HEAVIEST = 500_000, 100_000, 40_000
+# Layouts remembered: more than a network has; each is a few hundred bytes.
+REMEMBERED = 1024
 
 # The dtypes that networks compute in.
 SPECIALISED = frozenset(("float32", "float64"))
+
+
+def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
+    """The shape and strides with neighbouring dimensions merged.
+
+    There is always at least one dimension.
+    """
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for dim, size in enumerate(shape):
+        if size == 1:
+            continue
+        here = [given[dim] for given in strides]
+        if sizes and all(
+            own[-1] == step * size for own, step in zip(steps, here, strict=True)
+        ):
+            sizes[-1] *= size
+            for own, step in zip(steps, here, strict=True):
+                own[-1] = step
+        else:
+            sizes.append(size)
+            for own, step in zip(steps, here, strict=True):
+                own.append(step)
+    if not sizes:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(sizes), tuple(tuple(own) for own in steps)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def plan(shape: Ints, *operands: tuple[Ints, Ints]) -> tuple[int, int, Any]:
+    """Rows, elements of a row, and the table of a contiguous output of that shape.
+
+    An operand is (its shape, its strides), broadcast to `shape` here.  The table is
+    int64: dimensions, their sizes, then the strides of each operand.
+    """
+    strides = tuple(broadcast_strides(own, steps, shape) for own, steps in operands)
+    # The output takes part: it is contiguous, which every merge keeps.
+    sizes, steps = coalesced(shape, *strides)
+    numbers = (len(sizes), *sizes, *(step for own in steps for step in own))
+    table = np.array(numbers, np.int64)
+    table.flags.writeable = False
+    return prod(sizes[:-1]), sizes[-1], table
 
 
 class Unary:
@@ -51,11 +98,15 @@ class Unary:
         self, name: str, scalar: Scalar, *, grain: int = LIGHT, result: str = "T"
     ) -> None:
         self.grain = grain
-        self.scalar = scalar
+        self._scalar = scalar
         self.same = result == "T"
         flat, onto = self.loops(scalar)
         self.flat = Family(name, flat, f"void(T[::1], {result}[::1])")
         self.onto = Family(f"{name}_onto", onto, "void(T[::1])")
+
+    def scalar(self, kind: str) -> Scalar:
+        """The function; it is the same for every kind of dtype."""
+        return self._scalar
 
     def loops(self, scalar: Scalar) -> tuple[Entry, Entry]:
         """The loop from one array to another, and the one within an array."""
@@ -177,16 +228,20 @@ class Binary:
         self.same = result == "T"
         kinds = {"": _pairs(name, scalar, result)}
         # Kind of dtype -> the function; "" for what has none of its own.
-        self.scalars = {"": scalar}
+        self._scalars = {"": scalar}
         for kind, other in (("whole", whole), ("complex", complex_)):
             if other is not None:
                 kinds[kind] = _pairs(f"{name}_{kind}", other, result)
-                self.scalars[kind] = other
+                self._scalars[kind] = other
         self.flat = _Loop(kinds, 0)
         self.onto = _Loop(kinds, 1)
         self.right = _Loop(kinds, 2)
         self.right_onto = _Loop(kinds, 3)
         self.strided = _Loop(kinds, 4)
+
+    def scalar(self, kind: str) -> Scalar:
+        """The function of elements of a kind of dtype, which is NumPy's letter."""
+        return self._scalars.get(_KINDS.get(kind, ""), self._scalars[""])
 
     def __call__(self, out: Tensor, a: Any, b: Any) -> None:
         """Write the function of each pair of elements into `out`."""
@@ -306,7 +361,7 @@ def _place(
 
 
 def _strided(scalar: Scalar) -> Entry:
-    """The loop over rows of any layout; see `elementwise_layout.plan`.
+    """The loop over rows of any layout; see `plan`.
 
     Unsigned indices: signed ones would have to be looked at for being negative.
     """

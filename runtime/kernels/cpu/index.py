@@ -1,18 +1,23 @@
-"""index and index_put: several integer indices at once, as `x[a, :, b]`.
+"""index and index_put, nonzero, and the gradient of embedding.
 
-True only here: where the result of advanced indexing has its dimensions.  The indices
-broadcast to one shape, which stands where the indices stood if these are neighbours,
-and comes first if a dimension without an index lies between them (NumPy's rule).
+`x[a, :, b]`: the indices broadcast to one shape, which stands where the indices stood
+if these are neighbours, and comes first if a dimension without an index lies between
+them (NumPy's rule).  They become one array of element offsets, negative values counted
+from the end; what is left is a walk through one index (`runtime.kernels.cpu.walks`).  A
+single index is tried as it stands; a negative value in it sends it the general way.
+Boolean masks have been turned into integers.  `out` of index_put comes with a copy of
+self; the values of equal places are met in the order of the index.
 
-How it works: the indices become one array of element offsets, negative values counted
-from the end; what is left is a walk through one index (`runtime.kernels.cpu.lines`).
-A single index is tried as it stands; a negative value in it sends it the general way.
+nonzero: an element is zero if all its bits are, but for the sign bits of floats; so one
+kernel for each item size does, and NaN counts as not zero.  Elements of 16 bytes are
+read as two words.
 
-Rules: boolean masks have been turned into integers.  `out` of index_put comes with a
-copy of self; the values of equal places are met in the order of the index.
+embedding_backward adds each row of the gradient to the row that was looked up, but for
+those of `padding_idx`.  Rows that were looked up more than once are added in the order
+of the indices, on any number of threads, because threads share columns and not rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -20,10 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.adding import factor, summed
-from runtime.kernels.cpu.bounds import refusal
-from runtime.kernels.cpu.lines import ADD, READ, WRITE
-from runtime.kernels.cpu.lines_plan import plan
+from runtime.kernels.cpu.gather import factor, summed
 from runtime.kernels.cpu.operand import (
     WORDS,
     Ints,
@@ -33,11 +35,26 @@ from runtime.kernels.cpu.operand import (
     strides_of,
     words,
 )
-from runtime.kernels.cpu.walks import REMEMBERED, Call, Walks, ready, shared
+from runtime.kernels.cpu.walks import (
+    ADD,
+    COLUMNS,
+    GRAIN,
+    READ,
+    REMEMBERED,
+    WRITE,
+    Call,
+    Walks,
+    check_values,
+    plan,
+    ready,
+    refusal,
+    shared,
+)
 from runtime.kernels.jit import Family
+from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of
-from runtime.tensors.elements import compute_dtype
+from runtime.tensors.arrays import array_of, flat_of
+from runtime.tensors.elements import compute_dtype, numpy_dtype
 from runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
@@ -224,4 +241,160 @@ def _broadcast(one: Tensor, common: Ints) -> Any:
     return values.astype(np.int64, copy=False)
 
 
-KERNELS = {"index": index, "index_put": index_put}
+def _count(words: Any, mask: int, each: int) -> int:
+    found = 0
+    if each == 1:
+        for j in range(len(words)):
+            found += (words[j] & mask) != 0
+    else:
+        for j in range(len(words) // 2):
+            found += ((words[2 * j] | words[2 * j + 1]) & mask) != 0
+    return found
+
+
+def _positions(
+    out: Any, columns: Any, words: Any, mask: int, each: int, shape: Any
+) -> None:
+    ndim = len(shape)
+    width = shape[ndim - 1]
+    found = 0
+    for row in range(len(words) // each // width):
+        begin = found
+        line = words[row * width * each : (row + 1) * width * each]
+        # Always written, kept if it counts: no branch to guess wrong.
+        for j in range(width):
+            bits = line[j * each] | line[j * each + each - 1]
+            columns[np.uint64(found)] = j
+            found += (bits & mask) != 0
+        for at in range(begin, found):
+            out[np.uint64(at * ndim + ndim - 1)] = columns[np.uint64(at)]
+        rest = row
+        for dim in range(ndim - 2, -1, -1):
+            place = rest % shape[dim]
+            rest //= shape[dim]
+            for at in range(begin, found):
+                out[np.uint64(at * ndim + dim)] = place
+
+
+def _row(out: Any, words: Any, mask: int) -> None:
+    """The places in one row of one-word elements; `out` has as many as there are."""
+    last = len(words)
+    while last and not words[last - 1] & mask:
+        last -= 1
+    # Always written, kept if it counts; what follows the last one is not looked at, so
+    # that there is room each time.
+    line = words[:last]
+    found = 0
+    for j in range(len(line)):
+        out[np.uint64(found)] = j
+        found += (line[j] & mask) != 0
+
+
+_COUNT = Family("nonzero_count", _count, "int64(T[::1], T, int64)")
+_POSITIONS = Family(
+    "nonzero",
+    _positions,
+    "void(int64[::1], int64[::1], T[::1], T, int64, int64[::1])",
+)
+_ROW = Family("nonzero_row", _row, "void(int64[::1], T[::1], T)")
+
+# dtype name -> the words it is read as, the bits of a word that count, and how many
+# words make up an element.
+_READ_AS = {
+    "bool": ("uint8", 0xFF, 1),
+    "uint8": ("uint8", 0xFF, 1),
+    "int8": ("uint8", 0xFF, 1),
+    "int16": ("uint16", 0xFFFF, 1),
+    "int32": ("uint32", 0xFFFFFFFF, 1),
+    "int64": ("uint64", 0xFFFFFFFFFFFFFFFF, 1),
+    "float16": ("uint16", 0x7FFF, 1),
+    "bfloat16": ("uint16", 0x7FFF, 1),
+    "float32": ("uint32", 0x7FFFFFFF, 1),
+    "float64": ("uint64", 0x7FFFFFFFFFFFFFFF, 1),
+    "complex64": ("uint64", 0x7FFFFFFF7FFFFFFF, 1),
+    "complex128": ("uint64", 0x7FFFFFFFFFFFFFFF, 2),
+}
+
+
+def nonzero_count(mask: Tensor) -> int:
+    """The number of elements that are not zero."""
+    name, counted, each = _READ_AS[mask.dtype.name]
+    count: int = _COUNT[name](dense(mask).view(name), counted, each)
+    return int(count)
+
+
+def nonzero(out: Tensor, x: Tensor) -> None:
+    """Write the positions, one row each in row-major order.
+
+    `out` has as many rows as `nonzero_count` said, and a column for each dimension.
+    """
+    if 0 in out.shape:
+        return
+    name, counted, each = _READ_AS[x.dtype.name]
+    elements = dense(x).view(name)
+    if len(x.shape) == 1 and each == 1:
+        _ROW[name](flat_of(out), elements, counted)
+        return
+    shape = np.array(x.shape, np.int64)
+    columns = np.empty(out.shape[0] + 1, np.int64)
+    _POSITIONS[name](flat_of(out), columns, elements, counted, each, shape)
+
+
+def _rows(
+    total: Any, grad: Any, index: Any, padding: int, width: int, lo: int, hi: int
+) -> None:
+    for row in range(len(index)):
+        at = index[row]
+        if at != padding:
+            target = total[at * width + lo : at * width + hi]
+            source = grad[row * width + lo : row * width + hi]
+            for j in range(hi - lo):
+                target[j] += source[j]
+
+
+_ROWS = Family(
+    "embedding_rows",
+    _rows,
+    "void(T[::1], T[::1], int64[::1], int64, int64, int64, int64)",
+)
+
+
+def embedding_backward(
+    dweight: Tensor, grad: Tensor, indices: Tensor, padding_idx: int
+) -> None:
+    """Write the gradient of the table: (rows, width) from (.., width) and (..).
+
+    16-bit floats are summed in float32.  A negative `padding_idx` leaves nothing out.
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    rows, width = dweight.shape
+    index = dense(indices).astype(np.int64, copy=False)
+    check_values(index, rows, "core::embedding_backward", 0)
+    wide = compute_dtype(dweight.dtype)
+    total: Any = flat_of(dweight)
+    source = dense(grad)
+    if wide is not dweight.dtype:
+        total = np.zeros(rows * width, numpy_dtype(wide))
+        source = source.astype(total.dtype)
+    else:
+        total.fill(0)
+    entry = _ROWS[wide.name]
+
+    def columns(lo: int, hi: int) -> None:
+        entry(total, source, index, padding_idx, width, lo, hi)
+
+    grain = max(COLUMNS, GRAIN // max(1, len(index)))
+    parallel_for(width, grain, columns)
+    if wide is not dweight.dtype:
+        with np.errstate(all="ignore"):
+            flat: Any = flat_of(dweight)
+            flat[:] = total
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "index": index,
+    "index_put": index_put,
+    "nonzero": nonzero,
+    "nonzero_count": nonzero_count,
+    "embedding_backward": embedding_backward,
+}

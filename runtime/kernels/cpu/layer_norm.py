@@ -1,6 +1,6 @@
 """Layer normalisation over the last elements on the CPU, and its gradient.
 
-True only here: a row is swept three times while it is in the cache: mean, squares off
+A row is swept three times while it is in the cache: mean, squares off
 the mean, result.  Sums go leaf by leaf into a float64, and what the first mean is off,
 the second sweep tells (Chan, Golub, LeVeque 1983); so neither long rows nor means far
 from zero cost digits.
@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.operand import Operand, Run, in_rows
+from runtime.kernels.cpu.axis import grain_of, result
+from runtime.kernels.cpu.operand import Operand, Run, dense, in_rows
 from runtime.kernels.cpu.reduce import SUM, planned
-from runtime.kernels.cpu.reduce_axis import dense, grain_of, result
-from runtime.kernels.cpu.reduce_bodies import LEAF
-from runtime.kernels.cpu.reduce_layout import Array, Pass
+from runtime.kernels.cpu.reduce_bodies import LEAF, Array, Pass
 from runtime.kernels.jit import Family
 from runtime.kernels.math import like
 from runtime.kernels.threads import parallel_for

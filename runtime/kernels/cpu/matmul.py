@@ -1,30 +1,291 @@
-"""Products of matrices on the CPU: BLAS for floats, a blocked kernel for integers.
+"""Products of matrices: BLAS for floats, a blocked kernel for integers.
 
-True only here: the delegation.  `np.matmul` with a given output takes 358 us for 256 by
-256 float32 where our best kernel takes 1,283, and 22 ms against 63 ms for 1,024.  BLAS
-knows no integers; NumPy's loop for them strides through memory, the one here does not.
+`np.matmul` with a given output takes 358 us for 256 by 256 float32 where our best
+kernel takes 1,283, and 22 ms against 63 ms for 1,024.  BLAS knows no integers; NumPy's
+loop for them strides through memory, the one here does not.  What BLAS takes as it is
+(one of the two strides is 1, the other no less than the row) is passed as a view: a
+transposed operand costs no copy; anything else is copied.
 
-Threads: products of floats run on threads of ours, as many as `set_num_threads` says,
-see `runtime.kernels.cpu.blas`.
+Threads: BLAS never uses its own for a product of ours.  They spin while they wait for
+each other, so that a product of 64 by 64 by 128, which one thread does in 10 us, took
+20 ms on busy cores; and `set_num_threads` would not govern them.  While products of
+ours run, BLAS is set to one thread, and we cut the output.
+- The setting is the process's: the first product that begins saves it, the last that
+  ends puts it back, in whatever order threads come and go (0.5 us a product); a product
+  that is not ours takes one thread meanwhile.
+- A product too small for BLAS's own threads is not cut, and nothing is set.
+- A child that was forked in the middle of a product puts the setting back.
+- Only the OpenBLAS that NumPy's wheels carry is known; with another library, products
+  are NumPy's own, and so is the number of their threads.
 
-Rules: what BLAS takes as it is (one of the two strides is 1, the other no less than the
-row) is passed as a view: a transposed operand costs no copy; anything else is copied.
+Small products call BLAS from compiled code, by its address.  For 32 by 32 float32, of
+the 1.5 us that `np.matmul` takes 0.6 us are NumPy's own; a compiled entry hands the
+flat arrays over in 0.3 us, adds the bias on the way, and NaN and infinities raise no
+warning.  The entry is given the address with each call, so that the machine code on
+disk holds none.  It takes row-major matrices of float32 and float64 without gaps; where
+there is no such library, or nothing is compiled, `entry` is None and NumPy multiplies.
 """
 
+import os
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.blas import GEMM, SMALL, multiply
-from runtime.kernels.cpu.gemm import entry
+from runtime.kernels.cpu.axis import grain_of, result
 from runtime.kernels.cpu.operand import Geometry, Run, viewer
-from runtime.kernels.cpu.reduce_axis import grain_of, result
-from runtime.kernels.cpu.reduce_layout import Array
-from runtime.kernels.jit import Family
+from runtime.kernels.cpu.reduce_bodies import Array
+from runtime.kernels.jit import Entry, Family, digest
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of, flat_of
 from runtime.tensors.tensor import Tensor
+
+# Multiplications up to which OpenBLAS takes one thread, of matrices of real numbers:
+# SMP_THRESHOLD_MIN times GEMM_MULTITHREAD_THRESHOLD in its interface/gemm.c.
+SMALL = 1 << 18
+
+# The same for vectors and complex numbers: below what was seen on two threads.
+THIN = 1 << 12
+
+# Multiplications for a thread: 20 us of float32, ten times a hand-over.
+GRAIN = 1 << 20
+
+# Rows or columns for a thread: what the inner loops of BLAS take at once, or twice it.
+LINES = 16
+
+
+# dtype name -> the product of matrices in the C interface with 64-bit sizes.
+GEMM = {"float32": "scipy_cblas_sgemm64_", "float64": "scipy_cblas_dgemm64_"}
+
+
+class Setting:
+    """How many threads BLAS takes: one while anybody multiplies."""
+
+    __slots__ = ("addresses", "before", "depth", "lock", "read", "write")
+
+    def __init__(
+        self,
+        read: Callable[[], int],
+        write: Callable[[int], object],
+        addresses: dict[str, int] | None = None,
+    ) -> None:
+        self.read = read
+        self.write = write
+        # dtype name -> where its product of matrices is, if sizes have 64 bits there.
+        self.addresses = addresses or {}
+        self.depth = 0
+        self.before = 1
+        self.lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forked)
+
+    def enter(self) -> None:
+        """A product begins."""
+        with self.lock:
+            if not self.depth:
+                self.before = self.read()
+                self.write(1)
+            self.depth += 1
+
+    def leave(self) -> None:
+        """A product has ended."""
+        with self.lock:
+            self.depth -= 1
+            if not self.depth:
+                self.write(self.before)
+
+    def forked(self) -> None:
+        """The products of the parent's threads are none of the child's."""
+        self.lock = threading.Lock()
+        if self.depth:
+            self.depth = 0
+            self.write(self.before)
+
+
+@cache
+def setting() -> Setting | None:
+    """The setting of the BLAS that NumPy has loaded; None if it is not known."""
+    # Wheels for Linux and Windows, and for macOS.
+    home = Path(np.__file__).parent
+    for folder in (home.parent / "numpy.libs", home / ".dylibs"):
+        for file in sorted(folder.glob("*scipy_openblas*")):
+            if (found := setting_of(file)) is not None:
+                return found
+    return None
+
+
+def setting_of(file: Path) -> Setting | None:
+    """The setting of a library that is loaded; None if it has no such functions."""
+    import ctypes
+
+    try:
+        # `PyDLL` keeps the interpreter lock: a call takes 0.1 us. What is not loaded
+        # must not be by us, where the system can tell.
+        library = ctypes.PyDLL(str(file), mode=getattr(os, "RTLD_NOLOAD", 0))
+    except OSError:
+        return None
+    for suffix in ("64_", ""):
+        write = getattr(library, f"scipy_openblas_set_num_threads{suffix}", None)
+        read = getattr(library, f"scipy_openblas_get_num_threads{suffix}", None)
+        if read is not None and write is not None:
+            write.argtypes, write.restype = (ctypes.c_int,), None
+            named = GEMM if suffix else {}
+            found = {
+                dtype: ctypes.cast(function, ctypes.c_void_p).value or 0
+                for dtype, name in named.items()
+                if (function := getattr(library, name, None)) is not None
+            }
+            return Setting(read, write, found)
+    return None
+
+
+def gemm_address(dtype: str) -> int | None:
+    """Where the library's product of row-major matrices is; None if it is not known."""
+    known = setting()
+    return None if known is None else known.addresses.get(dtype)
+
+
+def multiply(out: Array, a: Array, b: Array) -> None:
+    """Matrices, or stacks of as many, that BLAS reads as they are."""
+    rows, columns = out.shape[-2:]
+    work = rows * columns * a.shape[-1]
+    known = setting()
+    # NumPy would warn of what NaN, infinities and overflow do.
+    with np.errstate(all="ignore"):
+        if known is None or (out.ndim == 2 and work <= _bound(out, a, b)):
+            np.matmul(a, b, out)
+            return
+        known.enter()
+        try:
+            _cut(out, a, b, work)
+        finally:
+            known.leave()
+
+
+def _bound(out: Array, a: Array, b: Array) -> int:
+    """The multiplications up to which BLAS takes one thread by itself."""
+    real = out.dtype.kind == "f" and out.shape[0] > 1 and out.shape[1] > 1
+    # A matrix by its own transpose is another routine, with another bound.
+    return SMALL if real and not np.may_share_memory(a, b) else THIN
+
+
+def _cut(out: Array, a: Array, b: Array, work: int) -> None:
+    """Cut the output by matrices, or by rows or columns, whichever are more."""
+    rows, columns = out.shape[-2:]
+    if out.ndim == 3 and out.shape[0] == 1:
+        out, a, b = out[0], a[0], b[0]
+
+    def matrices(lo: int, hi: int) -> None:
+        np.matmul(a[lo:hi], b[lo:hi], out[lo:hi])
+
+    def by_rows(lo: int, hi: int) -> None:
+        np.matmul(a[lo:hi], b, out[lo:hi])
+
+    def by_columns(lo: int, hi: int) -> None:
+        np.matmul(a, b[:, lo:hi], out[:, lo:hi])
+
+    if out.ndim == 3:
+        parallel_for(out.shape[0], -(-GRAIN // max(work, 1)), matrices)
+    elif rows >= columns:
+        parallel_for(rows, max(LINES, GRAIN * rows // work), by_rows)
+    else:
+        parallel_for(columns, max(LINES, GRAIN * columns // work), by_columns)
+
+
+# output, matrices, bias or nothing, rows, columns, inner size, whether the second
+# matrix is to be transposed, address
+SIGNATURE = "void(T[::1], T[::1], T[::1], T[::1], int64, int64, int64, boolean, int64)"
+
+# Values of the C interface (cblas.h): row-major order, and what is done to a matrix.
+ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112
+
+
+@cache
+def entry(name: str) -> tuple[Entry, int] | None:
+    """The compiled call for a dtype, and the address it takes last."""
+    import numba
+
+    address = gemm_address(name)
+    settings: Any = numba.config
+    if address is None or settings.DISABLE_JIT:
+        return None
+    return _family()[name], address
+
+
+@cache
+def _family() -> Family:
+    call = _by_address()
+
+    def product(
+        out: Any,
+        a: Any,
+        b: Any,
+        bias: Any,
+        rows: int,
+        columns: int,
+        inner: int,
+        turned: bool,
+        address: int,
+    ) -> None:
+        added = len(bias) > 0
+        if added:
+            for i in range(rows):
+                to = out[i * columns : i * columns + columns]
+                for j in range(columns):
+                    to[j] = bias[j]
+        call(out, a, b, rows, columns, inner, turned, added, address)
+
+    # What the compiler is told belongs to what names the code on disk.
+    return Family(f"blas_gemm_{digest(_by_address)}", product, SIGNATURE)
+
+
+def _by_address() -> Any:
+    """What calls gemm: `out`, or the rows already in it, plus `a` by `b`."""
+    from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
+    from numba import extending, types
+
+    def blas_gemm_call(
+        context: Any,
+        out: Any,
+        a: Any,
+        b: Any,
+        rows: Any,
+        columns: Any,
+        inner: Any,
+        turned: Any,
+        added: Any,
+        address: Any,
+    ) -> Any:
+        def generate(target: Any, builder: Any, sig: Any, args: Any) -> Any:
+            enum, size = ir.IntType(32), ir.IntType(64)
+            real = target.get_data_type(sig.args[0].dtype)
+            to, x, y = (
+                target.make_array(kind)(target, builder, value).data
+                for kind, value in zip(sig.args[:3], args[:3], strict=True)
+            )
+            m, n, k, turn, keep, where = args[3:]
+            order = [enum(ROW_MAJOR), enum(AS_IT_IS)]
+            order.append(builder.select(turn, enum(TRANSPOSED), enum(AS_IT_IS)))
+            beta = builder.select(keep, real(1.0), real(0.0))
+            pitch = builder.select(turn, k, n)
+            given = [*order, m, n, k, real(1.0), x, k, y, pitch, beta, to, n]
+            kinds = [enum] * 3 + [size] * 3 + [each.type for each in given[6:]]
+            function = ir.FunctionType(ir.VoidType(), kinds).as_pointer()
+            builder.call(builder.inttoptr(where, function), given)
+            return target.get_dummy_value()
+
+        sizes = (types.int64,) * 3
+        flags = (types.boolean,) * 2
+        return types.void(out, a, b, *sizes, *flags, types.int64), generate
+
+    blas_gemm_call.__annotations__.clear()
+    untyped: Any = extending
+    return untyped.intrinsic(blas_gemm_call)
+
 
 # Rows of the right operand that stay in the cache while rows of the output pass: 64
 # rows of 256 int64 are 128 KiB.
@@ -263,5 +524,14 @@ def _ready_linear(
     return run
 
 
-KERNELS = {"mm": mm, "bmm": bmm, "dot": dot, "linear": linear}
-READY = {"mm": _ready_mm, "bmm": _ready_product, "linear": _ready_linear}
+KERNELS: dict[str, Callable[..., Any]] = {
+    "mm": mm,
+    "bmm": bmm,
+    "dot": dot,
+    "linear": linear,
+}
+READY: dict[str, Callable[..., Any]] = {
+    "mm": _ready_mm,
+    "bmm": _ready_product,
+    "linear": _ready_linear,
+}

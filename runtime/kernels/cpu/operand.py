@@ -1,22 +1,25 @@
-"""How the kernels that move data read tensors: flat arrays, offsets, strides.
+"""How kernels read tensors: flat arrays, offsets, strides; and numbers, as elements.
 
-True only here: elements whose value does not matter are moved as words of their size,
-so that few compiled kernels serve every dtype; the commonest dtypes are words of their
-own, which saves a view.
-
-Rules: nothing here copies, except `dense`, `integers` and `in_rows`; strides
+Elements whose value does not matter are moved as words of their size, so that few
+compiled kernels serve every dtype; the commonest dtypes are words of their own, which
+saves a view.  Nothing here copies, except `dense`, `integers` and `in_rows`; strides
 and offsets count elements of the tensor's own dtype; None stands for the strides of
 row-major order, so that they need not be computed for a look-up.
+
+A number that the dtype cannot hold becomes, without warnings, what arithmetic would
+make of it: integers wrap, floating-point numbers become infinite, a fraction is cut
+off, and the imaginary part is dropped where the dtype has none (`element`).
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of, flat_of, place_of
-from runtime.tensors.elements import SUPPORTED, itemsize, numpy_dtype
+from runtime.tensors.elements import SUPPORTED, info, itemsize, numpy_dtype
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 
@@ -41,11 +44,12 @@ Lying = tuple[Any, int, Ints | None]
 
 # What moves by its own name; anything else by the words of its size.
 _OWN = frozenset(("uint8", "float32", "float64", "int64", "complex128"))
-_BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
+# Bytes of an element -> the words that move it.
+BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 # dtype -> the name of its words.
 WORDS = {
-    dtype: dtype.name if dtype.name in _OWN else _BY_SIZE[itemsize(dtype)]
+    dtype: dtype.name if dtype.name in _OWN else BY_SIZE[itemsize(dtype)]
     for dtype in (DType.named(name) for name in SUPPORTED)
 }
 
@@ -139,3 +143,47 @@ def in_rows(ready: Callable[..., Any], outputs: int = 1) -> Callable[..., Any]:
         return copied
 
     return ready_in_rows
+
+
+Number = bool | int | float | complex
+
+
+@cache
+def _facts(name: str) -> tuple[Any, str, Any, Any]:
+    """The scalar type, its kind, and what it can hold without a second look."""
+    dtype = DType.named(name)
+    facts = info(dtype)
+    kind = facts.kind
+    low = facts.smallest if kind in "ui" else -facts.largest
+    return numpy_dtype(dtype).type, kind, low, facts.largest
+
+
+def element(name: str, number: Any) -> Any:
+    """The number as a NumPy scalar of the dtype of that name."""
+    make, kind, low, high = _facts(name)
+    if type(number) is complex:
+        if kind in "cb":
+            with np.errstate(all="ignore"):
+                return make(number)
+        number = number.real
+    if kind in "ui":
+        whole = int(number)
+        # A mask of the width takes an integer to the one that is left of it.
+        return make(whole) if low <= whole <= high else _wrapped(make, whole)
+    if low <= number <= high:
+        return make(number)
+    with np.errstate(all="ignore"):
+        return make(float(number) if abs(number) < 2**1023 else _infinite(number))
+
+
+def _wrapped(make: Any, whole: int) -> Any:
+    bits = 8 * np.dtype(make).itemsize
+    raw = (whole & (2**bits - 1)).to_bytes(bits // 8, "little")
+    return np.frombuffer(raw, np.dtype(make).newbyteorder("<")).astype(make)[0]
+
+
+def _infinite(number: Any) -> float:
+    """An integer beyond every float; other numbers are themselves."""
+    if isinstance(number, int):
+        return float("inf") if number > 0 else float("-inf")
+    return float(number)

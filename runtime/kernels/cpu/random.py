@@ -1,40 +1,36 @@
 """Random numbers: a counter-based generator, so that an element knows its own bits.
 
-True only here: element `i` of an output is a pure function of (seed, offset, i); the
-number of threads, the chunks and the device change nothing.  Kernels of other devices
-repeat the rule below, and a test compares them bit for bit.
+Element `i` of an output is a pure function of (seed, offset, i); the number of threads,
+the chunks and the device change nothing.  Other devices run the functions of this file
+in loops of their own, and a test compares them bit for bit.
 
 The rule
 - `Generator.take(blocks)` gives (seed, offset).  Block `b` of the output is Philox
   4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011) of the counter (low half of offset + b,
-  high half of offset + b, 0, 0), sums modulo 2**64, and the key (low half of seed,
-  high half of seed).  It yields the 32-bit words w0, w1, w2, w3.
+  high half of offset + b, 0, 0), sums modulo 2**64, and the key (low half of seed, high
+  half of seed).  It yields the 32-bit words w0, w1, w2, w3.
 - One word an element: element `i` has word `i % 4` of block `i // 4`.  Two words an
   element: element `i` has words `2 * (i % 2)` and the next one of block `i // 2`; the
   first is the upper half of the 64-bit word.  Blocks taken: the elements divided by 4,
   or by 2, rounded up; none for an empty output.
-- uniform(low, high), float32: one word; u = (w >> 8) * 2**-24; the value is
-  low + u * float32(high - low) in float64 (this product is exact), rounded to float32.
-  float64: two words; u = (w64 >> 11) * 2**-53; the product u * (high - low) is rounded
-  before the sum (CUDA: `dmul_rn`, no contraction).  Where rounding arrives at `high`,
-  the value is `low` instead.
+- uniform(low, high), float32: one word; u = (w >> 8) * 2**-24; the value is low + u *
+  float32(high - low) in float64 (this product is exact), rounded to float32. float64:
+  two words; u = (w64 >> 11) * 2**-53; the product u * (high - low) is rounded before
+  the sum (CUDA: `dmul_rn`, no contraction).  Where rounding arrives at `high`, the
+  value is `low` instead.
 - normal(mean, std), Box and Muller, all in float64.  float32: elements 4b, 4b + 1 draw
   from (w0, w1), elements 4b + 2, 4b + 3 from (w2, w3): radius = sqrt(-2 * log((first +
   1) * 2**-32)); the second's upper 2 bits are the quadrant q, its lower 30 bits times
-  (pi / 2) * 2**-30 the angle.  float64: elements 2b, 2b + 1 draw from block b:
-  radius = sqrt(-2 * log(((w64 >> 11) + 1) * 2**-53)) of (w0, w1); of (w2, w3) >> 11,
-  the upper 2 of 53 bits are q, the lower 51 times (pi / 2) * 2**-51 the angle.
-  (c, s) = (cos, sin) of the angle are turned by q: (c, s), (-s, c), (-c, -s), (s, -c).
-  The even element is mean + std * (radius * c), the odd one mean + std * (radius * s),
-  rounded to the output's dtype.  So cos and sin see only [0, pi / 2), and two devices
-  differ by their errors of log, cos and sin in float64: by no more than 1 ulp of a
-  float32, and of a float64: both evaluate the same polynomials in the same order.
+  (pi / 2) * 2**-30 the angle.  float64: elements 2b, 2b + 1 draw from block b: radius =
+  sqrt(-2 * log(((w64 >> 11) + 1) * 2**-53)) of (w0, w1); of (w2, w3) >> 11, the upper 2
+  of 53 bits are q, the lower 51 times (pi / 2) * 2**-51 the angle. (c, s) = (cos, sin)
+  of the angle are turned by q: (c, s), (-s, c), (-c, -s), (s, -c).  The even element is
+  mean + std * (radius * c), the odd one mean + std * (radius * s), rounded to the
+  output's dtype.  So cos and sin see only [0, pi / 2).
 - randint(low, high), n = high - low.  n <= 2**16: one word, low + ((w * n) >> 32).
   Else two words, low + ((w64 * n) >> 64).  No rejection: a value's probability is off
   by at most n * 2**-32, or n * 2**-64, of itself.
 - bernoulli(p): one word; true where w < p * 2**32 rounded to the nearest integer.
-
-When you change the rule, change `runtime/kernels/cuda/random.py` with it.
 """
 
 from collections.abc import Callable
@@ -44,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.jit import Family
-from runtime.kernels.math import cos_near, log, sin_near
+from runtime.kernels.math import cos_near, log, rounded, sin_near
 from runtime.kernels.threads import parallel_for
 from runtime.random import Generator
 from runtime.tensors.arrays import flat_of
@@ -146,14 +142,15 @@ def by_two_words(value: Callable[..., Any]) -> Body:
 
 def uniform_32(word: Any, low: Any, span: Any, high: Any) -> Any:
     """A float32 in [low, high) from 24 bits."""
-    number = np.float32(low + np.float64(np.int64(word >> EIGHT)) * 2.0**-24 * span)
+    share = np.float64(np.int64(word >> EIGHT)) * 2.0**-24
+    number = np.float32(low + rounded(share, span))
     return number if number < high else np.float32(low)
 
 
 def uniform_64(upper: Any, lower: Any, low: Any, span: Any, high: Any) -> Any:
     """A float64 in [low, high) from 53 bits."""
     word = (upper << HALF | lower) >> ELEVEN
-    number = low + np.float64(np.int64(word)) * 2.0**-53 * span
+    number = low + rounded(np.float64(np.int64(word)) * 2.0**-53, span)
     return number if number < high else low
 
 

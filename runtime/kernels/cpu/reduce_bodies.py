@@ -1,26 +1,154 @@
-"""The loops of reductions: over rows, and over columns of (outer, reduced, inner).
+"""The passes and the loops of reductions: in which order elements are combined.
 
-True only here: the order in which elements are combined.  A row is cut into leaves of
-`LEAF` elements; a leaf is combined in vector lanes (its sums may be reassociated), and
-leaves are rows of the next pass.  Columns are combined in blocks of `BLOCK` rows, four
-rows at a time, blocks again being rows of the next pass.  Both orders are functions of
-the shape alone, so results do not depend on the number of threads, and the error of a
-sum grows with the logarithm of its length.
+Passes: axes are looked at by their strides, not by their numbers.  Axes of size one
+vanish, reduced axes may change places (the operations commute), kept axes keep the
+order of the output, and neighbours that lie densely in memory become one.  What is left
+alternates between kept and reduced groups; each pass takes the last reduced group away,
+so `sum` of NCHW over N, H, W is two passes and no copy.  A pass sees elements at `o *
+outer_stride + r * reduced_stride + i`, and writes its results densely in the order
+(outer, inner).  Where the strides allow no such passes, `passes` returns None and the
+caller copies to (kept axes, reduced axes), which always is one pass.
 
-Rules: `rows` bodies fill `out[k]` with leaf `task + k`; `columns` bodies do the tasks
-from `task` to `end`; both finish by a division that is left out where it is by one.
+Loops: a row is cut into leaves of `LEAF` elements; a leaf is combined in vector lanes
+(its sums may be reassociated), and leaves are rows of the next pass.  Columns are
+combined in blocks of `BLOCK` rows, four rows at a time, blocks again being rows of the
+next pass.  Both orders are functions of the shape alone, so results do not depend on
+the number of threads, and the error of a sum grows with the logarithm of its length.
+`rows` bodies fill `out[k]` with leaf `task + k`; `columns` bodies do the tasks from
+`task` to `end`; both finish by a division that is left out where it is by one.
+
 Greatest and least floats are found among their bits: as signed integers, positive ones
 rise and negative ones fall, and a NaN lies beyond infinity on either side, so three
 integer extremes, which vectorise, hold the answer and tell of NaN.  (A maximum that
 minds NaN is not vectorised, and LLVM's own costs 3 times as much.)
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from runtime.kernels.math import bits, from_bits
+
+Array = npt.NDArray[Any]
+
+
+class Pass(NamedTuple):
+    """One reduced group between an outer and an inner group of kept elements."""
+
+    outer: int
+    outer_stride: int
+    reduced: int
+    reduced_stride: int
+    inner: int
+
+
+class Group(NamedTuple):
+    """Neighbouring axes that are one: their elements, their step, their fate."""
+
+    size: int
+    stride: int
+    reduced: bool
+
+
+def _groups(
+    shape: Sequence[int], strides: Sequence[int], dims: frozenset[int]
+) -> list[Group]:
+    axes = [
+        Group(n, s, d in dims)
+        for d, (n, s) in enumerate(zip(shape, strides, strict=True))
+        if n != 1
+    ]
+    kept = [axis for axis in axes if not axis.reduced]
+    gone = sorted((a for a in axes if a.reduced), key=lambda a: a.stride)
+    order: list[Group] = []
+    for axis in kept:
+        while gone and gone[-1].stride > axis.stride:
+            order.append(gone.pop())
+        order.append(axis)
+    order += reversed(gone)
+    return _merged(order)
+
+
+def _merged(groups: Sequence[Group]) -> list[Group]:
+    merged: list[Group] = []
+    for group in groups:
+        if merged and merged[-1].reduced == group.reduced:
+            last = merged[-1]
+            if last.stride == group.size * group.stride:
+                size = last.size * group.size
+                merged[-1] = Group(size, group.stride, group.reduced)
+                continue
+        merged.append(group)
+    return merged
+
+
+def _dense(groups: Sequence[Group]) -> bool:
+    return all(a.stride == b.size * b.stride for a, b in pairwise(groups))
+
+
+def _next(groups: list[Group], last: int) -> Pass | None:
+    """The pass that takes the reduced group at `last` away, if the strides allow it."""
+    before, group, after = groups[:last], groups[last], groups[last + 1 :]
+    innermost = after[-1] if after else group
+    if not _dense(before) or len(after) > 1 or innermost.stride != 1:
+        return None
+    return Pass(
+        prod(g.size for g in before),
+        before[-1].stride if before else 0,
+        group.size,
+        group.stride,
+        after[0].size if after else 1,
+    )
+
+
+def _contiguous(groups: Sequence[Group]) -> list[Group]:
+    made: list[Group] = []
+    stride = 1
+    for group in reversed(groups):
+        made.append(Group(group.size, stride, group.reduced))
+        stride *= group.size
+    return _merged(made[::-1])
+
+
+@lru_cache(1024)
+def passes(
+    shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...]
+) -> tuple[Pass, ...] | None:
+    """The passes that reduce `dims`, in order; None where a copy must come first.
+
+    No axis may be empty.  There is at least one pass, of one element where nothing is
+    reduced.
+    """
+    groups = _groups(shape, strides, frozenset(dims))
+    if not any(group.reduced for group in groups):
+        size = prod(group.size for group in groups)
+        dense = not groups or (_dense(groups) and groups[-1].stride == 1)
+        return (Pass(1, 0, 1, size, size),) if dense else None
+    plan: list[Pass] = []
+    while any(group.reduced for group in groups):
+        last = max(i for i, group in enumerate(groups) if group.reduced)
+        step = _next(groups, last)
+        if step is None:
+            return None
+        plan.append(step)
+        groups = _contiguous(groups[:last] + groups[last + 1 :])
+    return tuple(plan)
+
+
+def moved_last(
+    a: Array, shape: Sequence[int], strides: Sequence[int], dims: Sequence[int]
+) -> Array:
+    """A flat copy of the elements in the order (kept axes, reduced axes)."""
+    kept = [dim for dim in range(len(shape)) if dim not in dims]
+    steps = [stride * a.itemsize for stride in strides]
+    placed: Array = np.ndarray(tuple(shape), a.dtype, a, 0, steps)
+    return np.ascontiguousarray(placed.transpose(*kept, *dims)).reshape(-1)
+
 
 Body = Callable[..., None]
 Load = Callable[[Any], Any]

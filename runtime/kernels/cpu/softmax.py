@@ -1,27 +1,42 @@
-"""Softmax and its logarithm along one dimension on the CPU, and their gradients.
+"""Softmax, its logarithm, the negative log likelihood of classes, and their gradients.
 
-True only here: three sweeps over data that is still in the cache: greatest element,
+Softmax sweeps three times over data that is still in the cache: greatest element,
 exponentials and their sum, quotient.  Along rows, sums are taken leaf by leaf into a
-float64; along columns, block by block of rows likewise.
+float64; along columns, block by block of rows likewise.  Sums of rows may be
+reassociated, differences may not: of 1e30 and its like, the peak must go first, in a
+sweep of its own.  A loop that adds up writes nothing: where it does, the compiler asks
+whether the arrays overlap, and takes another order of the sum where they might, so that
+a result would depend on addresses.  The greatest element is found among the bits (see
+`runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which then comes back through
+the sum; a row of -inf gives NaN, as inf - inf is.
 
-Rules: sums of rows may be reassociated, differences may not: of 1e30 and its like, the
-peak must go first, in a sweep of its own.  A loop that adds up writes nothing: where it
-does, the compiler asks whether the arrays overlap, and takes another order of the sum
-where they might, so that a result would depend on addresses.  The greatest element is
-found among the bits (see `runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which
-then comes back through the sum; a row of -inf gives NaN, as inf - inf is.
+The loss sees (batch, classes, positions): a target for each batch entry and position;
+log-probabilities of two classes lie `positions` apart.  Targets other than
+`ignore_index` are classes, which is checked before anything is written; what is ignored
+has weight zero.  `total_weight` is the sum of the weights of the targets, and 0 where
+nothing is reduced; a mean is the loss by it, and NaN if nothing was counted.  Sums run
+in float64.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.operand import Geometry, Ints, Run, in_rows, nothing
-from runtime.kernels.cpu.reduce_axis import REMEMBERED, TILE, along, dense, result
-from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF
-from runtime.kernels.cpu.reduce_layout import Array
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.axis import REMEMBERED, TILE, along, result
+from runtime.kernels.cpu.operand import (
+    Geometry,
+    Ints,
+    Operand,
+    Run,
+    dense,
+    in_rows,
+    nothing,
+)
+from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
 from runtime.kernels.jit import Family
 from runtime.kernels.math import bits, exp, from_bits, like, log
 from runtime.kernels.threads import parallel_for
@@ -29,19 +44,9 @@ from runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
 
-# input, output, elements of a row
-ROWS = "void(T[::1], T[::1], int64)"
-
-# input, output, room for two tiles, for totals, first task, end, length, inner
-COLUMNS = "void(T[::1], T[::1], T[::1], float64[::1], int64, int64, int64, int64)"
-
-# output, gradient, result, elements of a row
-BACK_ROWS = "void(T[::1], T[::1], T[::1], int64)"
-
-# output, gradient, result, room for a tile, for totals, first task, end, length, inner
-BACK_COLUMNS = (
-    "void(T[::1], T[::1], T[::1], T[::1], float64[::1], int64, int64, int64, int64)"
-)
+# Behind the arrays, of which the output is the last: room for two tiles, for totals,
+# first task, end, length, inner.
+COLUMNS = "T[::1], float64[::1], int64, int64, int64, int64"
 
 
 def greatest(row: Any) -> Any:
@@ -155,7 +160,7 @@ def back_rows_of(logarithm: bool) -> Any:
     logarithm.
     """
 
-    def body(out: Any, grad: Any, result: Any, length: int) -> None:
+    def body(grad: Any, result: Any, out: Any, length: int) -> None:
         for k in range(len(out) // length):
             g = grad[k * length : (k + 1) * length]
             y = result[k * length : (k + 1) * length]
@@ -182,9 +187,9 @@ def back_columns_of(logarithm: bool) -> Any:
     """The gradient of softmax, or of its logarithm, of tiles of columns."""
 
     def body(
-        out: Any,
         grad: Any,
         result: Any,
+        out: Any,
         room: Any,
         totals: Any,
         task: int,
@@ -224,117 +229,290 @@ def back_columns_of(logarithm: bool) -> Any:
     return body
 
 
-READY: dict[str, Run] = {}
-
-
-def _forward(name: str, by_rows: Any, by_columns: Any, doc: str) -> Kernel:
-    rows = Family(f"{name}_rows", by_rows, ROWS, fastmath=True)
-    columns = Family(f"{name}_columns", by_columns, COLUMNS)
+def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
+    """Enter the kernel of one input, or of two, and what makes it ready."""
+    arrays = "T[::1], " * (3 if of_two else 2)
+    rows = Family(f"{name}_rows", bodies[0], f"void({arrays}int64)", fastmath=True)
+    columns = Family(f"{name}_columns", bodies[1], f"void({arrays}{COLUMNS})")
 
     @lru_cache(REMEMBERED)
     def call(shape: Ints, dim: int, name: str) -> Run:
+        """From the arrays of the inputs to that of the output, the last."""
         if 0 in shape:
             return nothing
         outer, length, inner, tasks, grain = along(shape, dim)
         entry = (rows if inner == 1 else columns)[name]
 
-        def by_row(a: Array, to: Array) -> None:
+        def by_row(*given: Array) -> None:
             if outer < 2 * grain:
-                entry(a, to, length)
+                entry(*given, length)
                 return
 
             def run(lo: int, hi: int) -> None:
                 some = slice(lo * length, hi * length)
-                entry(a[some], to[some], length)
+                entry(*[each[some] for each in given], length)
 
             parallel_for(outer, grain, run)
 
-        def by_column(a: Array, to: Array) -> None:
+        def by_column(*given: Array) -> None:
             def run(lo: int, hi: int) -> None:
-                room, totals = np.empty(2 * TILE, to.dtype), np.empty(TILE)
-                entry(a, to, room, totals, lo, hi, length, inner)
+                room, totals = np.empty(2 * TILE, given[0].dtype), np.empty(TILE)
+                entry(*given, room, totals, lo, hi, length, inner)
 
             parallel_for(tasks, grain, run)
 
         return by_row if inner == 1 else by_column
 
-    def kernel(out: Tensor, x: Tensor, dim: int) -> None:
-        call(x.shape, dim, out.dtype.name)(dense(x), result(out))
+    def forward(out: Tensor, x: Tensor, dim: int) -> None:
+        call(out.shape, dim, out.dtype.name)(dense(x), result(out))
 
-    def ready(out: Geometry, x: Geometry, dim: int) -> Run:
-        return call(x.shape, dim, out.dtype.name)
-
-    kernel.__doc__ = doc
-    READY[name] = in_rows(ready)
-    return kernel
-
-
-def _backward(name: str, by_rows: Any, by_columns: Any, doc: str) -> Kernel:
-    rows = Family(f"{name}_rows", by_rows, BACK_ROWS, fastmath=True)
-    columns = Family(f"{name}_columns", by_columns, BACK_COLUMNS)
-
-    @lru_cache(REMEMBERED)
-    def call(shape: Ints, dim: int, name: str) -> Run:
-        if 0 in shape:
-            return nothing
-        outer, length, inner, tasks, grain = along(shape, dim)
-        entry = (rows if inner == 1 else columns)[name]
-
-        def by_row(g: Array, y: Array, to: Array) -> None:
-            if outer < 2 * grain:
-                entry(to, g, y, length)
-                return
-
-            def run(lo: int, hi: int) -> None:
-                some = slice(lo * length, hi * length)
-                entry(to[some], g[some], y[some], length)
-
-            parallel_for(outer, grain, run)
-
-        def by_column(g: Array, y: Array, to: Array) -> None:
-            def run(lo: int, hi: int) -> None:
-                room, totals = np.empty(TILE, to.dtype), np.empty(TILE)
-                entry(to, g, y, room, totals, lo, hi, length, inner)
-
-            parallel_for(tasks, grain, run)
-
-        return by_row if inner == 1 else by_column
-
-    def kernel(out: Tensor, grad: Tensor, outcome: Tensor, dim: int) -> None:
+    def backward(out: Tensor, grad: Tensor, outcome: Tensor, dim: int) -> None:
         run = call(out.shape, dim, out.dtype.name)
         run(dense(grad), dense(outcome), result(out))
 
-    def ready(out: Geometry, grad: Geometry, outcome: Geometry, dim: int) -> Run:
-        return call(out.shape, dim, out.dtype.name)
+    def ready(out: Geometry, *given: Any) -> Run:
+        return call(out.shape, given[-1], out.dtype.name)
 
+    kernel: Kernel = backward if of_two else forward
     kernel.__doc__ = doc
-    READY[name] = in_rows(ready)
-    return kernel
+    SOFTMAX[name], SOFTMAX_READY[name] = kernel, in_rows(ready)
 
 
-KERNELS = {
-    "softmax": _forward(
-        "softmax",
-        rows_of(False),
-        columns_of(False),
-        "exp(x) by its sum along `dim`.",
-    ),
-    "log_softmax": _forward(
-        "log_softmax",
-        rows_of(True),
-        columns_of(True),
-        "x less the logarithm of the sum of exp(x) along `dim`.",
-    ),
-    "softmax_backward": _backward(
-        "softmax_backward",
-        back_rows_of(False),
-        back_columns_of(False),
-        "The gradient of softmax from that of its result.",
-    ),
-    "log_softmax_backward": _backward(
-        "log_softmax_backward",
-        back_rows_of(True),
-        back_columns_of(True),
-        "The gradient of log_softmax from that of its result.",
-    ),
+SOFTMAX: dict[str, Kernel] = {}
+SOFTMAX_READY: dict[str, Callable[..., Run]] = {}
+_kernel(
+    "softmax",
+    (rows_of(False), columns_of(False)),
+    False,
+    "exp(x) by its sum along `dim`.",
+)
+_kernel(
+    "log_softmax",
+    (rows_of(True), columns_of(True)),
+    False,
+    "x less the logarithm of the sum of exp(x) along `dim`.",
+)
+_kernel(
+    "softmax_backward",
+    (back_rows_of(False), back_columns_of(False)),
+    True,
+    "The gradient of softmax from that of its result.",
+)
+_kernel(
+    "log_softmax_backward",
+    (back_rows_of(True), back_columns_of(True)),
+    True,
+    "The gradient of log_softmax from that of its result.",
+)
+
+# losses, total weight, log-probabilities, targets, weights, classes, positions, what is
+# ignored, reduction; returns the first position of a bad target, or -1
+FORWARD = (
+    "int64(T[::1], T[::1], T[::1], int64[::1], T[::1], int64, int64, int64, int64)"
+)
+
+# The same with the input's gradient, the gradient and the total weight in front.
+BACKWARD = FORWARD
+
+NONE, MEAN, SUM = 0, 1, 2
+REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
+
+
+def bad_target(target: Any, classes: int, ignored: int) -> int:
+    """The first position of what is neither a class nor ignored, or -1."""
+    bad = 0
+    for i in range(len(target)):
+        c = target[i]
+        bad |= ((c < 0) | (c >= classes)) & (c != ignored)
+    if bad:
+        for i in range(len(target)):
+            c = target[i]
+            if (c < 0 or c >= classes) and c != ignored:
+                return i
+    return -1
+
+
+def losses(
+    out: Any,
+    total_weight: Any,
+    logp: Any,
+    target: Any,
+    weight: Any,
+    classes: int,
+    positions: int,
+    ignored: int,
+    reduction: int,
+) -> int:
+    """Losses, their sum or their mean, and the sum of weights."""
+    bad = bad_target(target, classes, ignored)
+    if bad >= 0:
+        return bad
+    loss, total = 0.0, 0.0
+    weighted = len(weight) > 0
+    for batch in range(len(target) // max(positions, 1)):
+        for j in range(positions):
+            i = batch * positions + j
+            c = target[i]
+            value, w = 0.0, 0.0
+            if c != ignored:
+                w = weight[c] if weighted else 1.0
+                value = -w * logp[(batch * classes + c) * positions + j]
+            if reduction == NONE:
+                out[i] = value
+            loss += value
+            total += w
+    total_weight[0] = total if reduction != NONE else 0.0
+    if reduction == MEAN:
+        out[0] = np.float64(loss) / np.float64(total)
+    elif reduction == SUM:
+        out[0] = loss
+    return -1
+
+
+def gradients(
+    out: Any,
+    grad: Any,
+    total_weight: Any,
+    target: Any,
+    weight: Any,
+    classes: int,
+    positions: int,
+    ignored: int,
+    reduction: int,
+) -> int:
+    """The gradients of the targets' log-probabilities, zeros elsewhere."""
+    bad = bad_target(target, classes, ignored)
+    if bad >= 0:
+        return bad
+    for i in range(len(out)):
+        out[i] = 0
+    divisor = total_weight[0] if reduction == MEAN else 1.0
+    step = 1 if reduction == NONE else 0
+    weighted = len(weight) > 0
+    for batch in range(len(target) // max(positions, 1)):
+        for j in range(positions):
+            i = batch * positions + j
+            c = target[i]
+            if c != ignored:
+                w = weight[c] if weighted else 1.0
+                at = (batch * classes + c) * positions + j
+                out[at] = -w * grad[i * step] / divisor
+    return -1
+
+
+_LOSSES = Family("nll_loss", losses, FORWARD)
+_GRADIENTS = Family("nll_loss_backward", gradients, BACKWARD)
+
+
+def layout_of(shape: tuple[int, ...]) -> tuple[int, int]:
+    """(classes, positions) of log-probabilities (N, C, ...) or (C)."""
+    if len(shape) == 1:
+        return shape[0], 1
+    return shape[1], prod(shape[2:])
+
+
+def _targets(target: Tensor) -> Array:
+    flat: Array = dense(target)
+    return flat if target.dtype.name == "int64" else flat.astype(np.int64)
+
+
+def _refusal(bad: int, targets: Array, classes: int) -> IndexOutOfRange:
+    """What says that the target at a position is bad."""
+    index = int(targets[bad])
+    return IndexOutOfRange(operator="nll_loss", index=index, size=classes, dim=1)
+
+
+def nll_loss(
+    out: Tensor,
+    total_weight: Tensor,
+    logp: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+) -> None:
+    """The negated log-probabilities of the targets: each, their mean or their sum.
+
+    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    """
+    run = _ready_loss(out, total_weight, logp, target, weight, reduction, ignore_index)
+    given = () if weight is None else (dense(weight),)
+    run(dense(logp), _targets(target), *given, result(out), result(total_weight))
+
+
+def _ready_loss(
+    out: Operand,
+    total_weight: Operand,
+    logp: Operand,
+    target: Operand,
+    weight: Operand | None,
+    reduction: str,
+    ignore_index: int,
+) -> Run:
+    """Of targets in int64."""
+    entry, way = _LOSSES[out.dtype.name], REDUCTIONS[reduction]
+    classes, positions = layout_of(logp.shape)
+
+    def run(a: Array, targets: Array, w: Array, to: Array, total: Array) -> None:
+        bad = entry(to, total, a, targets, w, classes, positions, ignore_index, way)
+        if bad >= 0:
+            raise _refusal(bad, targets, classes)
+
+    if weight is not None:
+        return run
+    return lambda a, targets, *outputs: run(a, targets, a[:0], *outputs)
+
+
+def nll_loss_backward(
+    dx: Tensor,
+    grad: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    total_weight: Tensor,
+    reduction: str,
+    ignore_index: int,
+) -> None:
+    """The gradient of the log-probabilities: the target's entries, zeros elsewhere.
+
+    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    """
+    run = _ready_loss_back(
+        dx, grad, target, weight, total_weight, reduction, ignore_index
+    )
+    given = () if weight is None else (dense(weight),)
+    run(dense(grad), _targets(target), *given, dense(total_weight), result(dx))
+
+
+def _ready_loss_back(
+    dx: Operand,
+    grad: Operand,
+    target: Operand,
+    weight: Operand | None,
+    total_weight: Operand,
+    reduction: str,
+    ignore_index: int,
+) -> Run:
+    """Of targets in int64."""
+    entry, way = _GRADIENTS[dx.dtype.name], REDUCTIONS[reduction]
+    classes, positions = layout_of(dx.shape)
+
+    def run(g: Array, targets: Array, w: Array, total: Array, to: Array) -> None:
+        bad = entry(to, g, total, targets, w, classes, positions, ignore_index, way)
+        if bad >= 0:
+            raise _refusal(bad, targets, classes)
+
+    if weight is not None:
+        return run
+    return lambda g, targets, total, to: run(g, targets, to[:0], total, to)
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    **SOFTMAX,
+    "nll_loss": nll_loss,
+    "nll_loss_backward": nll_loss_backward,
+}
+READY: dict[str, Callable[..., Any]] = {
+    **SOFTMAX_READY,
+    "nll_loss": in_rows(_ready_loss, outputs=2),
+    "nll_loss_backward": in_rows(_ready_loss_back),
 }

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.binary import PLAIN
-from runtime.kernels.cpu.copy import contiguous, copy
-from runtime.kernels.cpu.elementwise import LIGHT, SPECIALISED
-from runtime.kernels.cpu.elementwise_element import element
-from runtime.kernels.cpu.fill import fill
-from runtime.kernels.cpu.operand import Geometry, Run
+from runtime.kernels.cpu.copy import contiguous, copy, fill
+from runtime.kernels.cpu.elementwise import SPECIALISED
+from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
+from runtime.kernels.cpu.pointwise import PLAIN
 from runtime.kernels.jit import Family
+from runtime.kernels.math.scalars import LIGHT, bounded, select
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of
@@ -27,10 +26,6 @@ from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
-# Bytes of an element -> the dtype whose words stand for it.
-_WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
-
-
 # Both values are read before one is chosen: a read that depends on the mask would keep
 # the loop from being vectorised.
 
@@ -38,30 +33,30 @@ _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 def _both(mask: Any, a: Any, b: Any, out: Any) -> None:
     for i in range(out.size):
         x, y = a[i], b[i]
-        out[i] = x if mask[i] else y
+        out[i] = select(mask[i], x, y)
 
 
 def _number_right(mask: Any, a: Any, y: Any, out: Any) -> None:
     for i in range(out.size):
         x = a[i]
-        out[i] = x if mask[i] else y
+        out[i] = select(mask[i], x, y)
 
 
 def _number_left(mask: Any, x: Any, b: Any, out: Any) -> None:
     for i in range(out.size):
         y = b[i]
-        out[i] = x if mask[i] else y
+        out[i] = select(mask[i], x, y)
 
 
 def _numbers(mask: Any, x: Any, y: Any, out: Any) -> None:
     for i in range(out.size):
-        out[i] = x if mask[i] else y
+        out[i] = select(mask[i], x, y)
 
 
 def _number_onto(mask: Any, x: Any, out: Any) -> None:
     for i in range(out.size):
         y = out[i]
-        out[i] = x if mask[i] else y
+        out[i] = select(mask[i], x, y)
 
 
 _MASK = "boolean[::1]"
@@ -132,7 +127,7 @@ def _ready_where(out: Geometry, cond: Geometry, a: Any, b: Any) -> Run | None:
 
 def _words(dtype: DType) -> str:
     """What elements are moved as."""
-    return dtype.name if dtype.name in SPECIALISED else _WORDS[itemsize(dtype)]
+    return dtype.name if dtype.name in SPECIALISED else BY_SIZE[itemsize(dtype)]
 
 
 def _word(number: Any, dtype: DType) -> Any:
@@ -166,14 +161,12 @@ def _elements(operand: Tensor, shape: tuple[int, ...]) -> Any:
 
 def _clamp(x: Any, low: Any, high: Any, out: Any) -> None:
     for i in range(out.size):
-        v = low if x[i] < low else x[i]
-        out[i] = high if v > high else v
+        out[i] = bounded(x[i], low, high)
 
 
 def _clamp_onto(low: Any, high: Any, out: Any) -> None:
     for i in range(out.size):
-        v = low if out[i] < low else out[i]
-        out[i] = high if v > high else v
+        out[i] = bounded(out[i], low, high)
 
 
 CLAMP = Family("clamp", _clamp, "void(T[::1], T, T, T[::1])")

@@ -1,25 +1,345 @@
-"""Walks made ready: what a kernel with an index does once for each geometry.
+"""Walks through an index, behind gather, scatter, select and index.
 
-True only here: a kernel looks its geometry up (shapes, strides as they are stored, the
-dimension) and gets one call, which checks the index and walks; at 1,000 elements the
-rest of a call would cost more than the loop.  Long walks are shared out to threads, and
-reading many whole rows is delegated to NumPy.
+Three operands are walked together.  The *linear* one is met element by element; the
+*index* one says where in the *addressed* one its counterpart lies: at `walk + value *
+step`, where the walk has stride 0 along the indexed dimension.  Which way the data goes
+is the only difference between the kernels (`READ`, `WRITE`, `ADD`).
 
-Rules: a call answers whether a value of the index lies outside; then it has written
-nothing, and the kernel says so by `runtime.kernels.cpu.bounds`.  Duplicated targets are
-met in the order of the index, on any number of threads: threads share sheets, rows or
-columns, and when they write, only such as have different targets.
+How it works: a walk is one table of sizes and steps (`plan`).  Dimensions of one
+element vanish, those that all three operands walk as one are joined; of what is left,
+the two innermost are the rows and columns of a *sheet*.  A row with one index value and
+unit strides is a plain copy.  A kernel looks its geometry up (shapes, strides as they
+are stored, the dimension) and gets one call (`ready`), which checks the index and
+walks; at 1,000 elements the rest of a call would cost more than the loop.  Long walks
+are shared out to threads, and reading many whole rows is delegated to NumPy.
+
+Rules
+- the values of an index are looked at before anything is written: by the loop itself
+  where they lie in a row, else in a pass of their own, in which values that strides
+  repeat are read once; a call answers whether one lies outside, and only then the first
+  bad value is looked up, to be named (`refused`);
+- duplicated targets are met in the order of the index, on any number of threads:
+  threads share sheets, rows or columns, and when they write, only such as have
+  different targets;
+- strides and steps count elements; a walk over nothing has no sheets; positions are
+  made unsigned where they index, so that no sign is looked at.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any
 
-from runtime.kernels.cpu.bounds import beyond, neighbours, outside, refused
-from runtime.kernels.cpu.lines import READ
-from runtime.kernels.cpu.lines_plan import COLS, ROWS, STEP, Ints, Plan, plan
-from runtime.kernels.cpu.operand import FORMS, Geometry, Run
+import numpy as np
+
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.operand import FORMS, Geometry, Ints, Lying, Run, strides_of
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
+
+# Programs see few geometries and indices; one is a few hundred bytes.
+REMEMBERED = 4096
+
+# (flat array, offset of the first element, strides)
+Operand = tuple[Any, int, Ints]
+
+
+def _outside(index: Any, size: int) -> bool:
+    # One of the two is negative where a value lies outside.
+    signs = 0
+    for j in range(len(index)):
+        signs |= index[j] | (size - 1 - index[j])
+    return signs < 0
+
+
+_OUTSIDE = Family("outside", _outside, "boolean(int64[::1], int64)")
+
+
+def check_values(index: Any, size: int, operator: str, dim: int) -> None:
+    """Refuse flat int64 values that are not in `range(size)`.
+
+    Raises `IndexOutOfRange` with the first of them.
+    """
+    if _OUTSIDE["int64"](index, size):
+        raise refusal(index, size, operator, dim)
+
+
+def refusal(
+    index: Any, size: int, operator: str, dim: int, wraps: bool = False
+) -> IndexOutOfRange:
+    """The error that names the first bad one of these values.
+
+    `wraps`: negative values down to `-size` are good.
+    """
+    bad = index[(index < (-size if wraps else 0)) | (index >= size)]
+    # Another thread may have put it right since; what it was is not known then.
+    first = int(bad[0]) if len(bad) else size
+    return IndexOutOfRange(
+        operator=operator, index=first, size=size, dim=dim, wraps=wraps
+    )
+
+
+def refused(
+    index: Lying, own: Ints, shape: Ints, operator: str, dim: int
+) -> IndexOutOfRange:
+    """The same for an index of shape `own` that is used along `dim` of `shape`."""
+    flat, offset, strides = index
+    values = values_of((flat, offset, strides_of(own, strides)), own)
+    return refusal(values, shape[dim] if shape else 1, operator, dim)
+
+
+def outside(index: Operand, shape: Ints, size: int) -> bool:
+    """Whether a value of an int64 index of that shape is not in `range(size)`."""
+    return beyond(values_of(index, shape), size)
+
+
+def beyond(values: Any, size: int) -> bool:
+    """Whether one of these flat int64 values is not in `range(size)`."""
+    found: bool = _OUTSIDE["int64"](values, size)
+    return found
+
+
+def values_of(index: Operand, shape: Ints) -> Any:
+    """The values of an int64 index, flat; those that strides repeat stand once."""
+    flat, offset, strides = index
+    count, sizes, steps = _distinct(shape, strides)
+    if sizes:
+        return np.ndarray(sizes, np.int64, flat, 8 * offset, steps).flatten()
+    return flat if count == len(flat) else flat[offset : offset + count]
+
+
+def neighbours(shape: Ints, strides: Ints) -> int | None:
+    """How many different places an index has, if they are one run of memory."""
+    count, sizes, _ = _distinct(shape, strides)
+    return None if sizes else count
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _distinct(shape: Ints, strides: Ints) -> tuple[int, Ints, Ints]:
+    """How many values differ in place; their sizes and byte steps if not in one run."""
+    if 0 in shape:
+        return 0, (), ()
+    kept = [
+        (size, step)
+        for size, step in zip(shape, strides, strict=True)
+        if step and size != 1
+    ]
+    count = 1
+    for size, step in reversed(kept):
+        if step != count:
+            return 0, tuple(n for n, _ in kept), tuple(8 * s for _, s in kept)
+        count *= size
+    return count, (), ()
+
+
+# Where the numbers of a table are: the step of one index value; the values are checked
+# against SIZE, COUNT of them in a row; rows and columns are followed by the steps of
+# the addressed, the index and the linear operand, and so is each outer dimension.
+STEP, SIZE, COUNT, ROWS, COLS, OUTER = 0, 1, 2, 3, 7, 11
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A walk: its table of sizes and steps, see `STEP` and the others."""
+
+    table: "np.ndarray[Any, Any]"
+    sheets: int
+    elements: int
+    # Whether the targets of different sheets, rows, columns differ.
+    apart: tuple[bool, bool, bool]
+    # Sheets that share a place of the outermost dimension.
+    together: int
+
+
+def plan(
+    shape: Ints,
+    addressed: Ints,
+    step: int,
+    index: Ints,
+    linear: Ints,
+    size: int = 0,
+    count: int = 0,
+) -> Plan:
+    """The walk over `shape` with these strides of the three operands.
+
+    `step` is what one index value is worth; `addressed` has stride 0 where the index
+    decides.  Where the walk is to check values, they are `count` neighbours, and less
+    than `size`.
+    """
+    head = [step, size, count]
+    if 0 in shape:
+        nothing = np.array([*head, 0, 0, 0, 0, 0, 0, 0, 0], np.int64)
+        return Plan(nothing, 0, 0, (False, False, False), 1)
+    dims: list[Ints] = []
+    for row in zip(shape, addressed, index, linear, strict=True):
+        if row[0] == 1:
+            continue
+        if dims and all(
+            outer == row[0] * inner
+            for outer, inner in zip(dims[-1][1:], row[1:], strict=True)
+        ):
+            dims[-1] = (dims[-1][0] * row[0], *row[1:])
+        else:
+            dims.append(row)
+    columns = dims.pop() if dims else (1, 0, 0, 0)
+    rows = dims.pop() if dims else (1, 0, 0, 0)
+    sheets = prod(outer[0] for outer in dims)
+    return Plan(
+        table=np.array([*head, *rows, *columns, *sum(dims, ())], np.int64),
+        sheets=sheets,
+        elements=sheets * rows[0] * columns[0],
+        apart=(bool(dims and dims[0][1]), bool(rows[1]), bool(columns[1])),
+        together=sheets // dims[0][0] if dims else 1,
+    )
+
+
+def _shift(table: Any, sheet: int, operand: int) -> int:
+    """How far into an operand (1, 2, 3) a sheet begins."""
+    total = 0
+    rest = sheet
+    at = len(table) - 4
+    while at >= OUTER:
+        total += rest % table[at] * table[at + operand]
+        rest //= table[at]
+        at -= 4
+    return total
+
+
+def _strays(index: Any, first: int, table: Any) -> bool:
+    """Whether one of the values that the table counts is not in its range."""
+    last = table[SIZE] - 1
+    values = index[first : first + table[COUNT]]
+    # One of the two is negative where a value lies outside.
+    signs = 0
+    for j in range(len(values)):
+        signs |= values[j] | (last - values[j])
+    return signs < 0
+
+
+def _loop(along: Any, through: Any, one: Any) -> Any:
+    """The loop of one way for the data to go.
+
+    `along(linear, addressed, alpha)` moves a row of as many elements on either side,
+    `through(linear, addressed, values, a, step, alpha)` one through `values` of the
+    index, and `one(linear, o, addressed, a, alpha)` a single element.
+    """
+
+    def body(
+        addressed: Any,
+        index: Any,
+        linear: Any,
+        table: Any,
+        begin: int,
+        first: int,
+        start: int,
+        lo: int,
+        hi: int,
+        alpha: Any,
+    ) -> bool:
+        if _strays(index, first, table):
+            return True
+        step = table[STEP]
+        rows, a_row, i_row, o_row = (
+            table[ROWS],
+            table[ROWS + 1],
+            table[ROWS + 2],
+            table[ROWS + 3],
+        )
+        n, a_step, i_step, o_step = (
+            table[COLS],
+            table[COLS + 1],
+            table[COLS + 2],
+            table[COLS + 3],
+        )
+        for sheet in range(lo, hi):
+            a = begin + _shift(table, sheet, 1)
+            i = first + _shift(table, sheet, 2)
+            o = start + _shift(table, sheet, 3)
+            if i_step == 0 and a_step == 1 and o_step == 1:
+                for row in range(rows):
+                    at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
+                    to = o + row * o_row
+                    along(linear[to : to + n], addressed[at : at + n], alpha)
+            elif i_step == 1 and a_step == 0 and o_step == 1:
+                for row in range(rows):
+                    at, to = i + row * i_row, o + row * o_row
+                    values, where = index[at : at + n], a + row * a_row
+                    through(linear[to : to + n], addressed, values, where, step, alpha)
+            else:
+                for row in range(rows):
+                    for j in range(n):
+                        at = index[np.uint64(i + row * i_row + j * i_step)] * step
+                        at += a + row * a_row + j * a_step
+                        to = o + row * o_row + j * o_step
+                        one(linear, to, addressed, at, alpha)
+        return False
+
+    return body
+
+
+def _read_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        linear[j] = addressed[j]
+
+
+def _read_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
+) -> None:
+    for j in range(len(linear)):
+        linear[j] = addressed[np.uint64(a + values[j] * step)]
+
+
+def _read_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    linear[np.uint64(o)] = addressed[np.uint64(a)]
+
+
+def _write_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        addressed[j] = linear[j]
+
+
+def _write_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
+) -> None:
+    for j in range(len(linear)):
+        addressed[np.uint64(a + values[j] * step)] = linear[j]
+
+
+def _write_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    addressed[np.uint64(a)] = linear[np.uint64(o)]
+
+
+def _add_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        addressed[j] += alpha * linear[j]
+
+
+def _add_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
+) -> None:
+    for j in range(len(linear)):
+        addressed[np.uint64(a + values[j] * step)] += alpha * linear[j]
+
+
+def _add_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    addressed[np.uint64(a)] += alpha * linear[np.uint64(o)]
+
+
+# addressed, index, linear, table, where each begins, first sheet, end, factor
+_SIGNATURE = (
+    "boolean(T[::1], int64[::1], T[::1], int64[::1], int64, int64, int64, int64, "
+    "int64, T)"
+)
+
+# The three ways the data can go; the first two by words, the last by dtype: the linear
+# operand from the addressed one, the other way round, and by a factor onto it.
+READ = Family("lines_read", _loop(_read_along, _read_through, _read_one), _SIGNATURE)
+WRITE = Family(
+    "lines_write", _loop(_write_along, _write_through, _write_one), _SIGNATURE
+)
+ADD = Family("lines_add", _loop(_add_along, _add_through, _add_one), _SIGNATURE)
+
 
 # addressed, index, linear: flat arrays; where each begins; a factor of sums.
 Call = Callable[[Any, Any, Any, int, int, int, Any], bool]
@@ -33,9 +353,6 @@ TAKEN = 1 << 16
 
 # Columns of a sheet that a thread takes at least: a few cache lines of any dtype.
 COLUMNS = 32
-
-# Programs see few geometries; one is a few hundred bytes.
-REMEMBERED = 4096
 
 
 class Walks(dict[Any, Call]):
@@ -64,7 +381,7 @@ def ready(
     linear: Ints,
     size: int,
 ) -> Call:
-    """The call for one geometry; see `runtime.kernels.cpu.lines_plan.plan`.
+    """The call for one geometry; see `runtime.kernels.cpu.walks.plan`.
 
     `index` is the shape of the index, its strides, and those by dimension of `shape`.
     """

@@ -2,11 +2,16 @@
 
 from runtime.kernels.cuda.arena import Statistics
 from runtime.kernels.cuda.device import (
+    Event,
     Properties,
+    Stream,
     current_device,
+    current_stream,
+    default_stream,
     device_count,
     is_available,
     on_device,
+    on_stream,
     properties,
     synchronize,
 )
@@ -19,13 +24,6 @@ from runtime.kernels.cuda.memory import (
     pinned_array,
     record_stream,
     reset_peak,
-)
-from runtime.kernels.cuda.stream import (
-    Event,
-    Stream,
-    current_stream,
-    default_stream,
-    on_stream,
 )
 from runtime.kernels.cuda.table import KERNELS
 

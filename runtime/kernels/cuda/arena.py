@@ -1,8 +1,8 @@
 """The arena: device memory is taken in segments and lent out in blocks.
 
-True only here: which bytes are free, and for whom.  It follows the caching allocators
-of the field (Bonwick's slabs for the sizes, PyTorch's for the streams): asking the
-driver costs a synchronisation of the whole device, so segments are kept.
+It follows the caching allocators of the field (Bonwick's slabs for the sizes, PyTorch's
+for the streams): asking the driver costs a synchronisation of the whole device, so
+segments are kept.
 
 Rules
 - sizes are multiples of `GRAIN`; a small request comes from a segment of

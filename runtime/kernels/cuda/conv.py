@@ -1,7 +1,8 @@
-"""conv2d and its gradients on CUDA, as products of matrices that are never stored.
+"""conv2d, max_pool2d, and their gradients on CUDA: windows over images.
 
-True only here: how a convolution is a product (im2col), with the column matrix made
-element by element while tiles are filled.  For each group, with a tap (ky, kx):
+A convolution is a product of matrices (im2col) that are never stored: the column matrix
+is made element by element while tiles are filled (`runtime.kernels.cuda.matmul`, also
+for the order of sums).  For each group, with a tap (ky, kx):
 
 - forward: (filters, channels x taps) by (channels x taps, images x results);
 - gradient of the input: (channels, filters x taps) by (filters x taps, images x
@@ -10,18 +11,29 @@ element by element while tiles are filled.  For each group, with a tap (ky, kx):
 - gradient of the weights: (filters, images x results) by (images x results, channels x
   taps).
 
-Rules: floating-point dtypes only; what the padding adds are zeros, and multiplied like
-others.  See `runtime.kernels.cuda.tile` for the order of sums.
+Floating-point dtypes only; what the padding adds are zeros, and multiplied like others.
+
+Of pooling a thread makes one result.  The window's elements are met row by row; a
+greater one replaces the one kept, and so does every NaN.  The index of the one kept is
+its flat position in its height x width plane.  Windows may overlap, so the gradient
+adds, in the order of the results (`runtime.kernels.cuda.gather`).
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
-from runtime.kernels.cuda.jit import device
-from runtime.kernels.cuda.operand import flat
+import numpy as np
+
+from runtime.kernels.cuda.copy import fill, flat, require_indices
+from runtime.kernels.cuda.device import cuda, spread
+from runtime.kernels.cuda.elementwise import index_of
+from runtime.kernels.cuda.gather import add_targets
+from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.matmul import Places, Sizes, family, product
+from runtime.kernels.cuda.memory import device_array
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.cuda.tile import Places, Sizes, family, product
-from runtime.kernels.cuda.unary import FLOATS
+from runtime.kernels.math.scalars import FLOATS, INTEGERS
 from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
@@ -214,7 +226,115 @@ def conv2d_backward(
         REDUCE["sum"](db, grad, (0, 2, 3))
 
 
-KERNELS: dict[str, Callable[..., None]] = {
+def _pool(kind: Any) -> Body:
+    floating = np.issubdtype(kind, np.floating)
+    least = kind(-np.inf) if floating else np.iinfo(kind).min
+
+    def body(out, indices, x, tasks, g):  # type: ignore[no-untyped-def]  # compiled for the device
+        height, width, rows, columns = g[0], g[1], g[2], g[3]
+        task = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while task < tasks:
+            line = task // columns
+            plane = line // rows
+            top = (line - plane * rows) * g[6] - g[8]
+            left = (task - line * columns) * g[7] - g[9]
+            bottom = min(top + (g[4] - 1) * g[10] + 1, height)
+            end = min(left + (g[5] - 1) * g[11] + 1, width)
+            # The first row and column on the image, in one step each.
+            if top < 0:
+                top += (g[10] - 1 - top) // g[10] * g[10]
+            if left < 0:
+                left += (g[11] - 1 - left) // g[11] * g[11]
+            best = kind(least)
+            index = top * width + left
+            y = top
+            while y < bottom:
+                across = left
+                while across < end:
+                    value = x[plane * height * width + y * width + across]
+                    # Only NaN differs from itself.
+                    if value > best or value != value:
+                        best = value
+                        index = y * width + across
+                    across += g[11]
+                y += g[10]
+            out[task] = best
+            indices[task] = index
+            task += step
+
+    return body
+
+
+def _targets(kind: Any) -> Body:
+    def body(targets, indices, count, area, results):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            targets[i] = i // results * area + indices[i]
+            i += step
+
+    return body
+
+
+_POOL = Family(
+    "max_pool2d",
+    _pool,
+    "T[::1], int64[::1], T[::1], int64, int64*12",
+    (*INTEGERS, *FLOATS),
+)
+_TARGETS = Family(
+    "max_pool2d_targets",
+    _targets,
+    "T[::1], T[::1], int64, int64, int64",
+    ("int64",),
+)
+
+
+def max_pool2d(
+    out: Tensor,
+    indices: Tensor,
+    x: Tensor,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+) -> None:
+    """Fill `out` and `indices` (.., H', W') from `x` (.., H, W).
+
+    Every window reaches into the image, as the operator has made sure; the last ones
+    may reach out of it (`ceil_mode`).
+    """
+    tasks = out.numel()
+    if not tasks:
+        return
+    sizes = (*x.shape[-2:], *out.shape[-2:], *kernel, *stride, *padding, *dilation)
+    _POOL[x.dtype.name](
+        spread(tasks, index_of(x)), flat(out), flat(indices), flat(x), tasks, sizes
+    )
+
+
+def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
+    """Fill `dx` (.., H, W) with the gradients, each where its element came from.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
+    require_indices("core::max_pool2d_backward", indices, area, -1)
+    fill(dx, 0)
+    count, where = grad.numel(), index_of(dx)
+    if not count:
+        return
+    targets = device_array(count, np.dtype(np.int64), where)
+    _TARGETS["int64"](
+        spread(count, where), targets, flat(indices), count, area, results
+    )
+    add_targets(dx, targets, grad, count)
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
     "conv2d": conv2d,
     "conv2d_backward": conv2d_backward,
+    "max_pool2d": max_pool2d,
+    "max_pool2d_backward": max_pool2d_backward,
 }

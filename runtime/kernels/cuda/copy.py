@@ -1,6 +1,4 @@
-"""Copies and fills: any layout to any other, any dtype to any other.
-
-True only here: conversion between dtypes, and between the host and a device.
+"""Copies, fills, even steps and checks on CUDA: any layout and dtype to any other.
 
 Rules
 - equal dtypes are moved by the size of their elements; where both lie in order, the
@@ -9,48 +7,64 @@ Rules
 - a float becomes an integer by cutting off its fraction (what does not fit is up to the
   device, as in C), a complex number a real one by dropping its imaginary part, and
   everything but zero is true;
-- between the host and a device, conversion happens on the side of `src`.
+- between the host and a device, conversion happens on the side of `src`;
+- `flat` is for kernels that walk over elements in order: what does not lie so is
+  copied;
+- element i of `arange` is `start + i * step`, so that no error adds up: integers in
+  int64, all else in double precision, rounded once;
+- `cat` copies each tensor into a view of its part of the output.
+
+A kernel that must not write halfway asks a checking kernel first (`first_outside`,
+`first_zero`): it lets the lowest position at fault, in row-major order, win in a flag
+on the device, for which the host waits.  That costs a round trip; operators whose
+elements cannot be at fault do not ask.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cuda.device import on_device
-from runtime.kernels.cuda.elementwise import family, run, run_values
-from runtime.kernels.cuda.half import (
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cuda.device import (
+    SIMULATED,
+    cuda,
+    current_stream,
+    on_device,
+    spread,
+)
+from runtime.kernels.cuda.elementwise import (
+    Array,
+    Number,
+    family,
+    form,
+    index_of,
+    moved,
+    run,
+    run_values,
+    shown,
+    source,
+    value,
+)
+from runtime.kernels.cuda.jit import Body, Family, number_of
+from runtime.kernels.cuda.memory import CudaMemory, download, upload
+from runtime.kernels.cuda.scalars import (
     from_bfloat16,
     from_float16,
     to_bfloat16,
     to_float16,
 )
-from runtime.kernels.cuda.memory import download, upload
-from runtime.kernels.cuda.operand import (
-    MOVED,
-    Number,
-    form,
-    index_of,
-    install_packing,
-    moved,
-    source,
-    value,
-)
-from runtime.kernels.cuda.scalars import Scalar
-from runtime.kernels.cuda.stream import current_stream
-from runtime.kernels.cuda.toolkit import SIMULATED
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.arrays import flat_of
+from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
-_COMPUTED = (
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
-    *("float32", "float64", "complex64", "complex128"),
-)
 _HALVES = ("float16", "bfloat16")
 
 
@@ -66,12 +80,12 @@ def _convert(kind: Any, second: Any) -> Scalar:
 
 
 # A number converts to itself; the store makes it the element.
-_MOVE = family("move", lambda kind: lambda x: x, tuple(MOVED.values()))
-_FILL = family("fill", lambda kind: lambda x: x, (*_COMPUTED, "uint16"))
+_MOVE = family("move", lambda kind: lambda x: x, tuple(BY_SIZE.values()))
+_FILL = family("fill", lambda kind: lambda x: x, (*ALL, "uint16"))
 _CONVERT = family(
     "convert",
     _convert,
-    tuple((to, of) for to in _COMPUTED for of in _COMPUTED if to != of),
+    tuple((to, of) for to in ALL for of in ALL if to != of),
     operands="U",
 )
 _WIDEN = {
@@ -101,6 +115,14 @@ def contiguous(tensor: Tensor) -> Tensor:
     made = empty_tensor(tensor.shape, tensor.dtype, tensor.device)
     copy(made, tensor)
     return made
+
+
+def flat(tensor: Tensor, name: str | None = None) -> Array:
+    """The elements in order, shown as `name`; a copy where they do not lie so."""
+    array = flat_of(tensor)
+    if array is None:
+        array = flat_of(contiguous(tensor))
+    return shown(array, name or form(tensor))
 
 
 def copy(dst: Tensor, src: Tensor) -> None:
@@ -209,6 +231,134 @@ def _across(dst: Tensor, src: Tensor) -> None:
     _between(dst, host)
 
 
-install_packing(contiguous)
+_MEMORY = CudaMemory()
 
-KERNELS: dict[str, Callable[..., None]] = {"copy": copy, "fill": fill}
+# What the flag holds while nothing is at fault: above every position.
+NOTHING = (1 << 63) - 1
+
+
+def _outside(kind: Any) -> Body:
+    def body(flag, x, low, high, count):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            if x[i] < low or x[i] > high:
+                cuda.atomic.min(flag, 0, i)
+            i += step
+
+    return body
+
+
+def _equal(kind: Any) -> Body:
+    zero = kind(0)
+
+    def body(flag, x, count):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            if x[i] == zero:
+                cuda.atomic.min(flag, 0, i)
+            i += step
+
+    return body
+
+
+_OUTSIDE = Family(
+    "find_outside", _outside, "int64[::1], T[::1], int64, int64, int64", INTEGERS
+)
+_ZERO = Family("find_zero", _equal, "int64[::1], T[::1], int64", INTEGERS)
+
+
+def first_outside(x: Tensor, low: int, high: int) -> tuple[int, int] | None:
+    """Position and value of the first integer not in `low..high`, if there is one."""
+    return _first(_OUTSIDE, x, low, high)
+
+
+def first_zero(x: Tensor) -> tuple[int, int] | None:
+    """Position (and value) of the first integer that is zero, if there is one."""
+    return _first(_ZERO, x)
+
+
+def require_indices(
+    operator: str, index: Tensor, size: int, dim: int, *, wraps: bool = False
+) -> None:
+    """Refuse indices that dimension `dim` of that size lacks; `wraps`: from the end.
+
+    Raises `IndexOutOfRange`.
+    """
+    found = first_outside(index, -size if wraps else 0, size - 1)
+    if found is not None:
+        raise IndexOutOfRange(
+            operator=operator, index=found[1], size=size, dim=dim, wraps=wraps
+        )
+
+
+def _first(kernels: Family, x: Tensor, *bounds: int) -> tuple[int, int] | None:
+    count = x.numel()
+    if not count:
+        return None
+    at, array = index_of(x), flat(x)
+    flag = _MEMORY.from_numpy(np.array([NOTHING], np.int64), at)
+    kernels[x.dtype.name](spread(count, at), flag, array, *bounds, count)
+    position = int(_MEMORY.to_numpy(flag)[0])
+    if position == NOTHING:
+        return None
+    return position, int(_MEMORY.to_numpy(array[position : position + 1])[0])
+
+
+def _steps(kind: Any) -> Body:
+    def body(out, start, step, count):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        width = cuda.gridsize(1)
+        while i < count:
+            out[i] = start + kind(i) * step
+            i += width
+
+    return body
+
+
+_STEPS = Family("arange", _steps, "T[::1], T, T, int64", ("int64", "float64"))
+
+
+def arange(out: Tensor, start: Number, step: Number) -> None:
+    """Write `start + i * step` into element i."""
+    count = out.numel()
+    if not count:
+        return
+    kind = out.dtype
+    whole = not (kind.is_floating or kind.is_complex)
+    name = "int64" if whole and not _fraction(start, step) else "float64"
+    made = out if kind.name == name else _like(out, name)
+    numbers = number_of(start, name), number_of(step, name)
+    _STEPS[name](spread(count, index_of(out)), flat(made), *numbers, count)
+    if made is not out:
+        copy(out, made)
+
+
+def _fraction(start: Number, step: Number) -> bool:
+    return isinstance(start, float) or isinstance(step, float)
+
+
+def _like(out: Tensor, name: str) -> Tensor:
+    return empty_tensor(out.shape, DType.named(name), out.device)
+
+
+def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+    """Fill `out` with the tensors, which have its dtype.
+
+    An empty tensor of one dimension fits everywhere, as NumPy's old rule has it.
+    """
+    _, offset, strides = place_of(out)
+    for tensor in tensors:
+        if 0 in tensor.shape:
+            continue
+        copy(view_of(out, tensor.shape, strides, offset), tensor)
+        offset += tensor.shape[dim] * strides[dim]
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "copy": copy,
+    "fill": fill,
+    "arange": arange,
+    "cat": cat,
+}

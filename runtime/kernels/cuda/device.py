@@ -1,11 +1,31 @@
-"""CUDA devices: which there are, what they can do, and which one is current.
+"""numba-cuda, and whether it simulates; devices, streams, events; shapes of launches.
 
-True only here: the conversation with the driver about devices.  The simulator has one
-device, `cuda:0`, with the few properties below.
+`numba.cuda` is taken from the package numba-cuda, here and nowhere else, never from
+numba's own deprecated copy.  Without numba-cuda the import of this module raises
+`DeviceUnavailable`; a missing driver is noticed by `require`, because kernels compile
+without one.  The simulator has one device, `cuda:0`, with a few properties, and is
+mended in two places.  Its threads look for a shared array of their line, and make one
+if there is none; two that look at the same time would make two, and no longer share.
+And it puts the running kernel's `cuda` among the globals of the kernel's own file only;
+`Running` is that of whichever kernel runs.
 
-Rules: everything that needs a device goes through `require`, which raises
-`DeviceUnavailable` without a driver or for an index that is not there.  The current
-device is a matter of the calling thread.
+Which device `cuda` means without a number, and which stream work goes to, is a matter
+of the calling thread.  Work on one stream runs in the order it was given; work on two
+streams is ordered by events alone.  The default stream of a device is number 0, on
+which every thread starts.  Nothing here allocates; the arena asks `current_stream` for
+whom memory is meant.
+
+Rules
+- a module with kernel bodies takes `cuda` from here under this very name: the simulator
+  finds it by identity among the globals of the body; a function that kernels of other
+  files call takes `running` instead;
+- everything that needs a device goes through `require`, which raises
+  `DeviceUnavailable` without a driver or for an index that is not there; a stream
+  belongs to one device, and using it on another raises `WrongDevice`;
+- all kernels walk in strides of the whole grid, so a grid may be smaller than the work,
+  and none is larger than what the device runs at once a few times over; threads of a
+  block are always `BLOCK`, which bodies use as a constant; the device of a launch goes
+  along with its shape, because the stream to launch on depends on it.
 """
 
 import threading
@@ -13,9 +33,96 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
+from runtime.errors.cuda import WrongDevice
 from runtime.errors.storage import DeviceUnavailable
-from runtime.kernels.cuda.toolkit import SIMULATED, cuda
+
+if find_spec("numba_cuda") is None:
+    raise DeviceUnavailable(
+        device="cuda",
+        reason="the package numba-cuda is not installed",
+        remedy="install everyorder with the extra `cuda`",
+    )
+
+import numba
+from numba import cuda as _cuda
+
+# Untyped, and taken for what it is at run time: the device's or the simulator's.
+cuda: Any = _cuda
+
+_config: Any = numba.config
+
+# Under NUMBA_ENABLE_CUDASIM=1 kernels run as Python, one thread each.
+SIMULATED = bool(_config.ENABLE_CUDASIM)
+
+
+# Threads of a block.  256 gives every multiprocessor since Kepler its full number of
+# threads; a simulated thread costs 80 µs, and 4 make a tree of two levels.
+BLOCK = 4 if SIMULATED else 256
+
+
+class SharedArrays(dict[Any, Any]):
+    """Line of a body -> its array; one alone of those that ask is told to make it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: set[Any] = set()
+        self._settled = threading.Condition()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The array; or the default, once, to whoever has to make it."""
+        with self._settled:
+            while key not in self:
+                if key not in self._asked:
+                    self._asked.add(key)
+                    return default
+                self._settled.wait()
+            return self[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        with self._settled:
+            super().__setitem__(key, value)
+            self._settled.notify_all()
+
+
+class Running:
+    """`cuda` for functions that kernels of several files call."""
+
+    __slots__ = ("_kernels",)
+
+    def __init__(self) -> None:
+        from numba.cuda.simulator import kernel
+
+        self._kernels: Any = kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernels._get_kernel_context(), name)
+
+
+def mend() -> None:
+    """Let every block of the simulator make its shared arrays once."""
+    from numba.cuda.simulator import kernelapi
+
+    shared: Any = kernelapi.FakeCUDAShared
+    plain = shared.__init__
+    if getattr(plain, "mended", False):
+        return
+
+    def made(self: Any, size: int) -> None:
+        plain(self, size)
+        self._allocations = SharedArrays()
+
+    made.mended = True  # type: ignore[attr-defined]  # a mark on the function
+    shared.__init__ = made
+
+
+if SIMULATED:
+    mend()
+
+# The same for functions of other files than the kernel's.
+running: Any = Running() if SIMULATED else _cuda
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +140,7 @@ class Properties:
 # The simulator's: two multiprocessors, so that grids have more than one block.
 _SIMULATOR = Properties("simulator", (9, 0), 2, 4, 48 << 10, 1 << 30)
 
-_current = threading.local()
+_thread = threading.local()
 
 
 @cache
@@ -67,7 +174,7 @@ def require(index: int) -> int:
 
 def current_device() -> int:
     """The index that `cuda` without a number means in this thread."""
-    index: int = getattr(_current, "index", 0)
+    index: int = getattr(_thread, "index", 0)
     return require(index)
 
 
@@ -77,13 +184,13 @@ def on_device(index: int) -> Iterator[int]:
 
     Raises `DeviceUnavailable`.
     """
-    before = getattr(_current, "index", 0)
-    _current.index = require(index)
+    before = getattr(_thread, "index", 0)
+    _thread.index = require(index)
     try:
         with cuda.gpus[index]:
             yield index
     finally:
-        _current.index = before
+        _thread.index = before
 
 
 @cache
@@ -109,3 +216,155 @@ def synchronize(index: int | None = None) -> None:
     """Wait until all work on a device (the current one) is done."""
     with on_device(current_device() if index is None else index):
         cuda.synchronize()
+
+
+class Event:
+    """A point in the work of a stream that other streams and the host can wait for."""
+
+    __slots__ = ("_native", "device")
+
+    def __init__(self, device: int, *, timing: bool = False) -> None:
+        self.device = require(device)
+        with on_device(device):
+            self._native = cuda.event(timing=timing) if not SIMULATED else cuda.event()
+
+    def record(self, stream: "Stream") -> "Event":
+        """Mark the point that the stream's work has reached; returns itself."""
+        _same(self.device, stream, "The event")
+        self._native.record(stream.native)
+        return self
+
+    def query(self) -> bool:
+        """Whether the marked point has been passed."""
+        return SIMULATED or bool(self._native.query())
+
+    def synchronize(self) -> None:
+        """Wait, on the host, until the marked point has been passed."""
+        self._native.synchronize()
+
+    def elapsed(self, later: "Event") -> float:
+        """Milliseconds from this point to a later one; both made with `timing`."""
+        return float(self._native.elapsed_time(later._native))
+
+    def hold(self, stream: "Stream") -> None:
+        """Let what is given to the stream from now on wait for the marked point."""
+        _same(self.device, stream, "The event")
+        self._native.wait(stream.native)
+
+
+class Stream:
+    """A queue of work on a device.  Raises `DeviceUnavailable`."""
+
+    __slots__ = ("_native", "core", "device")
+
+    def __init__(self, device: int | None = None, *, _default: bool = False) -> None:
+        self.device = current_device() if device is None else require(device)
+        with on_device(self.device):
+            self._native: Any = 0 if _default else cuda.stream()
+        self.core = None if SIMULATED else _core(self._native)
+
+    @property
+    def native(self) -> Any:
+        """Numba's stream, or 0 for the default one."""
+        return self._native
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the stream that every thread starts on."""
+        return bool(self._native == 0)
+
+    def record(self) -> Event:
+        """An event at the point that the work has reached."""
+        return Event(self.device).record(self)
+
+    def wait(self, other: "Stream | Event") -> None:
+        """Let what is given to this stream from now on wait for another one's work."""
+        event = other.record() if isinstance(other, Stream) else other
+        event.hold(self)
+
+    def synchronize(self) -> None:
+        """Wait, on the host, until all work given so far is done."""
+        with on_device(self.device):
+            if self.is_default:
+                cuda.default_stream().synchronize()
+            else:
+                self._native.synchronize()
+
+    def __repr__(self) -> str:
+        kind = "default" if self.is_default else hex(id(self._native))
+        return f"Stream(cuda:{self.device}, {kind})"
+
+
+_chosen = threading.local()
+_DEFAULTS: dict[int, Stream] = {}
+
+
+def default_stream(device: int) -> Stream:
+    """The stream that every thread starts on.  Raises `DeviceUnavailable`."""
+    found = _DEFAULTS.get(device)
+    if found is None:
+        found = _DEFAULTS.setdefault(device, Stream(device, _default=True))
+    return found
+
+
+def current_stream(device: int | None = None) -> Stream:
+    """The stream that this thread launches on.  Raises `DeviceUnavailable`."""
+    index = current_device() if device is None else device
+    chosen: dict[int, Stream] | None = getattr(_chosen, "streams", None)
+    found = None if chosen is None else chosen.get(index)
+    return default_stream(index) if found is None else found
+
+
+@contextmanager
+def on_stream(stream: Stream) -> Iterator[Stream]:
+    """Launch on a stream in this thread for the length of a block."""
+    before = dict(getattr(_chosen, "streams", {}))
+    _chosen.streams = {**before, stream.device: stream}
+    try:
+        with on_device(stream.device):
+            yield stream
+    finally:
+        _chosen.streams = before
+
+
+def _core(native: Any) -> Any:
+    from importlib import import_module
+
+    streams: Any = import_module("cuda.core").Stream
+    return streams.from_handle(0 if native == 0 else int(native.handle))
+
+
+def _same(device: int, stream: Stream, what: str) -> None:
+    if stream.device != device:
+        raise WrongDevice(
+            what=what, belongs=f"cuda:{device}", used_on=f"cuda:{stream.device}"
+        )
+
+
+# Waves of blocks: more balance the load, and each costs a start (the usual 4 to 8).
+WAVES = 1 if SIMULATED else 8
+
+
+class Shape(NamedTuple):
+    """The shape of a launch: blocks, threads of each, and the device's index."""
+
+    grid: int
+    block: int
+    device: int
+
+
+def resident(device: int) -> int:
+    """How many blocks of `BLOCK` threads the device runs at once."""
+    of = properties(device)
+    return of.multiprocessors * max(1, of.threads_per_multiprocessor // BLOCK)
+
+
+def spread(count: int, device: int) -> Shape:
+    """A thread for each of `count` elements, as far as the device goes."""
+    wanted = -(-count // BLOCK)
+    return Shape(max(1, min(wanted, WAVES * resident(device))), BLOCK, device)
+
+
+def rows(count: int, device: int) -> Shape:
+    """A block for each of `count` rows, as far as the device goes."""
+    return Shape(max(1, min(count, WAVES * resident(device))), BLOCK, device)

@@ -1,34 +1,192 @@
-"""Elementwise kernels: one body for any scalar function of one, two or three elements.
+"""Elementwise kernels on CUDA: operands, pieces of work, and bodies around a function.
 
-True only here: how operands of any layout, and numbers, meet in one launch.
+Operands: a kernel is handed an array, an offset and strides for each tensor (`source`),
+or a number.  Where only the size of an element matters, `form` and `moved` show the
+array as unsigned integers of that size (of 128 bits: as complex128), and 16-bit floats
+are shown so always, because kernels know no other form of them.
 
-Rules
+Pieces: dimensions that lie after each other in every operand are joined, those of size
+1 dropped; what remains is at most `RANK` extents for the kernel and, beyond that or
+beyond 32 bits of elements, a few launches more.  Bodies find their places by `parts`
+and `place`, which divide in 32 bits (64-bit division is a call on the device): a piece
+has fewer than `LIMIT` elements unless it is flat, one extent only.
+
+Bodies
 - a scalar function is given as `scalar(T)`, which returns the function for the type;
 - the output may have any strides; every operand is broadcast to its shape and either
-  read or, where `fixed`, a number; `out` and operands may be the same memory where
-  they are the same element by element;
+  read or, where `fixed`, a number; `out` and operands may be the same memory where they
+  are the same element by element;
 - where all is flat, elements are walked over without a division; else by `parts`;
 - flat loops read several elements before they write: what a multiprocessor has under
   way must cover bandwidth times latency, some 25 KiB on Hopper, and its 2,048 threads
   with one float32 each are 8.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any, NamedTuple
 
-from runtime.kernels.cuda.geometry import parts, pieces, place
-from runtime.kernels.cuda.jit import Body, Family, Key, device
-from runtime.kernels.cuda.launch import spread
-from runtime.kernels.cuda.operand import (
-    Number,
-    Source,
-    Value,
-    index_of,
-    source,
-    value,
-)
-from runtime.kernels.cuda.toolkit import cuda
+import numpy as np
+
+from runtime.kernels.cpu.elementwise import coalesced
+from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cuda.device import cuda, current_device, spread
+from runtime.kernels.cuda.jit import Body, Family, Key, device, number_of, scalar_type
+from runtime.kernels.cuda.memory import device_array
+from runtime.tensors.arrays import place_of
+from runtime.tensors.elements import itemsize
+from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
+
+Ints = tuple[int, ...]
+
+# Extents that a kernel takes apart; after joining, more are very rare.
+RANK = 4
+
+# One below the first count whose grid strides could leave 32 bits.
+LIMIT = 1 << 31
+
+_U = np.uint32
+_I = np.int64
+
+
+class Piece(NamedTuple):
+    """One launch: `RANK` extents, and an offset and strides for each operand."""
+
+    size: int
+    extents: Ints
+    offsets: Ints
+    strides: tuple[Ints, ...]
+
+
+def pieces(shape: Ints, offsets: Ints, strides: tuple[Ints, ...]) -> Iterator[Piece]:
+    """The launches for operands of one shape; nothing for no elements."""
+    if prod(shape):
+        yield from _pieces(*coalesced(shape, *strides), offsets)
+
+
+def _pieces(extents: Ints, strides: tuple[Ints, ...], offsets: Ints) -> Iterator[Piece]:
+    count = prod(extents)
+    if len(extents) <= RANK and (count < LIMIT or len(extents) < 2):
+        pad = RANK - len(extents)
+        yield Piece(
+            count,
+            (1,) * pad + extents,
+            offsets,
+            tuple((0,) * pad + steps for steps in strides),
+        )
+        return
+    if len(extents) > RANK:
+        inner = tuple(steps[1:] for steps in strides)
+        for at in range(extents[0]):
+            yield from _pieces(extents[1:], inner, _moved(offsets, strides, at))
+        return
+    half = extents[0] // 2
+    for start, size in ((0, half), (half, extents[0] - half)):
+        rest = coalesced((size, *extents[1:]), *strides)
+        yield from _pieces(*rest, _moved(offsets, strides, start))
+
+
+def _moved(offsets: Ints, strides: tuple[Ints, ...], at: int) -> Ints:
+    return tuple(
+        offset + at * steps[0] for offset, steps in zip(offsets, strides, strict=True)
+    )
+
+
+@device
+def parts(index, extents):  # type: ignore[no-untyped-def]  # compiled for the device
+    """The four indices of element `index` of the extents."""
+    rest = _U(index)
+    above = _U(rest // _U(extents[3]))
+    third = _I(rest) - _I(above) * extents[3]
+    # A row that is repeated, mostly: all threads agree, and save two divisions.
+    if extents[0] * extents[1] == 1:
+        return _I(0), _I(0), _I(above), third
+    rest = _U(above // _U(extents[2]))
+    second = _I(above) - _I(rest) * extents[2]
+    above = _U(rest // _U(extents[1]))
+    first = _I(rest) - _I(above) * extents[1]
+    return _I(above), first, second, third
+
+
+@device
+def place(offset, indices, strides):  # type: ignore[no-untyped-def]  # as above
+    """Where the element with these indices lies."""
+    return (
+        offset
+        + indices[0] * strides[0]
+        + indices[1] * strides[1]
+        + indices[2] * strides[2]
+        + indices[3] * strides[3]
+    )
+
+
+Array = Any
+Number = bool | int | float | complex
+
+# What 16-bit floats are shown as.
+_BITS = {"float16": "uint16", "bfloat16": "uint16"}
+
+
+class Source(NamedTuple):
+    """A tensor, as a body reads it: element `offset + sum(index * stride)`."""
+
+    array: Array
+    offset: int
+    strides: Ints
+
+
+def index_of(tensor: Tensor) -> int:
+    """The index of the device that a tensor lies on."""
+    index = tensor.device.index
+    return current_device() if index is None else index
+
+
+def shown(array: Array, name: str) -> Array:
+    """An array as elements of another dtype of the same size."""
+    wanted = np.dtype(scalar_type(name))
+    return array if array.dtype == wanted else array.view(wanted)
+
+
+def form(tensor: Tensor) -> str:
+    """The dtype under which a kernel sees the elements of a tensor."""
+    name = tensor.dtype.name
+    return _BITS.get(name, name)
+
+
+def moved(tensor: Tensor) -> str:
+    """The dtype under which elements of this size are moved about."""
+    return BY_SIZE[itemsize(tensor.dtype)]
+
+
+def source(tensor: Tensor, to: Ints | None = None, name: str | None = None) -> Source:
+    """A tensor as it lies, broadcast to a shape, its elements shown as `name`."""
+    array, offset, strides = place_of(tensor)
+    if to is not None and to != tensor.shape:
+        strides = broadcast_strides(tensor.shape, strides, to)
+    return Source(shown(array, name or form(tensor)), offset, strides)
+
+
+class Value(NamedTuple):
+    """A tensor or a number for an elementwise body; `fixed`: it is a number."""
+
+    array: Array
+    number: Any
+    fixed: int
+    offset: int
+    strides: Ints
+
+
+def value(given: Tensor | Number, shape: Ints, name: str, device: int) -> Value:
+    """An elementwise operand of dtype `name`, broadcast to the shape of the output."""
+    if isinstance(given, Tensor) and given.device.type != "cpu":
+        array, offset, strides = source(given, shape, name)
+        return Value(array, number_of(0, name), 0, offset, strides)
+    number = given.item() if isinstance(given, Tensor) else given
+    # The array is not read, but has to be one.
+    array = device_array(1, np.dtype(scalar_type(name)), device)
+    return Value(array, number_of(number, name), 1, 0, (0,) * len(shape))
+
 
 Scalar = Callable[..., Any]
 # From the scalar types of the key to the function of elements.

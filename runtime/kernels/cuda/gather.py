@@ -1,17 +1,365 @@
-"""gather and index_select on CUDA: elements, or whole slices, named by an index.
+"""gather, index_select, scatter, scatter_add, index_add on CUDA; the gradient of
+embedding.
 
-True only here: how a list of slices becomes an index of every element of the output: by
-strides of 0 everywhere but along the dimension.
+Walks: three operands are walked together.  The *linear* one is met element by element;
+the *index* one says where in the *addressed* one its counterpart lies: at `walk + value
+* step`, where the walk has stride 0 along the indexed dimension.  A list of slices is
+an index of every element of the output, by strides of 0 everywhere but along the
+dimension.
+
+Adding is always done in the same order, without atomics: the targets are sorted,
+stably; the thread that stands at the first of equal ones adds all their elements, in
+the order of the index.  So sums are those of the CPU, bit by bit where `alpha` is 1 (a
+device multiplies and adds in one step), and a second run gives what the first gave.
+Many equal targets with few columns leave most threads without work: that is the price
+of the order.
+
+Rules
+- `out` comes with a copy of self; elements are moved as words of their size;
+- index values are checked before anything is written;
+- of several values for one place the last in the order of the index stays: every
+  element first claims its place with its number, and the highest number writes;
+- to be added to, a target names a row of `inner` elements of each of `outer` slices; a
+  negative target is left out, as rows of `padding_idx` are; 16-bit floats are summed in
+  float32 and rounded once; integers wrap around; of booleans the sum is `any`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any, NamedTuple
 
-from runtime.kernels.cuda.check import require_indices
-from runtime.kernels.cuda.lines import along, integers, read
-from runtime.kernels.cuda.operand import Ints, moved, source
-from runtime.tensors.arrays import place_of
-from runtime.tensors.making import view_of
+import numpy as np
+
+from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cuda.axis import ordered_places
+from runtime.kernels.cuda.copy import copy, fill, flat, require_indices
+from runtime.kernels.cuda.device import cuda, spread
+from runtime.kernels.cuda.elementwise import (
+    Array,
+    Ints,
+    Number,
+    Piece,
+    Source,
+    index_of,
+    moved,
+    parts,
+    pieces,
+    place,
+    source,
+)
+from runtime.kernels.cuda.jit import Body, Family, Maker, device, number_of
+from runtime.kernels.cuda.memory import device_array
+from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from runtime.kernels.cuda.scalars import (
+    from_bfloat16,
+    from_float16,
+    to_bfloat16,
+    to_float16,
+)
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import ALL
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.arrays import flat_of, place_of
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
+
+_I = np.int64
+_INT64 = DType.named("int64")
+
+
+class Walk(NamedTuple):
+    """A shape, the operands over it, the step of an index, and the device."""
+
+    shape: Ints
+    addressed: Source
+    chosen: Source
+    step: int
+    where: int
+
+
+def _read(kind: Any) -> Body:
+    zero = _I(0)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out, out_at, out_by, x, x_at, x_by, index, at, by, step, extents, count
+    ):
+        i = cuda.grid(1)
+        stride = cuda.gridsize(1)
+        while i < count:
+            spot = (zero, zero, zero, _I(i))
+            if extents[3] != count:
+                spot = parts(i, extents)
+            moved = index[place(at, spot, by)] * step
+            out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + moved]
+            i += stride
+
+    return body
+
+
+def _write(kind: Any) -> Body:
+    zero = _I(0)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        x,
+        x_at,
+        x_by,
+        source,
+        source_at,
+        source_by,
+        index,
+        at,
+        by,
+        claims,
+        claimed,
+        first,
+        step,
+        extents,
+        count,
+    ):
+        i = cuda.grid(1)
+        stride = cuda.gridsize(1)
+        while i < count:
+            spot = (zero, zero, zero, _I(i))
+            if extents[3] != count:
+                spot = parts(i, extents)
+            to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
+            if not claimed or claims[to] == first + i:
+                x[to] = source[place(source_at, spot, source_by)]
+            i += stride
+
+    return body
+
+
+def _targets(claims: bool) -> Any:
+    def make(kind: Any) -> Body:
+        zero = _I(0)
+
+        def body(  # type: ignore[no-untyped-def]  # compiled for the device
+            found, x_at, x_by, index, at, by, first, step, extents, count
+        ):
+            i = cuda.grid(1)
+            stride = cuda.gridsize(1)
+            while i < count:
+                spot = (zero, zero, zero, _I(i))
+                if extents[3] != count:
+                    spot = parts(i, extents)
+                to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
+                if claims:
+                    cuda.atomic.max(found, to, first + i)
+                else:
+                    found[first + i] = to
+                i += stride
+
+        return body
+
+    return make
+
+
+_OPERAND = "[::1], int64, int64*4, "
+_WORDS = tuple(BY_SIZE.values())
+_READ = Family(
+    "index_read",
+    _read,
+    f"T{_OPERAND}T{_OPERAND}int64{_OPERAND}int64, int64*4, int64",
+    _WORDS,
+)
+_WRITE = Family(
+    "index_write",
+    _write,
+    f"T{_OPERAND}T{_OPERAND}int64{_OPERAND}"
+    "int64[::1], int64, int64, int64, int64*4, int64",
+    _WORDS,
+)
+_TARGETS_OF = f"T[::1], int64, int64*4, int64{_OPERAND}int64, int64, int64*4, int64"
+_CLAIM = Family("index_claim", _targets(True), _TARGETS_OF, ("int64",))
+_TARGETS = Family("index_targets", _targets(False), _TARGETS_OF, ("int64",))
+
+
+def integers(index: Tensor) -> Tensor:
+    """An index tensor as int64."""
+    if index.dtype is _INT64:
+        return index
+    made = empty_tensor(index.shape, _INT64, index.device)
+    copy(made, index)
+    return made
+
+
+def along(x: Source, index: Tensor, dim: int) -> Walk:
+    """The walk over the shape of an index (of int64) along a dimension of `x`."""
+    chosen, where = source(index), index_of(index)
+    strides, step = x.strides, 0
+    if strides:
+        step = strides[dim]
+        strides = (*strides[:dim], 0, *strides[dim + 1 :])
+    # A number is indexed like a tensor of one element.
+    strides = strides or (0,) * len(index.shape)
+    addressed = Source(x.array, x.offset, strides)
+    return Walk(index.shape, addressed, chosen, step, where)
+
+
+def read(walk: Walk, out: Source, words: str) -> None:
+    """Fill `out` with what the index names."""
+    for piece in _pieces(walk, out):
+        _READ[words](
+            spread(piece.size, walk.where),
+            *(out.array, piece.offsets[2], piece.strides[2]),
+            *_operands(walk, piece),
+            *(walk.step, piece.extents, piece.size),
+        )
+
+
+def write(walk: Walk, given: Source, words: str, size: int, *, alike: bool) -> None:
+    """Write what is given where the index says, in an array of `size` elements.
+
+    `alike`: all values are one, so that it does not matter who writes.
+    """
+    claims = walk.chosen.array if alike else _claims(walk, size)
+    first = 0
+    for piece in _pieces(walk, given):
+        x, x_at, x_by, *index = _operands(walk, piece)
+        _WRITE[words](
+            spread(piece.size, walk.where),
+            *(x, x_at, x_by, given.array, piece.offsets[2], piece.strides[2]),
+            *(*index, claims, int(not alike), first),
+            *(walk.step, piece.extents, piece.size),
+        )
+        first += piece.size
+
+
+def targets(walk: Walk) -> Array:
+    """The position of each element's counterpart, in the order of the walk."""
+    found = device_array(prod(walk.shape), np.dtype(np.int64), walk.where)
+    _find(_TARGETS, walk, found)
+    return found
+
+
+def _claims(walk: Walk, size: int) -> Array:
+    """For each position the number of the last element that goes there, or -1."""
+    last = empty_tensor((size,), _INT64, Device("cuda", walk.where))
+    fill(last, -1)
+    found = flat_of(last)
+    _find(_CLAIM, walk, found)
+    return found
+
+
+def _find(kernels: Family, walk: Walk, found: Array) -> None:
+    first = 0
+    for piece in _pieces(walk, walk.chosen):
+        _, *places = _operands(walk, piece)
+        kernels["int64"](
+            spread(piece.size, walk.where),
+            *(found, *places, first, walk.step, piece.extents, piece.size),
+        )
+        first += piece.size
+
+
+def _pieces(walk: Walk, other: Source) -> Iterator[Piece]:
+    operands = (walk.addressed, walk.chosen, other)
+    offsets = tuple(operand.offset for operand in operands)
+    return pieces(walk.shape, offsets, tuple(operand.strides for operand in operands))
+
+
+def _operands(walk: Walk, piece: Piece) -> tuple[Any, ...]:
+    """Array, offset and strides of the addressed and of the index operand."""
+    return (
+        *(walk.addressed.array, piece.offsets[0], piece.strides[0]),
+        *(walk.chosen.array, piece.offsets[1], piece.strides[1]),
+    )
+
+
+def _plus(kind: Any) -> Scalar:
+    if kind is np.bool_:
+        return lambda total, factor, x: total or (factor and x)
+    if np.issubdtype(kind, np.integer):
+        return lambda total, factor, x: kind(total + kind(factor * x))
+    return lambda total, factor, x: total + factor * x
+
+
+def _same(kind: Any) -> tuple[Any, Scalar, Scalar]:
+    return kind, lambda x: x, lambda x: x
+
+
+def _body(wide: Any, read: Scalar, write: Scalar) -> Body:
+    plus, load, store = device(_plus(wide)), device(read), device(write)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out, source, targets, places, tasks, count, inner, size, alpha
+    ):
+        task = cuda.grid(1)
+        step = cuda.gridsize(1)
+        factor = wide(alpha)
+        while task < tasks:
+            line = task // inner
+            column = task - line * inner
+            outer = line // count
+            at = line - outer * count
+            target = targets[at]
+            first = True
+            if at > 0:
+                first = targets[at - 1] != target
+            if first and target >= 0:
+                to = (outer * size + target) * inner + column
+                total = load(out[to])
+                while at < count and targets[at] == target:
+                    row = outer * count + places[at]
+                    total = plus(total, factor, load(source[row * inner + column]))
+                    at += 1
+                out[to] = store(total)
+            task += step
+
+    return body
+
+
+def _plain(kind: Any) -> Body:
+    return _body(*_same(kind))
+
+
+def _half(read: Scalar, write: Scalar) -> Maker:
+    return lambda kind: _body(np.float32, read, write)
+
+
+_ARRAYS = "T[::1], T[::1], int64[::1], int64[::1], int64, int64, int64, int64, "
+_PLAIN = Family("add_targets", _plain, _ARRAYS + "W", ALL)
+_HALVES = {
+    name: Family(
+        f"add_targets_{name}", _half(read, write), _ARRAYS + "float64", ("uint16",)
+    )
+    for name, read, write in (
+        ("float16", from_float16, to_float16),
+        ("bfloat16", from_bfloat16, to_bfloat16),
+    )
+}
+
+
+def add_targets(
+    out: Tensor,
+    targets: Array,
+    source: Tensor,
+    count: int,
+    *,
+    outer: int = 1,
+    inner: int = 1,
+    alpha: Number = 1,
+) -> None:
+    """Add `alpha` times row j of `source` to row `targets[j]` of `out`, of `count`.
+
+    Rows have `inner` elements; both tensors are `outer` lists of rows.
+    """
+    tasks = outer * count * inner
+    if not tasks or not out.numel():
+        return
+    where, name = index_of(out), out.dtype.name
+    size = out.numel() // (outer * inner)
+    ordered, places = ordered_places(targets, count, where)
+    half = _HALVES.get(name)
+    kernel = _PLAIN[name] if half is None else half["uint16"]
+    factor = number_of(alpha, name if half is None else "float32")
+    kernel(
+        spread(tasks, where),
+        *(flat(out), flat(source), ordered, places, tasks, count, inner, size, factor),
+    )
 
 
 def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
@@ -50,7 +398,81 @@ def spanning(index: Tensor, shape: Ints, dim: int) -> Tensor:
     return view_of(index, shape, steps, offset)
 
 
-KERNELS: dict[str, Callable[..., None]] = {
+def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
+    """Write the elements of `src`, or the one number, where `index` says.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    chosen = checked(index, out.shape, dim, "core::scatter")
+    words = moved(out)
+    walk = along(_target(out, words), chosen, dim)
+    alike = not isinstance(src, Tensor)
+    if isinstance(src, Tensor):
+        given = source(src, name=words)
+    else:
+        one = empty_tensor((), out.dtype, out.device)
+        fill(one, src)
+        given = Source(flat(one, words), 0, (0,) * len(index.shape))
+    write(walk, given, words, out.numel(), alike=alike)
+
+
+def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
+    """Add the elements of `src` where `index` says.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    chosen = checked(index, out.shape, dim, "core::scatter_add")
+    count = index.numel()
+    if not count:
+        return
+    walk = along(_target(out, moved(out)), chosen, dim)
+    # The index may be smaller than the source.
+    given = view_of(src, index.shape, src.strides, src.offset)
+    add_targets(out, targets(walk), given, count)
+
+
+def index_add(
+    out: Tensor, dim: int, index: Tensor, src: Tensor, alpha: Number = 1
+) -> None:
+    """Add `alpha` times the slices of `src` to the slices of `out` named by `index`.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    chosen = checked(index, out.shape, dim, "core::index_add")
+    outer, inner = prod(out.shape[:dim]), prod(out.shape[dim + 1 :])
+    count = index.numel()
+    add_targets(out, flat(chosen), src, count, outer=outer, inner=inner, alpha=alpha)
+
+
+def _target(out: Tensor, words: str) -> Source:
+    """An output, counted from its own first element."""
+    return Source(flat(out, words), 0, contiguous_strides(out.shape))
+
+
+def embedding_backward(
+    dweight: Tensor, grad: Tensor, indices: Tensor, padding_idx: int
+) -> None:
+    """Write the gradient of the table: (rows, width) from (.., width) and (..).
+
+    16-bit floats are summed in float32.  A negative `padding_idx` leaves nothing out.
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    targets = checked(indices, dweight.shape, 0, "core::embedding_backward")
+    if padding_idx >= 0:
+        left_out = empty_tensor(indices.shape, DType.named("bool"), indices.device)
+        POINTWISE["eq"](left_out, targets, padding_idx)
+        kept = empty_tensor(indices.shape, targets.dtype, indices.device)
+        POINTWISE["where"](kept, left_out, -1, targets)
+        targets = kept
+    fill(dweight, 0)
+    add_targets(dweight, flat(targets), grad, indices.numel(), inner=dweight.shape[1])
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
     "gather": gather,
     "index_select": index_select,
+    "scatter": scatter,
+    "scatter_add": scatter_add,
+    "index_add": index_add,
+    "embedding_backward": embedding_backward,
 }

@@ -1,11 +1,15 @@
-"""index and index_put on CUDA: several integer indices at once, as `x[a, :, b]`.
+"""index and index_put, and nonzero, on CUDA.
 
-True only here: the indices become one list of positions in `x`, and what is left is a
-walk through one index.  Where the dimensions of the result are is said by the CPU's
-layout (`runtime.kernels.cpu.index`), which is about integers only.
+`x[a, :, b]`: the indices become one list of positions in `x`, and what is left is a
+walk through one index (`runtime.kernels.cuda.gather`).  Where the dimensions of the
+result are is said by the CPU's layout (`runtime.kernels.cpu.index`), which is about
+integers only.  Boolean masks have been turned into integers; negative indices count
+from the end.  `out` of index_put comes with a copy of self.
 
-Rules: boolean masks have been turned into integers; negative indices count from the
-end.  `out` of index_put comes with a copy of self.
+nonzero: marks of 1 and 0 are summed as they run; where a mark is 1, the sum says which
+row of the result is that element's.  NaN is not zero, both zeros of floats are; 16-bit
+floats are looked at as bits.  The number is read back by the host; that is the one
+wait.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +19,22 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cpu.index import Layout, layout_of
-from runtime.kernels.cuda.adding import add_targets
-from runtime.kernels.cuda.check import require_indices
-from runtime.kernels.cuda.copy import fill
-from runtime.kernels.cuda.jit import Body, Family
-from runtime.kernels.cuda.launch import spread
-from runtime.kernels.cuda.lines import Walk, read, targets, write
-from runtime.kernels.cuda.operand import Source, flat, index_of, moved, source
-from runtime.kernels.cuda.toolkit import cuda
+from runtime.kernels.cuda.axis import running
+from runtime.kernels.cuda.copy import fill, flat, require_indices
+from runtime.kernels.cuda.device import cuda, spread
+from runtime.kernels.cuda.elementwise import (
+    Array,
+    Source,
+    form,
+    index_of,
+    moved,
+    source,
+)
+from runtime.kernels.cuda.gather import Walk, add_targets, read, targets, write
+from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.memory import CudaMemory, device_array
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.making import empty_tensor, view_of
@@ -53,7 +65,7 @@ _STEP = Family(
     "index_step",
     _step,
     "int64[::1], T[::1], int64, int64, int64",
-    ("uint8", "int8", "int16", "int32", "int64"),
+    INTEGERS,
 )
 
 
@@ -124,4 +136,95 @@ def _places(layout: Layout, indices: Indices, x: Tensor, operator: str) -> Tenso
     return total
 
 
-KERNELS: dict[str, Callable[..., None]] = {"index": index, "index_put": index_put}
+_MEMORY = CudaMemory()
+_COUNTED = np.dtype(np.int64)
+
+
+def _counts(kind: Any) -> Scalar:
+    zero = kind(0)
+    if kind is not np.uint16:
+        return lambda x: x != zero
+    # Of the bits of 16-bit floats, all but the sign.
+    bits = kind(0x7FFF)
+    return lambda x: kind(x & bits) != zero
+
+
+def _marks(kind: Any) -> Body:
+    counts = device(_counts(kind))
+
+    def body(marks, x, count):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            marks[i] = 1 if counts(x[i]) else 0
+            i += step
+
+    return body
+
+
+def _positions(kind: Any) -> Body:
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out, marks, ranks, count, column, columns, size, inner
+    ):
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            if marks[i] == 1:
+                line = i // inner
+                out[(ranks[i] - 1) * columns + column] = line - line // size * size
+            i += step
+
+    return body
+
+
+_MARKS = Family("nonzero_marks", _marks, "int64[::1], T[::1], int64", (*ALL, "uint16"))
+_POSITIONS = Family(
+    "nonzero_positions",
+    _positions,
+    "T[::1], T[::1], T[::1]" + ", int64" * 5,
+    ("int64",),
+)
+
+
+def _ranked(x: Tensor) -> tuple[Array, Array]:
+    """A mark for each element, and their running sums."""
+    count, where = x.numel(), index_of(x)
+    marks, ranks = (device_array(count, _COUNTED, where) for _ in range(2))
+    _MARKS[form(x)](spread(count, where), marks, flat(x), count)
+    running(("int64", "int64"), ranks, marks, 1, count, 1, where)
+    return marks, ranks
+
+
+def nonzero_count(mask: Tensor) -> int:
+    """The number of elements that are not zero."""
+    count = mask.numel()
+    if not count:
+        return 0
+    _, ranks = _ranked(mask)
+    return int(_MEMORY.to_numpy(ranks[count - 1 : count])[0])
+
+
+def nonzero(out: Tensor, x: Tensor) -> None:
+    """Write the positions, one row each in row-major order.
+
+    `out` has as many rows as `nonzero_count` said, and a column for each dimension.
+    """
+    if not out.numel():
+        return
+    marks, ranks = _ranked(x)
+    count, where = x.numel(), index_of(x)
+    inner = count
+    for column, size in enumerate(x.shape):
+        inner //= size
+        _POSITIONS["int64"](
+            spread(count, where),
+            *(flat(out), marks, ranks, count, column, x.ndim, size, inner),
+        )
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "index": index,
+    "index_put": index_put,
+    "nonzero": nonzero,
+    "nonzero_count": nonzero_count,
+}

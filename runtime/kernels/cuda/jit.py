@@ -1,7 +1,7 @@
 """The one way to compile for CUDA: a family of kernels from one maker of bodies.
 
-True only here: what numba-cuda is told, how a kernel is launched, and the list of all
-kernels there are, which a test compiles without a device.
+What numba-cuda is told, how a kernel is launched, and the list of all kernels there
+are, which a test compiles without a device.
 
 Rules
 - `Family(name, make, signature, keys)`: for each key (a tuple of dtype names) the
@@ -13,8 +13,9 @@ Rules
   an array;
 - a body writes only through its arguments, walks in strides of the grid, and mixes no
   literals with narrow elements: `1 / x` is float64, `T(1) / x` is not;
-- bodies call scalar functions only through `device(function)`; functions that use
-  `cuda` themselves belong into the file of their kernel (the simulator demands it);
+- bodies call scalar functions only through `device(function)`, and those of the CPU
+  through `ported(function)`; functions that use `cuda` themselves belong into the file
+  of their kernel (the simulator demands it);
 - 16-bit floats are passed as `uint16`; numbers are brought into range before they are
   passed (`number_of`), since only compiled code wraps them silently.
 
@@ -25,15 +26,20 @@ of the signature, nothing is inspected.  The simulator runs one kernel at a time
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cuda.device import on_device
-from runtime.kernels.cuda.launch import Shape
-from runtime.kernels.cuda.stream import current_stream
-from runtime.kernels.cuda.toolkit import SIMULATED, cuda
+from runtime.kernels.cuda.device import (
+    SIMULATED,
+    Shape,
+    cuda,
+    current_stream,
+    on_device,
+)
+from runtime.kernels.math.primitive import CHOICES, bits, fma, from_bits, rounded
 
 Key = tuple[str, ...]
 Body = Callable[..., None]
@@ -71,6 +77,42 @@ def device(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     compiled: Callable[..., Any] = cuda.jit(device=True)(function)
     return compiled
+
+
+@cache
+def ported(function: FunctionType) -> Callable[..., Any]:
+    """A function that the CPU's bodies call, with all that it calls, for the device.
+
+    It gives the CPU's bits: what the CPU does in double precision is done in the same
+    order, with the fused steps at the same places, and nothing is left to the compiler
+    to contract if no product is added to anything but by `fma` or `rounded`.
+    """
+    if SIMULATED:
+        return function
+    if function in CHOICES:
+        return ported(CHOICES[function][1])
+    if function in _instructions():
+        return _instructions()[function]
+    scope = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        if isinstance(scope.get(name), FunctionType):
+            scope[name] = ported(scope[name])
+    made = FunctionType(function.__code__, scope, function.__name__)
+    return device(made)
+
+
+@cache
+def _instructions() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """What stands for a primitive of double precision."""
+    from numba.cuda import libdevice
+
+    library: Any = libdevice
+    return {
+        fma: library.fma,
+        rounded: device(lambda x, y: library.dmul_rn(x, y)),
+        bits: library.double_as_longlong,
+        from_bits: library.longlong_as_double,
+    }
 
 
 def number_of(number: complex, name: str) -> Any:

@@ -1,7 +1,7 @@
 """Layer normalisation over the last elements on CUDA, and its gradient.
 
-True only here: a block takes a row and reads it three times: mean, squares off the
-mean, result; so means far from zero cost no digits.
+A block takes a row and reads it three times: mean, squares off the mean, result; so
+means far from zero cost no digits.
 
 Rules: `mean` and `rstd` have one element for each row.  The gradients of weight and
 bias are sums over rows: a thread adds `TALL` rows of one column, and what that leaves
@@ -11,22 +11,20 @@ is summed as columns, in an order that does not depend on the device.
 from collections.abc import Callable
 from typing import Any
 
-from runtime.kernels.cuda import scalars
-from runtime.kernels.cuda.block import block_sum
-from runtime.kernels.cuda.copy import fill
+from runtime.kernels.cuda.copy import fill, flat
+from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
+from runtime.kernels.cuda.elementwise import Array, index_of
 from runtime.kernels.cuda.jit import Body, Family
-from runtime.kernels.cuda.launch import rows, spread
-from runtime.kernels.cuda.operand import Array, flat, index_of
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import TALL
-from runtime.kernels.cuda.toolkit import BLOCK, cuda
-from runtime.kernels.cuda.unary import FLOATS
+from runtime.kernels.cuda.scalars import block_sum, reals
+from runtime.kernels.math.scalars import FLOATS
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 
 def _forward(kind: Any) -> Body:
-    zero, one, sqrt = kind(0), kind(1), scalars.sqrt
+    zero, one, sqrt = kind(0), kind(1), reals(kind).sqrt
 
     def body(  # type: ignore[no-untyped-def]  # compiled for the device
         out, means, rstds, x, weight, bias, weighted, shifted, tasks, inner, eps

@@ -1,23 +1,238 @@
-"""Products of matrices on CUDA: mm, bmm, dot and linear.
+"""Products of matrices on CUDA: mm, bmm, dot, linear, and the tiles of convolution.
 
-True only here: the geometry of a product: an offset, and a step for each of batch, row
-and column, for both operands; so a transposed or an expanded one is read as it lies.
+A block makes `TILE` by `TILE` elements of a product, each thread `EACH` by `EACH` of
+them in registers; tiles of both operands pass through shared memory, `DEPTH` of the
+inner size at a time.  It is a baseline without tensor cores: every dtype takes the same
+path, and no library is needed.  A dot product is a reduction.
 
-How it works: see `runtime.kernels.cuda.tile`.  A dot product is a reduction.
+Rules
+- where operands and results lie is said by device functions of a geometry (a tuple of
+  integers), so that a convolution is a product of matrices that nobody stores; that of
+  matrices is an offset, and a step for each of batch, row and column, so that a
+  transposed or an expanded one is read as it lies;
+- neighbouring threads fetch neighbours: along a row of an operand, or, where that is
+  said to be shorter, down a column;
+- few tiles with a long inner size are made in `splits` parts, which are added in a tree
+  afterwards; their number depends on the shape only;
+- sums are taken in the dtype; integers wrap around, of booleans a sum is `any`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from runtime.kernels.cuda.binary import KERNELS as BINARY
-from runtime.kernels.cuda.operand import Array, flat, source
+import numpy as np
+
+from runtime.kernels.cuda.copy import flat
+from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows
+from runtime.kernels.cuda.elementwise import Array, index_of, source
+from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.cuda.tile import Places, Sizes, family, product
-from runtime.kernels.cuda.unary import ALL
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import ALL
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
+
+# Threads of a block stand in a square; 16 by 16 are BLOCK.
+SIDE = 2 if SIMULATED else 16
+
+# A thread makes 4 by 4: 8 loads from shared memory for 16 multiplications.
+EACH = 2 if SIMULATED else 4
+TILE = SIDE * EACH
+
+# Inner size of the tiles: with 64 by 16 float64 twice, 16 KiB of shared memory.
+DEPTH = 4 if SIMULATED else 16
+
+# Tiles in shared memory, and a thread's results.  Neighbouring threads may fill a
+# column of a tile: one element more in a row spreads them over the banks.
+TILES = (DEPTH, TILE + 1)
+SQUARE = (EACH, EACH)
+
+# Inner size from which a part is worth a block of its own, and the tiles from which on
+# a device is busy without parts (the multiprocessors of a large one).
+PART = 16 * DEPTH
+ENOUGH = 4 if SIMULATED else 128
+
+# Numbers of a geometry: what conv2d needs; matmul fills up with zeros.
+NUMBERS = 16
+
+_SIGNATURE = "T[::1], T[::1], T[::1], T[::1]" + ", int64" * 9 + f", int64*{NUMBERS}"
+
+
+class Places(NamedTuple):
+    """Where the numbers are, by geometry, group, row and column.
+
+    `left` and `right` give an element of an array; `out` gives a position, and `bias`
+    that of the number to be added.
+    """
+
+    left: Scalar
+    right: Scalar
+    out: Scalar
+    bias: Scalar
+
+
+class Sizes(NamedTuple):
+    """A product of (rows, inner) by (inner, columns) in each of `groups`."""
+
+    groups: int
+    rows: int
+    columns: int
+    inner: int
+
+
+def _adding(kind: Any) -> Scalar:
+    if kind is np.bool_:
+        return lambda total, x, y: total or (x and y)
+    if np.issubdtype(kind, np.integer):
+        return lambda total, x, y: kind(total + x * y)
+    return lambda total, x, y: total + x * y
+
+
+def family(name: str, places: Callable[[Any], Places], keys: tuple[str, ...]) -> Family:
+    """Kernels of products whose elements lie where `places(T)` says."""
+
+    def make(kind: Any) -> Body:
+        return _body(kind, device(_adding(kind)), *map(device, places(kind)))
+
+    return Family(name, make, _SIGNATURE, keys)
+
+
+def _body(
+    kind: Any, plus: Scalar, left: Scalar, right: Scalar, place: Scalar, bias_at: Scalar
+) -> Body:
+    zero = kind(0)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out,
+        a,
+        b,
+        bias,
+        biased,
+        groups,
+        height,
+        width,
+        inner,
+        splits,
+        part,
+        left_down,
+        right_down,
+        geometry,
+    ):
+        lefts = cuda.shared.array(TILES, kind)
+        rights = cuda.shared.array(TILES, kind)
+        sums = cuda.local.array(SQUARE, kind)
+        thread = cuda.threadIdx.x
+        own_row = thread // SIDE
+        own_column = thread - own_row * SIDE
+        down = (height + TILE - 1) // TILE
+        across = (width + TILE - 1) // TILE
+        tasks = groups * splits * down * across
+        task = cuda.blockIdx.x
+        while task < tasks:
+            rest = task // across
+            column = (task - rest * across) * TILE
+            above = rest // down
+            row = (rest - above * down) * TILE
+            group = above // splits
+            split = above - group * splits
+            first = split * part
+            end = min(first + part, inner)
+            for u in range(EACH):
+                for v in range(EACH):
+                    sums[u, v] = zero
+            while first < end:
+                at = thread
+                while at < TILE * DEPTH:
+                    i = at // DEPTH
+                    k = at - i * DEPTH
+                    if left_down:
+                        k = at // TILE
+                        i = at - k * TILE
+                    value = zero
+                    if row + i < height and first + k < end:
+                        value = left(a, geometry, group, row + i, first + k)
+                    lefts[k, i] = value
+                    at += BLOCK
+                at = thread
+                while at < TILE * DEPTH:
+                    k = at // TILE
+                    j = at - k * TILE
+                    if right_down:
+                        j = at // DEPTH
+                        k = at - j * DEPTH
+                    value = zero
+                    if column + j < width and first + k < end:
+                        value = right(b, geometry, group, first + k, column + j)
+                    rights[k, j] = value
+                    at += BLOCK
+                cuda.syncthreads()
+                for k in range(DEPTH):
+                    for u in range(EACH):
+                        x = lefts[k, own_row + u * SIDE]
+                        for v in range(EACH):
+                            y = rights[k, own_column + v * SIDE]
+                            sums[u, v] = plus(sums[u, v], x, y)
+                cuda.syncthreads()
+                first += DEPTH
+            for u in range(EACH):
+                i = row + own_row + u * SIDE
+                for v in range(EACH):
+                    j = column + own_column + v * SIDE
+                    if i < height and j < width:
+                        total = sums[u, v]
+                        if biased and split == 0:
+                            extra = bias[bias_at(geometry, group, i, j)]
+                            total = kind(total + extra)
+                        whole = groups * height * width
+                        out[split * whole + place(geometry, group, i, j)] = total
+            task += cuda.gridDim.x
+
+    return body
+
+
+def splits_of(sizes: Sizes) -> int:
+    """In how many parts the inner size is summed; a matter of the shape only."""
+    tiles = -(-sizes.rows // TILE) * -(-sizes.columns // TILE) * sizes.groups
+    return max(1, min(-(-sizes.inner // PART), ENOUGH // tiles))
+
+
+def product(
+    kernels: Family,
+    out: Tensor,
+    a: Array,
+    b: Array,
+    sizes: Sizes,
+    geometry: Ints,
+    bias: Array | None = None,
+    *,
+    down: tuple[bool, bool] = (False, False),
+) -> None:
+    """Launch for an output of `groups * rows * columns` elements.
+
+    `down`: whether neighbours of the left and of the right operand lie in columns.
+    """
+    if not out.numel():
+        return
+    where, name = index_of(out), out.dtype.name
+    splits = splits_of(sizes)
+    # Whole tiles, so that parts begin where tiles do.
+    part = -(-sizes.inner // (splits * DEPTH)) * DEPTH
+    tiles = -(-sizes.rows // TILE) * -(-sizes.columns // TILE) * sizes.groups
+    target = out
+    if splits > 1:
+        target = empty_tensor((splits, out.numel()), out.dtype, out.device)
+    kernels[name](
+        rows(tiles * splits, where),
+        *(flat(target), a, b, b if bias is None else bias, int(bias is not None)),
+        *(sizes.groups, sizes.rows, sizes.columns, sizes.inner, splits, part),
+        *map(int, down),
+        geometry + (0,) * (NUMBERS - len(geometry)),
+    )
+    if splits > 1:
+        REDUCE["sum"](out, target, (0,))
 
 
 def _left(a, geometry, group, i, k):  # type: ignore[no-untyped-def]  # compiled for the device
@@ -83,7 +298,7 @@ def bmm(out: Tensor, a: Tensor, b: Tensor) -> None:
 def dot(out: Tensor, a: Tensor, b: Tensor) -> None:
     """The sum of products of two vectors."""
     products = empty_tensor(a.shape, a.dtype, a.device)
-    BINARY["mul"](products, a, b)
+    POINTWISE["mul"](products, a, b)
     REDUCE["sum"](out, products, (0,))
 
 
@@ -100,7 +315,7 @@ def linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     )
 
 
-KERNELS: dict[str, Callable[..., None]] = {
+KERNELS: dict[str, Callable[..., Any]] = {
     "mm": mm,
     "bmm": bmm,
     "dot": dot,

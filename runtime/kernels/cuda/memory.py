@@ -1,8 +1,8 @@
 """Device memory for tensors: arrays out of the arena, and copies to and from the host.
 
-True only here: how an array of the arena becomes one that numba-cuda launches with.
-An array is one-dimensional and typed, like every array of `runtime.tensors.storage`,
-and keeps its lease alive: slices and views of it do, too.
+How an array of the arena becomes one that numba-cuda launches with.  An array is
+one-dimensional and typed, like every array of `runtime.tensors.storage`, and keeps its
+lease alive: slices and views of it do, too.
 
 Rules: copies run on the current stream.  `from_numpy` and `to_numpy` return when the
 host's array may be changed, or read; `upload` and `download` do not wait, and need
@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cuda.arena import Arena, Exhausted, Lease, Statistics
-from runtime.kernels.cuda.device import current_device, on_device, require
-from runtime.kernels.cuda.stream import Event, Stream, current_stream
-from runtime.kernels.cuda.toolkit import SIMULATED, cuda
+from runtime.kernels.cuda.device import (
+    SIMULATED,
+    Event,
+    Stream,
+    cuda,
+    current_device,
+    current_stream,
+    on_device,
+    require,
+)
 from runtime.tensors.storage import register_memory
 
 Array = Any

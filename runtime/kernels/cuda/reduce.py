@@ -1,12 +1,12 @@
 """Reductions on CUDA: sum, prod, mean, max, min, any, all, var.
 
-True only here: trees of fixed shape, so that a result depends on the shape and the
-strides only, never on the device or on what else runs.  Axes become passes of (outer,
-reduced, inner) as on the CPU (`runtime.kernels.cpu.reduce_layout`).
+Trees of fixed shape, so that a result depends on the shape and the strides only, never
+on the device or on what else runs.  Axes become passes of (outer, reduced, inner) as on
+the CPU (`runtime.kernels.cpu.reduce_bodies`).
 
 Rules
-- where reduced elements are neighbours, a block takes a run of `RUN` of them: four
-  sums a thread, then a tree in shared memory; where they are not, a thread takes `TALL`
+- where reduced elements are neighbours, a block takes a run of `RUN` of them: four sums
+  a thread, then a tree in shared memory; where they are not, a thread takes `TALL`
   elements of one column, so that neighbours read neighbours;
 - what is left of a pass, if more than one run, is reduced again in the same way;
 - the tree is the same in the simulator; it is not made of shuffles, because it runs
@@ -15,22 +15,23 @@ Rules
   `min`; `any` and `all` reduce the mask of what is not zero.
 """
 
+import operator
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_layout import Pass, passes
-from runtime.kernels.cuda.binary import KERNELS as BINARY
-from runtime.kernels.cuda.copy import contiguous, copy, fill
+from runtime.kernels.cpu.reduce_bodies import Pass, passes
+from runtime.kernels.cuda.copy import contiguous, copy, fill, flat
+from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows, spread
+from runtime.kernels.cuda.elementwise import Array, index_of
 from runtime.kernels.cuda.jit import Body, Family, Key, Maker, device, scalar_type
-from runtime.kernels.cuda.launch import rows, spread
 from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.operand import Array, flat, index_of
-from runtime.kernels.cuda.scalars import Scalar, quotient
-from runtime.kernels.cuda.toolkit import BLOCK, SIMULATED, cuda
-from runtime.kernels.cuda.unary import COMPLEX, FLOATS, INTEGERS
+from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from runtime.kernels.cuda.scalars import functions
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import COMPLEXES, FLOATS, INTEGERS, greatest, least
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import place_of
 from runtime.tensors.making import empty_tensor, view_of
@@ -60,7 +61,7 @@ class Operation(NamedTuple):
 def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
     def make(kind: Any, to: Any) -> Body:
         both, start = device(combine), to(first(to))
-        over = device(quotient(to))
+        over = functions(to).divide
 
         def body(  # type: ignore[no-untyped-def]  # compiled for the device
             out, x, at, tasks, runs, reduced, run, outer_by, by, divisor
@@ -108,7 +109,7 @@ def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
 def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
     def make(kind: Any, to: Any) -> Body:
         both, start = device(combine), to(first(to))
-        over = device(quotient(to))
+        over = functions(to).divide
 
         def body(  # type: ignore[no-untyped-def]  # compiled for the device
             out, x, at, tasks, runs, reduced, run, outer_by, by, inner, divisor
@@ -172,17 +173,15 @@ def _greatest(kind: Any) -> Any:
 
 # Integers are widened as they are read.
 _WIDENED = tuple((name, "int64") for name in ("bool", *INTEGERS))
-_SAME = tuple((name, name) for name in (*FLOATS, *COMPLEX))
+_SAME = tuple((name, name) for name in (*FLOATS, *COMPLEXES))
 _REAL = tuple((name, name) for name in ("bool", *INTEGERS, *FLOATS))
 _TRUTH: tuple[Key, ...] = (("bool", "bool"),)
 
-_SUM = _operation(
-    "sum_of_floats", lambda a, b: a + b, lambda to: 0, _SAME, divides=True
-)
-_COUNT = _operation("sum_of_integers", lambda a, b: a + b, lambda to: 0, _WIDENED)
-_PROD = _operation("prod", lambda a, b: a * b, lambda to: 1, (*_WIDENED, *_SAME))
-_MAX = _operation("max", lambda a, b: a if a > b or a != a else b, _least, _REAL)
-_MIN = _operation("min", lambda a, b: a if a < b or a != a else b, _greatest, _REAL)
+_SUM = _operation("sum_of_floats", operator.add, lambda to: 0, _SAME, divides=True)
+_COUNT = _operation("sum_of_integers", operator.add, lambda to: 0, _WIDENED)
+_PROD = _operation("prod", operator.mul, lambda to: 1, (*_WIDENED, *_SAME))
+_MAX = _operation("max", greatest, _least, _REAL)
+_MIN = _operation("min", least, _greatest, _REAL)
 _ANY = _operation("any", lambda a, b: a or b, lambda to: False, _TRUTH)
 _ALL = _operation("all", lambda a, b: a and b, lambda to: True, _TRUTH)
 
@@ -257,7 +256,7 @@ def _moved_last(x: Tensor, dims: Ints) -> tuple[Tensor, tuple[Pass, ...]]:
 
 def _total(floating: Operation, whole: Operation) -> Callable[..., None]:
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
-        if out.dtype.name in (*FLOATS, *COMPLEX):
+        if out.dtype.name in (*FLOATS, *COMPLEXES):
             reduce(floating, out, x, dims)
         elif out.dtype.name == "int64":
             reduce(whole, out, x, dims)
@@ -279,7 +278,7 @@ def _truth(operation: Operation) -> Callable[..., None]:
         mask = x
         if x.dtype.name != "bool":
             mask = empty_tensor(x.shape, DType.named("bool"), x.device)
-            BINARY["ne"](mask, x, 0)
+            POINTWISE["ne"](mask, x, 0)
         reduce(operation, out, mask, dims)
 
     return kernel
@@ -313,13 +312,13 @@ def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
     middle = empty_tensor(kept, x.dtype, x.device)
     mean(middle, x, dims)
     apart = empty_tensor(x.shape, x.dtype, x.device)
-    BINARY["sub"](apart, x, middle, 1)
-    BINARY["mul"](apart, apart, apart)
+    POINTWISE["sub"](apart, x, middle, 1)
+    POINTWISE["mul"](apart, apart, apart)
     divisor = float(max(count - correction, 0))
     if not divisor:
         # Something by nothing is infinite, nothing by nothing is NaN.
         reduce(_SUM, out, apart, dims)
-        BINARY["div"](out, out, 0.0)
+        POINTWISE["div"](out, out, 0.0)
         return
     reduce(_SUM, out, apart, dims, divisor)
 

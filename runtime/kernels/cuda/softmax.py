@@ -1,14 +1,15 @@
-"""Softmax and its logarithm along one dimension on CUDA, and their gradients.
+"""Softmax, its logarithm, the negative log likelihood, and their gradients, on CUDA.
 
-True only here: a row is read three times: greatest element, sum of exponentials,
-result; the exponentials are made twice rather than stored and read again.
+Softmax reads a row three times: greatest element, sum of exponentials, result; the
+exponentials are made twice rather than stored and read again.  The dimension is seen as
+(outer, length, inner); where its elements are neighbours and many, a block takes a row,
+and threads join in a tree in shared memory; else a thread takes a row by itself, so
+that neighbours read neighbours.  The greatest element may miss a NaN, which then comes
+back through the sum; a row of -inf gives NaN, as inf - inf is.
 
-Rules
-- the dimension is seen as (outer, length, inner); where its elements are neighbours
-  and many, a block takes a row, and threads join in a tree in shared memory; else a
-  thread takes a row by itself, so that neighbours read neighbours;
-- the greatest element may miss a NaN, which then comes back through the sum; a row of
-  -inf gives NaN, as inf - inf is.
+The loss sees (batch, classes, positions), and has the rules of the CPU's
+(`runtime.kernels.cpu.softmax`); losses and weights are summed as trees, like every sum
+(`runtime.kernels.cuda.reduce`).
 """
 
 from collections.abc import Callable
@@ -16,15 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_axis import around
-from runtime.kernels.cuda import scalars
-from runtime.kernels.cuda.block import block_greatest, block_sum
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.axis import around
+from runtime.kernels.cpu.softmax import layout_of
+from runtime.kernels.cuda.copy import fill, first_outside, flat
+from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
+from runtime.kernels.cuda.elementwise import index_of
+from runtime.kernels.cuda.gather import integers
 from runtime.kernels.cuda.jit import Body, Family, Maker
-from runtime.kernels.cuda.launch import rows, spread
-from runtime.kernels.cuda.operand import flat, index_of
+from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import SHORT
-from runtime.kernels.cuda.toolkit import BLOCK, cuda
-from runtime.kernels.cuda.unary import FLOATS
+from runtime.kernels.cuda.scalars import block_greatest, block_sum, reals
+from runtime.kernels.math.scalars import FLOATS
+from runtime.schema.codes import DType
+from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 _I = np.int64
@@ -33,7 +40,8 @@ _I = np.int64
 def _rows(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
         zero, one = kind(0), kind(1)
-        exp, log = scalars.exp, scalars.log
+        on = reals(kind)
+        exp, log = on.exp, on.log
 
         def body(out, x, tasks, length):  # type: ignore[no-untyped-def]  # compiled for the device
             shared = cuda.shared.array(BLOCK, kind)
@@ -75,7 +83,8 @@ def _rows(logarithm: bool) -> Maker:
 def _columns(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
         zero, one = kind(0), kind(1)
-        exp, log = scalars.exp, scalars.log
+        on = reals(kind)
+        exp, log = on.exp, on.log
 
         def body(out, x, tasks, length, inner):  # type: ignore[no-untyped-def]  # as above
             task = cuda.grid(1)
@@ -115,7 +124,7 @@ def _columns(logarithm: bool) -> Maker:
 
 def _back_rows(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
-        zero, exp = kind(0), scalars.exp
+        zero, exp = kind(0), reals(kind).exp
 
         def body(out, grad, result, tasks, length):  # type: ignore[no-untyped-def]  # as above
             shared = cuda.shared.array(BLOCK, kind)
@@ -149,7 +158,7 @@ def _back_rows(logarithm: bool) -> Maker:
 
 def _back_columns(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
-        zero, exp = kind(0), scalars.exp
+        zero, exp = kind(0), reals(kind).exp
 
         def body(  # type: ignore[no-untyped-def]  # as above
             out, grad, result, tasks, length, inner
@@ -206,7 +215,163 @@ def _kernel(name: str, by_rows: Maker, by_columns: Maker, arrays: int) -> Any:
     return kernel
 
 
-KERNELS: dict[str, Callable[..., None]] = {
+def _losses(kind: Any) -> Body:
+    zero, one = kind(0), kind(1)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out, weights, logp, target, weight, weighted, count, classes, positions, ignored
+    ):
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            name = target[i]
+            value, by = zero, zero
+            if name != ignored:
+                by = one
+                if weighted:
+                    by = weight[name]
+                batch = i // positions
+                place = i - batch * positions
+                value = -by * logp[(batch * classes + name) * positions + place]
+            out[i] = value
+            weights[i] = by
+            i += step
+
+    return body
+
+
+def _gradients(kind: Any) -> Body:
+    one = kind(1)
+
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+        out,
+        grad,
+        grad_by,
+        total,
+        divides,
+        target,
+        weight,
+        weighted,
+        count,
+        classes,
+        positions,
+        ignored,
+    ):
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        divisor = one
+        if divides:
+            divisor = total[0]
+        while i < count:
+            name = target[i]
+            if name != ignored:
+                by = one
+                if weighted:
+                    by = weight[name]
+                batch = i // positions
+                at = (batch * classes + name) * positions + (i - batch * positions)
+                out[at] = -by * grad[i * grad_by] / divisor
+            i += step
+
+    return body
+
+
+_LOSSES = Family(
+    "nll_loss",
+    _losses,
+    "T[::1], T[::1], T[::1], int64[::1], T[::1]" + ", int64" * 5,
+    FLOATS,
+)
+_GRADIENTS = Family(
+    "nll_loss_gradients",
+    _gradients,
+    "T[::1], T[::1], int64, T[::1], int64, int64[::1], T[::1]" + ", int64" * 5,
+    FLOATS,
+)
+
+
+def _checked(target: Tensor, classes: int, ignored: int) -> Tensor:
+    """The targets as int64.  Raises `IndexOutOfRange` for what is no class."""
+    targets = integers(target)
+    found = first_outside(targets, 0, classes - 1)
+    if found is not None and not 0 <= ignored < classes:
+        # What is ignored may be what was found: everything else is looked at again.
+        meant = empty_tensor(targets.shape, DType.named("bool"), targets.device)
+        POINTWISE["ne"](meant, targets, ignored)
+        others = empty_tensor(targets.shape, targets.dtype, targets.device)
+        POINTWISE["where"](others, meant, targets, 0)
+        found = first_outside(others, 0, max(classes - 1, 0))
+    if found is not None:
+        raise IndexOutOfRange(operator="nll_loss", index=found[1], size=classes, dim=1)
+    return targets
+
+
+def nll_loss(
+    out: Tensor,
+    total_weight: Tensor,
+    logp: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+) -> None:
+    """The negated log-probabilities of the targets: each, their mean or their sum.
+
+    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    """
+    classes, positions = layout_of(logp.shape)
+    targets = _checked(target, classes, ignore_index)
+    count = target.numel()
+    each = empty_tensor((count,), out.dtype, out.device)
+    losses = out if reduction == "none" else each
+    weights = empty_tensor((count,), out.dtype, out.device)
+    if count:
+        array = flat(logp)
+        _LOSSES[out.dtype.name](
+            spread(count, index_of(out)),
+            *(flat(losses), flat(weights), array, flat(targets)),
+            array if weight is None else flat(weight),
+            *(int(weight is not None), count, classes, positions, ignore_index),
+        )
+    if reduction == "none":
+        fill(total_weight, 0)
+        return
+    REDUCE["sum"](total_weight, weights, (0,))
+    REDUCE["sum"](out, losses, (0,))
+    if reduction == "mean":
+        POINTWISE["div"](out, out, total_weight)
+
+
+def nll_loss_backward(
+    dx: Tensor,
+    grad: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    total_weight: Tensor,
+    reduction: str,
+    ignore_index: int,
+) -> None:
+    """The gradient of the log-probabilities: the target's entries, zeros elsewhere.
+
+    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    """
+    classes, positions = layout_of(dx.shape)
+    targets = _checked(target, classes, ignore_index)
+    fill(dx, 0)
+    count = target.numel()
+    if not count or not dx.numel():
+        return
+    array = flat(grad)
+    _GRADIENTS[dx.dtype.name](
+        spread(count, index_of(dx)),
+        *(flat(dx), array, int(reduction == "none")),
+        *(flat(total_weight), int(reduction == "mean"), flat(targets)),
+        array if weight is None else flat(weight),
+        *(int(weight is not None), count, classes, positions, ignore_index),
+    )
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
     "softmax": _kernel("softmax", _rows(False), _columns(False), 1),
     "log_softmax": _kernel("log_softmax", _rows(True), _columns(True), 1),
     "softmax_backward": _kernel(
@@ -215,4 +380,6 @@ KERNELS: dict[str, Callable[..., None]] = {
     "log_softmax_backward": _kernel(
         "log_softmax_backward", _back_rows(True), _back_columns(True), 2
     ),
+    "nll_loss": nll_loss,
+    "nll_loss_backward": nll_loss_backward,
 }

@@ -9,16 +9,16 @@ from runtime.kernels.math.circular import (
     tan,
     tan_near,
 )
-from runtime.kernels.math.exponential import exp, expm1
-from runtime.kernels.math.logarithm import log, log1p, log2, log10
-from runtime.kernels.math.normal import (
+from runtime.kernels.math.exponential import (
     erf,
-    gelu,
-    gelu_slope,
-    gelu_tanh,
-    gelu_tanh_slope,
-    silu,
-    silu_slope,
+    exp,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+    tanh,
+    weight,
 )
 from runtime.kernels.math.primitive import (
     bits,
@@ -29,10 +29,10 @@ from runtime.kernels.math.primitive import (
     from_bits,
     like,
     rint,
+    rounded,
     sqrt,
     trunc,
 )
-from runtime.kernels.math.sigmoid import sigmoid, tanh
 
 __all__ = [
     "bits",
@@ -46,10 +46,6 @@ __all__ = [
     "floor",
     "fma",
     "from_bits",
-    "gelu",
-    "gelu_slope",
-    "gelu_tanh",
-    "gelu_tanh_slope",
     "is_near",
     "like",
     "log",
@@ -57,9 +53,7 @@ __all__ = [
     "log2",
     "log10",
     "rint",
-    "sigmoid",
-    "silu",
-    "silu_slope",
+    "rounded",
     "sin",
     "sin_near",
     "sqrt",
@@ -67,4 +61,5 @@ __all__ = [
     "tan_near",
     "tanh",
     "trunc",
+    "weight",
 ]

@@ -1,6 +1,6 @@
 """Sine, cosine and tangent.
 
-True only here: `x = n pi/2 + r` with pi/2 in three parts (Cody and Waite; a fused
+`x = n pi/2 + r` with pi/2 in three parts (Cody and Waite; a fused
 multiply-add makes each step exact until it cancels), two short polynomials in `r`, and
 a selection by the last two bits of n.  That holds up to `NEAR32` and `NEAR64`; beyond
 them the functions ask libm, which a loop cannot be vectorised over: such loops look at
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.math.exponential import SHIFT32, SHIFT64
-from runtime.kernels.math.polynomial import float32s, horner
+from runtime.kernels.math.exponential import SHIFT32, SHIFT64, float32s, horner
 from runtime.kernels.math.primitive import bits, by_width, fma
 
 # (sin r - r) / r^3 and (cos r - 1 + r^2 / 2) / r^4 as polynomials in r^2, for |r| up

@@ -1,8 +1,8 @@
 """Operations of the processor that Python has no name for, and choices by width.
 
-True only here: two tables that tell the compiler what a plain function stands for.
-The functions themselves are ordinary Python over NumPy scalars, so that every kernel
-also runs uncompiled; `runtime.kernels.jit` puts the instruction in their place.
+Two tables that tell the compiler what a plain function stands for.  The functions
+themselves are ordinary Python over NumPy scalars, so that every kernel also runs
+uncompiled; `runtime.kernels.jit` puts the instruction in their place.
 
 Rules: a primitive names the LLVM intrinsic that it becomes, and both give the same
 bits; only `fma` rounds once when compiled, and here first to the next wider type; a
@@ -76,6 +76,11 @@ def from_bits(i: Any) -> Any:
 def like(x: Any, value: float) -> Any:
     """A constant in the type of `x`: a bare one would widen single precision."""
     return type(x)(value)
+
+
+def rounded(x: Any, y: Any) -> Any:
+    """`x * y`, rounded before it is added to anything, on every device."""
+    return x * y
 
 
 PRIMITIVES.update(

@@ -16,7 +16,7 @@ Rules:
   wrap after each step, as they do in memory;
 - inputs lie row by row; those of the shape of the results, and single elements, are
   walked over at once; where others are broadcast, the loop goes through rows of at
-  least `SHORTEST` elements, as eager kernels do (`elementwise_layout`), and reads such
+  least `SHORTEST` elements, as eager kernels do (`elementwise.plan`), and reads such
   an input along the row, or once for it;
 - numbers are arguments of the loop: programs that differ in them share the kernel;
 - kernels are found by content, in memory and on disk, as all of the CPU are
@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 from numpy import empty
 
 from runtime.generated import block, generated
-from runtime.kernels.cpu.elementwise_element import element
-from runtime.kernels.cpu.elementwise_layout import plan
+from runtime.kernels.cpu.elementwise import plan
+from runtime.kernels.cpu.operand import element
 from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
 from runtime.kernels.threads import parallel_for
 from runtime.operators.plan import Shape, number_for
@@ -305,7 +305,7 @@ def _rows_text(
 ) -> str:
     """The loop over rows; `reads` has the step within a row, and the name, of inputs.
 
-    For the table see `runtime.kernels.cpu.elementwise_layout`.
+    For the table see `runtime.kernels.cpu.elementwise`.
     """
     spread = range(len(reads))
     body = [

@@ -3,11 +3,11 @@
 A `Step` says of a node that it can be part of a fused kernel, and as what.
 
 Rules:
-- operators of the families `unary`, `binary` and `ternary` that make a new tensor; what
+- operators of the families `unary`, `binary`, `pointwise` that make a new tensor; what
   they compute, in which dtype, and which kernel runs, is decided by their own plans on
   tensors without elements, and never a second time here;
 - the functions of elements are those of the eager kernels
-  (`runtime.kernels.cpu.scalars`), so that the bits are the same;
+  (`runtime.kernels.math.scalars`), so that the bits are the same;
 - 16-bit floats are computed in 32 bits and rounded after each operator: not here; nor
   complex numbers, nor what looks at all elements first (integers that divide), nor what
   NumPy computes;
@@ -20,8 +20,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from runtime.errors.base import EveryorderError
-from runtime.locks import load
-from runtime.operators import binary, unary
+from runtime.kernels.cpu.pointwise import Applied, applied
+from runtime.kernels.cpu.ternary import limit
+from runtime.kernels.math.scalars import GELU, LIGHT, bounded, scaled, select
+from runtime.operators import binary, pointwise, unary
 from runtime.operators.plan import COMPLEXES, Plan, number_for
 from runtime.operators.produce import made_dtype
 from runtime.operators.structured import Structured
@@ -65,8 +67,12 @@ class Step(NamedTuple):
 @cache
 def operators() -> Mapping[str, Structured]:
     """The operators that can be fused, by the kind of their nodes."""
-    families = (*unary.OPERATORS, *binary.OPERATORS, *binary.OPERATORS)
-    return {f"core::{each.name}": each for each in families if each.functional}
+    families = (*unary.OPERATORS, *binary.OPERATORS, *pointwise.OPERATORS)
+    return {
+        f"core::{each.name}": each
+        for each in families
+        if isinstance(each, Structured) and each.functional
+    }
 
 
 def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
@@ -123,7 +129,6 @@ def _of_plan(
         each.dtype for each in plan.arguments if isinstance(each, Tensor)
     )
     # The kernel sees dtypes that it computes in.
-    scalars = load("runtime.kernels.cpu.scalars")
     operands: list[Any] = []
     for at, each in enumerate(plan.arguments):
         is_cast = plan.cast is None or at in plan.cast
@@ -145,35 +150,31 @@ def _of_plan(
     if not any(isinstance(each, Value) for each in operands):
         return None
     find: Callable[..., _Found] = _SPECIAL.get(name, _plain)
-    found = find(scalars, name, compute.name, operands, known)
+    found = find(name, compute.name, operands)
     if found is None:
         return None
-    scalar, taken, read = found
-    if scalar.result != dtype.name:
+    what, taken, read = found
+    if what.result != dtype.name:
         return None
-    return Step(scalar.function, taken, read, Facts(dtype, shape), scalar.grain)
+    return Step(what.function, taken, read, Facts(dtype, shape), what.grain)
 
 
 # What kernels are more than a function of their operands.
 
-_Found = tuple[Any, tuple[Any, ...], tuple[str, ...]] | None
+_Found = tuple[Applied, tuple[Any, ...], tuple[str, ...]] | None
 
 
-def _plain(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+def _plain(name: str, dtype: str, given: list[Any]) -> _Found:
     if not all(isinstance(each, Value | Element) for each in given):
         return None
-    scalar = None
-    if len(given) == 1:
-        scalar = scalars.scalar_unary(name, dtype)
-    elif len(given) == 2:
-        scalar = scalars.scalar_binary(name, dtype)
-    return None if scalar is None else (scalar, tuple(given), (dtype,) * len(given))
+    found = applied(name, dtype)
+    return None if found is None else (found, tuple(given), (dtype,) * len(given))
 
 
-def _scaled(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+def _scaled(name: str, dtype: str, given: list[Any]) -> _Found:
     *pair, factor = given
     alpha = factor.value
-    plain = scalars.scalar_binary(name, dtype)
+    plain = applied(name, dtype)
     if plain is None:
         return None
     if alpha == 1:
@@ -183,16 +184,16 @@ def _scaled(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _F
         if isinstance(pair[1].value, Value):
             return None
         product = Element(pair[1].value * alpha, dtype)
-        return scalars.scalar_binary("add", dtype), (pair[0], product), (dtype, dtype)
-    scalar = scalars.Scalar(scalars.scaled, dtype, plain.grain)
-    return scalar, (*pair, Element(alpha, dtype)), (dtype,) * 3
+        return _plain("add", dtype, [pair[0], product])
+    found = Applied(scaled, dtype, plain.grain)
+    return found, (*pair, Element(alpha, dtype)), (dtype,) * 3
 
 
 # Exponents that are another kernel.
 _POWERS = {2: "square", 0.5: "sqrt", 1: "copy", -1: "reciprocal", -0.5: "rsqrt"}
 
 
-def _power(scalars: Any, name: str, dtype: str, given: list[Any], known: Any) -> _Found:
+def _power(name: str, dtype: str, given: list[Any]) -> _Found:
     base, exponent = given
     is_float = dtype.startswith("float")
     if not (isinstance(exponent, Element) and isinstance(base, Value) and is_float):
@@ -200,20 +201,19 @@ def _power(scalars: Any, name: str, dtype: str, given: list[Any], known: Any) ->
     number = exponent.value
     if isinstance(number, Value) or number not in _POWERS:
         return None
-    return _plain(scalars, _POWERS[number], dtype, [base], known)
+    return _plain(_POWERS[number], dtype, [base])
 
 
-def _where(scalars: Any, name: str, dtype: str, given: list[Any], known: Any) -> _Found:
+def _where(name: str, dtype: str, given: list[Any]) -> _Found:
     fits = all(isinstance(each, Value | Element) for each in given)
-    if not fits or scalars.scalar_unary("copy", dtype) is None:
+    if not fits or applied("copy", dtype) is None:
         return None
-    scalar = scalars.Scalar(scalars.select, dtype, scalars.LIGHT)
-    return scalar, tuple(given), ("bool", dtype, dtype)
+    found = Applied(select, dtype, LIGHT)
+    return found, tuple(given), ("bool", dtype, dtype)
 
 
-def _clamp(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+def _clamp(name: str, dtype: str, given: list[Any]) -> _Found:
     x, *bounds = given
-    limit = load("runtime.kernels.cpu.ternary").limit
     ends = []
     for side, bound in zip((-1, 1), bounds, strict=True):
         if isinstance(bound, Value):
@@ -223,16 +223,14 @@ def _clamp(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Fo
             return None
         # Of another number than it was, once more, it is the same.
         ends.append(Element(limit(dtype, number, side).item(), dtype))
-    if scalars.scalar_unary("copy", dtype) is None:
+    if applied("copy", dtype) is None:
         return None
-    scalar = scalars.Scalar(scalars.bounded, dtype, scalars.LIGHT)
-    return scalar, (x, *ends), (dtype,) * 3
+    return Applied(bounded, dtype, LIGHT), (x, *ends), (dtype,) * 3
 
 
-def _gelu(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+def _gelu(name: str, dtype: str, given: list[Any]) -> _Found:
     x, approximate = given
-    scalar = scalars.scalar_gelu(approximate, dtype)
-    return None if scalar is None else (scalar, (x,), (dtype,))
+    return _plain(GELU[approximate], dtype, [x])
 
 
 _SPECIAL: dict[str, Callable[..., _Found]] = {

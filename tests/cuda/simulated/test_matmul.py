@@ -45,7 +45,7 @@ def test_linear(dtype: str, biased: bool, rows: int, inner: int, columns: int) -
 
 
 def test_the_parts_of_a_sum_are_a_matter_of_the_shape() -> None:
-    from runtime.kernels.cuda.tile import ENOUGH, PART, TILE, Sizes, splits_of
+    from runtime.kernels.cuda.matmul import ENOUGH, PART, TILE, Sizes, splits_of
 
     assert splits_of(Sizes(1, TILE, TILE, PART)) == 1
     assert splits_of(Sizes(1, TILE, TILE, PART + 1)) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.kernels.cpu.table import KERNELS as CPU
 from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.toolkit import SIMULATED
+from runtime.kernels.cuda.device import SIMULATED
 from runtime.random import Generator
 from tests.cuda.simulated.agreement import same
 from tests.cuda.simulated.arrays import Array, fresh, get, host

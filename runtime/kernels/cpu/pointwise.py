@@ -1,0 +1,465 @@
+"""Kernels of one and of two operands: the table of functions in loops of the CPU.
+
+Which function a name stands for, by the kind of its dtype, is said by
+`runtime.kernels.math.scalars`.  Here are the functions that the CPU has for it (our
+polynomials; NumPy's, which Numba compiles one by one, of the parts of complex numbers
+and where there is no polynomial), and what is more than a function of elements:
+factors, powers, and what integers cannot do, which raises before anything is written.
+
+Delegated to NumPy: `pow` of inexact numbers and `atan2`, which run on vectors there (an
+element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took 2.2).
+
+`applied` and the `direct_` functions are for loops of others around the same functions.
+"""
+
+import math as libm
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.kernels import math
+from runtime.kernels.cpu.copy import contiguous, copy, fill
+from runtime.kernels.cpu.elementwise import Binary, Unary
+from runtime.kernels.cpu.operand import element
+from runtime.kernels.jit import Entry, Family
+from runtime.kernels.math.complex import Reals, Scalar, complexes
+from runtime.kernels.math.scalars import (
+    BINARY,
+    CERTAIN,
+    DIVIDING,
+    GELU,
+    HEAVY,
+    LIGHT,
+    ROUNDED,
+    SLOW,
+    UNARY,
+    Function,
+    scaled,
+)
+from runtime.kernels.threads import parallel_for
+from runtime.schema.codes import DType
+from runtime.tensors.arrays import array_of, flat_of
+from runtime.tensors.elements import SUPPORTED, compute_dtype, info
+from runtime.tensors.making import empty_tensor
+from runtime.tensors.tensor import Tensor
+
+# Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
+# stay in the first cache.
+BLOCK = 512
+
+
+def _compiled(function: Scalar) -> Scalar:
+    # `runtime.kernels.jit` compiles whatever a body calls.
+    return function
+
+
+ON = Reals(
+    compiled=_compiled,
+    like=math.like,
+    divide=operator.truediv,
+    power=np.power,
+    fmod=np.fmod,
+    hypot=np.hypot,
+    atan2=np.arctan2,
+    copysign=math.copysign,
+    floor=math.floor,
+    ceil=math.ceil,
+    rint=math.rint,
+    trunc=math.trunc,
+    sqrt=math.sqrt,
+    exp=math.exp,
+    expm1=math.expm1,
+    log=math.log,
+    log1p=math.log1p,
+    log2=math.log2,
+    log10=math.log10,
+    sin=math.sin,
+    cos=math.cos,
+    tan=math.tan,
+    sinh=np.sinh,
+    cosh=np.cosh,
+    tanh=math.tanh,
+    asin=np.arcsin,
+    acos=np.arccos,
+    atan=np.arctan,
+    asinh=np.arcsinh,
+    acosh=np.arccosh,
+    atanh=np.arctanh,
+    erf=math.erf,
+    erfc=libm.erfc,
+    weight=math.weight,
+)
+
+ON_COMPLEX = complexes(
+    ON._replace(
+        exp=np.exp,
+        expm1=np.expm1,
+        log=np.log,
+        log1p=np.log1p,
+        sin=np.sin,
+        cos=np.cos,
+        tanh=np.tanh,
+    ),
+    math.like,
+    power=np.power,
+    absolute=abs,
+    sqrt=np.sqrt,
+    log=np.log,
+    log1p=np.log1p,
+    log10=np.log10,
+)
+
+# What is vectorised where a whole block of numbers is near zero.
+_NEAR = {"sin": math.sin_near, "cos": math.cos_near, "tan": math.tan_near}
+
+# What runs on vectors in NumPy.
+_DELEGATED = ("pow", "atan2")
+
+
+class Circular(Unary):
+    """A function that is vectorised where a whole block of numbers is near zero."""
+
+    def __init__(self, name: str, scalar: Scalar, near: Scalar) -> None:
+        self.near = near
+        super().__init__(name, scalar, grain=HEAVY)
+
+    def loops(self, scalar: Scalar) -> tuple[Entry, Entry]:
+        """The loop from one array to another, and the one within an array."""
+        near = self.near
+        is_near = math.is_near
+
+        def flat(x: Any, out: Any) -> None:
+            for begin in range(0, x.size, BLOCK):
+                source, target = x[begin : begin + BLOCK], out[begin : begin + BLOCK]
+                far = 0
+                for i in range(source.size):
+                    far += 0 if is_near(source[i]) else 1
+                if far == 0:
+                    for i in range(source.size):
+                        target[i] = near(source[i])
+                else:
+                    for i in range(source.size):
+                        target[i] = scalar(source[i])
+
+        def onto(out: Any) -> None:
+            for begin in range(0, out.size, BLOCK):
+                target = out[begin : begin + BLOCK]
+                far = 0
+                for i in range(target.size):
+                    far += 0 if is_near(target[i]) else 1
+                if far == 0:
+                    for i in range(target.size):
+                        target[i] = near(target[i])
+                else:
+                    for i in range(target.size):
+                        target[i] = scalar(target[i])
+
+        return flat, onto
+
+
+def _unary(name: str, function: Function) -> Unary:
+    scalar = function.real(ON)
+    if name in _NEAR:
+        return Circular(name, scalar, _NEAR[name])
+    result = "boolean" if function.result == "bool" else "T"
+    return Unary(name, scalar, grain=function.grain, result=result)
+
+
+def _unary_complex(name: str, function: Function) -> Unary:
+    """Of complex numbers; their functions are slow."""
+    truth = function.result == "bool"
+    make: Callable[[Any], Scalar] = function.complex or function.real
+    return Unary(
+        f"{name}_complex",
+        make(ON_COMPLEX),
+        grain=LIGHT if truth else SLOW,
+        result="boolean" if truth else "T",
+    )
+
+
+def _binary(name: str, function: Function) -> Binary:
+    whole, of_complex = function.whole, function.complex
+    return Binary(
+        name,
+        function.real(ON),
+        grain=function.grain,
+        result="boolean" if function.result == "bool" else "T",
+        whole=whole and whole(ON),
+        complex_=of_complex and of_complex(ON_COMPLEX),
+    )
+
+
+REAL = {name: _unary(name, each) for name, each in UNARY.items() if name != "conj"}
+COMPLEX = {
+    name: _unary_complex(name, each)
+    for name, each in UNARY.items()
+    if each.complex is not None or each.result == "bool"
+    if each.result != "R"
+}
+PLAIN = {
+    name: _binary(name, each) for name, each in BINARY.items() if name not in _DELEGATED
+}
+assert BINARY["pow"].whole is not None, "integers have powers of their own"
+WHOLE_POWER = Binary("pow_whole", BINARY["pow"].whole(ON), grain=BINARY["pow"].grain)
+
+
+# Of one operand.
+
+
+def _size(x: Any, out: Any) -> None:
+    for i in range(x.size):
+        out[i] = abs(x[i])
+
+
+COMPLEX_ABS = Family("abs_complex", _size, "void(T[::1], U[::1])")
+
+
+def complex_abs(out: Tensor, x: Tensor) -> None:
+    """The sizes of complex numbers, which are real."""
+    COMPLEX_ABS[x.dtype.name, out.dtype.name](flat_of(contiguous(x)), flat_of(out))
+
+
+def _kernel(name: str) -> Callable[[Tensor, Tensor], None]:
+    """The kernel that looks at the dtype first."""
+    by_dtype: dict[str, Callable[[Tensor, Tensor], None]] = {}
+    for dtype in SUPPORTED:
+        kind = info(DType.named(dtype)).kind
+        if kind == "c":
+            by_dtype[dtype] = COMPLEX.get(name, complex_abs)
+        elif kind != "f" and name in CERTAIN:
+            by_dtype[dtype] = _certain(CERTAIN[name])
+        elif name == "conj" or (kind != "f" and name in ROUNDED):
+            by_dtype[dtype] = copy
+        else:
+            by_dtype[dtype] = REAL[_named(name, dtype)]
+
+    def kernel(out: Tensor, x: Tensor) -> None:
+        by_dtype[x.dtype.name](out, x)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+def _certain(answer: bool) -> Callable[[Tensor, Tensor], None]:
+    return lambda out, x: fill(out, answer)
+
+
+def _named(name: str, dtype: str) -> str:
+    """Of bool, every bit turned is the opposite."""
+    is_opposite = name == "bitwise_not" and dtype == "bool"
+    return "logical_not" if is_opposite else name
+
+
+def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
+    """x weighed by the normal distribution, or ("tanh") by an approximation of it."""
+    REAL[GELU[approximate]](out, x)
+
+
+# Of two operands.
+
+
+def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
+    """The gradient of the input of `gelu`."""
+    PLAIN[f"{GELU[approximate]}_backward"](out, grad, x)
+
+
+def _scaled(a: Any, b: Any, factor: Any, out: Any) -> None:
+    for i in range(out.size):
+        out[i] = scaled(a[i], b[i], factor)
+
+
+def _scaled_onto(b: Any, factor: Any, out: Any) -> None:
+    for i in range(out.size):
+        out[i] = scaled(out[i], b[i], factor)
+
+
+SCALED = Family("add_scaled", _scaled, "void(T[::1], T[::1], T, T[::1])")
+SCALED_ONTO = Family("add_scaled_onto", _scaled_onto, "void(T[::1], T, T[::1])")
+
+
+def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
+    """`a + alpha b`."""
+    if alpha == 1:
+        PLAIN["add"](out, a, b)
+    else:
+        _add_scaled(out, a, b, alpha)
+
+
+def sub(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
+    """`a - alpha b`."""
+    if alpha == 1:
+        PLAIN["sub"](out, a, b)
+    else:
+        _add_scaled(out, a, b, -alpha)
+
+
+def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
+    """`a + alpha b` in one pass where both are flat, else in two."""
+    name, target = out.dtype.name, flat_of(out)
+    assert target is not None, "outputs are contiguous"
+    if not isinstance(b, Tensor):
+        PLAIN["add"](out, a, b * alpha)
+        return
+    x = flat_of(a) if isinstance(a, Tensor) and a.shape == out.shape else None
+    y = flat_of(b) if b.shape == out.shape else None
+    if x is None or y is None:
+        product = empty_tensor(b.shape, b.dtype, b.device)
+        PLAIN["mul"](product, b, alpha)
+        PLAIN["add"](out, a, product)
+        return
+    factor = element(name, alpha)
+    grain = PLAIN["add"].grain
+    if x is target:
+        onto = SCALED_ONTO[name]
+        parallel_for(
+            target.size, grain, lambda lo, hi: onto(y[lo:hi], factor, target[lo:hi])
+        )
+    else:
+        flat = SCALED[name]
+        parallel_for(
+            target.size,
+            grain,
+            lambda lo, hi: flat(x[lo:hi], y[lo:hi], factor, target[lo:hi]),
+        )
+
+
+def _is_whole(tensor: Tensor) -> bool:
+    return not (tensor.dtype.is_floating or tensor.dtype.is_complex)
+
+
+def _has_zero(operand: Any, name: str) -> bool:
+    if isinstance(operand, Tensor):
+        elements = array_of(operand)
+        return bool(np.count_nonzero(elements) != elements.size)
+    return bool(element(name, operand) == 0)
+
+
+def _divider(name: str) -> Callable[..., None]:
+    plain = PLAIN[name]
+
+    def kernel(out: Tensor, a: Any, b: Any) -> None:
+        if _is_whole(out) and out.numel() and _has_zero(b, out.dtype.name):
+            raise DivisionByZero(operator=f"core::{name}", dtype=out.dtype.name)
+        plain(out, a, b)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
+    """NumPy's function, in parallel where the operands are flat."""
+    name, target = out.dtype.name, array_of(out)
+    arrays = [
+        array_of(operand) if isinstance(operand, Tensor) else element(name, operand)
+        for operand in operands
+    ]
+    even = all(a.shape == out.shape and a.flags.c_contiguous for a in arrays if a.ndim)
+    if not even or target.size < 2 * HEAVY:
+        with np.errstate(all="ignore"):
+            function(*arrays, out=target)
+        return
+    flat = target.reshape(-1)
+    flats = [array.reshape(-1) if array.ndim else array for array in arrays]
+
+    def run(lo: int, hi: int) -> None:
+        parts = (array[lo:hi] if array.ndim else array for array in flats)
+        with np.errstate(all="ignore"):
+            function(*parts, out=flat[lo:hi])
+
+    parallel_for(flat.size, HEAVY, run)
+
+
+# Exponents that are another kernel.
+_SPECIAL = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
+
+
+def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
+    """`a` to the power `b`.
+
+    Raises `NegativeExponent` for a negative number as the exponent of integers.
+    """
+    if _is_whole(out):
+        if not isinstance(b, Tensor) and b < 0:
+            raise NegativeExponent(operator="core::pow", dtype=out.dtype.name)
+        WHOLE_POWER(out, a, b)
+        return
+    if isinstance(a, Tensor) and not isinstance(b, Tensor) and a.shape == out.shape:
+        special = "copy" if b == 1 else _SPECIAL.get(b)
+        if special is not None:
+            (copy if special == "copy" else KERNELS[special])(out, a)
+            return
+    _delegate(np.power, out, a, b)
+
+
+def atan2(out: Tensor, a: Any, b: Any) -> None:
+    """The angle of the point (b, a)."""
+    _delegate(np.arctan2, out, a, b)
+
+
+# One kernel for both forms.
+_FORMS = {f"{each}{of}" for each in GELU.values() for of in ("", "_backward")}
+
+KERNELS: dict[str, Callable[..., None]] = {
+    **{name: _kernel(name) for name in UNARY if name not in _FORMS},
+    **{name: each for name, each in PLAIN.items() if name not in _FORMS},
+    "gelu": gelu,
+    "add": add,
+    "sub": sub,
+    **{name: _divider(name) for name in DIVIDING},
+    "pow": pow,
+    "atan2": atan2,
+    "gelu_backward": gelu_backward,
+}
+
+
+# For loops of others.
+
+
+def direct_unary(name: str, dtype_name: str) -> Entry:
+    """The compiled loop `entry(x, out)` over flat arrays of that dtype; no checks.
+
+    For dtypes that are computed in; `gelu` is the exact one.  Raises KeyError for a
+    name that has no such loop.
+    """
+    kind = info(DType.named(dtype_name)).kind
+    return (COMPLEX if kind == "c" else REAL)[name].flat[dtype_name]
+
+
+def direct_binary(name: str, dtype_name: str) -> Entry:
+    """The compiled loop `entry(a, b, out)` over flat arrays of that dtype; no checks.
+
+    For dtypes that are computed in.  Raises KeyError for a name that has no such loop.
+    """
+    return PLAIN[name].flat[dtype_name]
+
+
+class Applied(NamedTuple):
+    """A function of elements, the dtype of what it gives, and the grain of its loops.
+
+    No function: the elements themselves.
+    """
+
+    function: Scalar | None
+    result: str
+    grain: int
+
+
+def applied(name: str, dtype: str) -> Applied | None:
+    """What a kernel does with each element, or each two, of a dtype.
+
+    None where that is not all (integers that divide are looked at first), where NumPy
+    does it, and of complex numbers and dtypes that are not computed in.
+    """
+    of = DType.named(dtype)
+    kind = info(of).kind
+    if kind == "c" or compute_dtype(of) is not of:
+        return None
+    if name in ("copy", "conj") or (kind != "f" and name in ROUNDED):
+        return Applied(None, dtype, LIGHT)
+    found = REAL.get(_named(name, dtype)) or PLAIN.get(name)
+    if found is None or (kind != "f" and name in DIVIDING):
+        return None
+    return Applied(found.scalar(kind), dtype if found.same else "bool", found.grain)

@@ -1,0 +1,209 @@
+"""Element by element on CUDA: the table of functions, `where`, `clamp` and gradients.
+
+What a name stands for is said by `runtime.kernels.math.scalars`; here is which operand
+is read as what, and what is found before anything is written: a zero divisor among
+integers, and a negative exponent.
+
+Rules: of numbers without a fraction or an imaginary part `floor`, `conj` and their like
+are copies.  `where` moves elements of every dtype, 16-bit floats as their bits.
+`clamp` is `maximum`, then `minimum`: NaN among the elements or the bounds wins.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
+from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
+from runtime.kernels.cuda.jit import Family, number_of
+from runtime.kernels.cuda.scalars import complexes_of, is_complex, reals
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import (
+    ALL,
+    BINARY,
+    CERTAIN,
+    DIVIDING,
+    GELU,
+    INTEGERS,
+    REALS,
+    UNARY,
+    Function,
+    greatest,
+    least,
+    scaled,
+    select,
+)
+from runtime.tensors.tensor import Tensor
+
+Operand = Tensor | Number
+
+
+def _scalar(function: Function) -> ScalarMaker:
+    def make(kind: Any) -> Scalar:
+        if is_complex(kind) and function.complex is not None:
+            return function.complex(complexes_of(kind))
+        if np.issubdtype(kind, np.integer) and function.whole is not None:
+            return function.whole(reals(kind))
+        return function.real(reals(kind))
+
+    return make
+
+
+def _clamp(kind: Any) -> Scalar:
+    above, below = reals(kind).compiled(greatest), reals(kind).compiled(least)
+    return lambda x, low, high: below(above(x, low), high)
+
+
+FAMILIES: dict[str, Family] = {
+    name: family(name, _scalar(row), row.dtypes, operands=operands, result=row.result)
+    for table, operands in ((UNARY, "T"), (BINARY, "TT"))
+    for name, row in table.items()
+}
+_WHERE = family("where", lambda kind: select, (*ALL, "uint16"), operands="BTT")
+_CLAMP = family("clamp", _clamp, REALS, operands="TTT")
+_SCALED = family("add_scaled", lambda kind: scaled, ALL, operands="TTT")
+
+# Of numbers without a fraction or an imaginary part these are the number itself.
+_IDENTITY = ("abs", "floor", "ceil", "round", "trunc", "conj", "relu")
+
+
+def name_of(*given: Operand) -> str:
+    """The dtype that the operands are read as: that of the tensors among them."""
+    return next(item.dtype.name for item in given if isinstance(item, Tensor))
+
+
+def _unary(name: str) -> Callable[[Tensor, Tensor], None]:
+    known = frozenset(FAMILIES[name].keys)
+
+    def kernel(out: Tensor, x: Tensor) -> None:
+        key = (x.dtype.name,)
+        # Of bool, every bit turned is the opposite.
+        of = "logical_not" if name == "bitwise_not" and key == ("bool",) else name
+        if key in known or of is not name:
+            run(FAMILIES[of], key, out, (x, key[0]))
+        elif name in CERTAIN:
+            fill(out, CERTAIN[name])
+        else:
+            assert name in _IDENTITY, f"no CUDA kernel of {name} for {key[0]}"
+            copy(out, x)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+def _plain(name: str) -> Callable[..., None]:
+    kernels = FAMILIES[name]
+
+    def kernel(out: Tensor, a: Operand, b: Operand) -> None:
+        read = name_of(a, b)
+        run(kernels, (read,), out, (a, read), (b, read))
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+def add(out: Tensor, a: Operand, b: Operand, alpha: Number) -> None:
+    """`a + alpha * b`."""
+    if alpha == 1:
+        _ADD(out, a, b)
+        return
+    read = name_of(a, b)
+    run(_SCALED, (read,), out, (a, read), (b, read), (alpha, read))
+
+
+def sub(out: Tensor, a: Operand, b: Operand, alpha: Number) -> None:
+    """`a - alpha * b`."""
+    if alpha == 1:
+        _SUB(out, a, b)
+    else:
+        add(out, a, b, -alpha)
+
+
+def _divided(name: str) -> Callable[..., None]:
+    plain = _plain(name)
+
+    def kernel(out: Tensor, a: Operand, b: Operand) -> None:
+        read = name_of(a, b)
+        if read in INTEGERS:
+            _require_divisor(name, b, read)
+        plain(out, a, b)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
+
+
+def pow_(out: Tensor, a: Operand, b: Operand) -> None:
+    """`a` to the power `b`.
+
+    Raises `NegativeExponent` for a negative number as the exponent of integers.
+    """
+    read = name_of(a, b)
+    if read in INTEGERS and not isinstance(b, Tensor) and number_of(b, read) < 0:
+        raise NegativeExponent(operator="core::pow", dtype=read)
+    run(FAMILIES["pow"], (read,), out, (a, read), (b, read))
+
+
+def _require_divisor(name: str, divisor: Operand, read: str) -> None:
+    if isinstance(divisor, Tensor):
+        found = first_zero(divisor) is not None
+    else:
+        found = number_of(divisor, read) == 0
+    if found:
+        raise DivisionByZero(operator=f"core::{name}", dtype=read)
+
+
+_ADD, _SUB = _plain("add"), _plain("sub")
+
+
+def where(out: Tensor, cond: Tensor, a: Operand, b: Operand) -> None:
+    """`a` where the condition holds, else `b`."""
+    name = form(out)
+    first, second = (
+        item if isinstance(item, Tensor) else bits_of(item, out.dtype)
+        for item in (a, b)
+    )
+    run(_WHERE, (name,), out, (cond, "bool"), (first, name), (second, name))
+
+
+def clamp(out: Tensor, x: Operand, low: Operand | None, high: Operand | None) -> None:
+    """`x`, but not below `low` and not above `high`."""
+    name = out.dtype.name
+    if high is None or low is None:
+        bound = low if high is None else high
+        kernels = FAMILIES["maximum" if high is None else "minimum"]
+        assert bound is not None, "the operator asks for one bound at least"
+        run(kernels, (name,), out, (x, name), (bound, name))
+        return
+    run(_CLAMP, (name,), out, (x, name), (low, name), (high, name))
+
+
+def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
+    """The Gaussian error linear unit, by erf (`none`) or by `tanh`."""
+    name = x.dtype.name
+    run(FAMILIES[GELU[approximate]], (name,), out, (x, name))
+
+
+def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
+    """The gradient of gelu, by erf (`none`) or by `tanh`."""
+    name = x.dtype.name
+    kernels = FAMILIES[f"{GELU[approximate]}_backward"]
+    run(kernels, (name,), out, (grad, name), (x, name))
+
+
+# One kernel for both forms.
+_FORMS = {f"{each}{of}" for each in GELU.values() for of in ("", "_backward")}
+
+KERNELS: dict[str, Callable[..., None]] = {
+    **{name: _unary(name) for name in UNARY if name not in _FORMS},
+    **{name: _plain(name) for name in BINARY if name not in _FORMS},
+    "add": add,
+    "sub": sub,
+    "pow": pow_,
+    **{name: _divided(name) for name in DIVIDING},
+    "gelu": gelu,
+    "gelu_backward": gelu_backward,
+    "where": where,
+    "clamp": clamp,
+}
