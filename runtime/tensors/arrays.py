@@ -64,7 +64,7 @@ from runtime.tensors.storage import Array, Storage, is_host, memory_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from runtime.tensors.declared import Declared
+    from runtime.declared import Declared
 else:
     # At run time the methods are put on `Tensor` by `runtime.tensors.tensor.install`.
     Declared = object

@@ -14,26 +14,25 @@ import pytest
 import runtime
 import runtime.whole
 from runtime.futures import Future
-from runtime.operators import stub
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.tensors.tensor import METHODS
 from tests.counting import unmeasured
+from tests.typing import stub
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "program.py"
-AGAIN = "write them anew: python -m runtime.operators.stub --write"
+AGAIN = "write them anew: python -m tests.typing.stub --write"
 
 
-def test_the_files_are_what_the_declarations_say() -> None:
-    for path, text in stub.texts().items():
-        assert path.read_text(encoding="utf-8") == text, AGAIN
+def test_the_file_is_what_the_declarations_say() -> None:
+    assert stub.FILE.read_text(encoding="utf-8") == stub.text(), AGAIN
 
 
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert stub.main([]) == 0
-    monkeypatch.setattr(stub, "METHODS_FILE", tmp_path / "declared.pyi")
+    monkeypatch.setattr(stub, "FILE", tmp_path / "declared.pyi")
     assert stub.main([]) == 1
     assert "declared.pyi is not what the declarations say" in capsys.readouterr().out
     assert stub.main(["--write"]) == 0
@@ -56,7 +55,7 @@ def names_in(path: Path, owner: str = "") -> set[str]:
 
 
 def test_every_method_is_declared_and_nothing_else() -> None:
-    declared = names_in(stub.METHODS_FILE, "Declared")
+    declared = names_in(stub.FILE, "Declared")
     assert declared <= {*METHODS}
     missing = {*METHODS} - declared
     # The class says these itself.
@@ -67,13 +66,13 @@ def test_every_method_is_declared_and_nothing_else() -> None:
 
 
 def test_every_function_is_declared_and_nothing_else() -> None:
-    declared = names_in(stub.NAMES_FILE)
+    declared = names_in(stub.FILE)
     assert {*runtime.whole.functions.FUNCTIONS} <= declared
     assert [name for name in declared if not hasattr(runtime, name)] == []
 
 
 def test_every_operator_is_declared_and_nothing_else() -> None:
-    declared = names_in(stub.NAMES_FILE, "Core")
+    declared = names_in(stub.FILE, "Core")
     assert [name for name in declared if not hasattr(runtime.ops.core, name)] == []
     assert len(declared) > 300
 
@@ -81,7 +80,8 @@ def test_every_operator_is_declared_and_nothing_else() -> None:
 def every_name() -> str:
     """A program that asks for every name of the surface."""
     codes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES)
-    loaded = (*runtime._LAZY, *runtime._MODULES, *runtime._CONSTANTS)
+    modules = (*runtime._MODULES, *runtime._LIGHT_MODULES)
+    loaded = (*runtime._LAZY, *modules, *runtime._CONSTANTS)
     names = {*runtime.__all__, *codes, *loaded, *runtime.whole.functions.FUNCTIONS}
     assert {name for name in dir(runtime) if name not in vars(runtime)} <= names
     of_module = (f"print(runtime.{name})" for name in sorted(names))
@@ -149,7 +149,7 @@ def overloads_in(path: Path, owner: str = "") -> dict[str, list[ast.arguments]]:
 
 def test_what_help_shows_is_what_a_checker_is_told() -> None:
     # The signatures that `help` shows come from the same schemas by another way.
-    told = overloads_in(stub.NAMES_FILE)
+    told = overloads_in(stub.FILE)
     compared = 0
     for name in runtime.whole.functions.OPERATORS:
         shown = signature(getattr(runtime, name)).parameters.values()
@@ -180,7 +180,4 @@ def test_the_files_are_in_the_wheel() -> None:
     )
     files = hatchling.WheelBuilder(str(ROOT)).recurse_included_files()
     packed = {each.distribution_path for each in files}
-    assert packed >= {
-        *("runtime/py.typed", "runtime/declared.pyi"),
-        "runtime/tensors/declared.pyi",
-    }
+    assert packed >= {"runtime/py.typed", "runtime/declared.pyi"}

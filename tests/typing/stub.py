@@ -1,12 +1,11 @@
 """Stubs: what a type checker is told of methods, functions and operators.
 
-True only here: how a schema reads in Python's types.  Names that are installed when the
-runtime is imported cannot be seen by a checker; they are written down in two modules
-that exist as stubs only, `runtime.tensors.declared` and `runtime.declared`, made of the
-declarations and never by hand:
+Names that are installed when the runtime is imported cannot be seen by a checker; they
+are written down in a module that exists as a stub only, `runtime.declared`, which is
+made of the declarations and never by hand:
 
-    python -m runtime.operators.stub            says whether they are as they should be
-    python -m runtime.operators.stub --write    writes them
+    python -m tests.typing.stub            says whether it is as it should be
+    python -m tests.typing.stub --write    writes it
 
 Rules: an argument may be written as people write it (a dtype by name, one size for
 several), and a result is what it is; a function that chooses among operators says its
@@ -41,9 +40,7 @@ from runtime.schema.types import (
 from runtime.tensors.arrays import TensorBase
 from runtime.tensors.tensor import METHODS, Tensor
 
-ROOT = Path(__file__).parents[1]
-METHODS_FILE = ROOT / "tensors" / "declared.pyi"
-NAMES_FILE = ROOT / "declared.pyi"
+FILE = Path(__file__).parents[2] / "runtime" / "declared.pyi"
 
 # The type of a schema -> that of an argument.
 TYPES = {
@@ -462,9 +459,9 @@ def operators() -> Iterator[str]:
         yield f"{name}: Packet[{result}]"
 
 
-_HEAD = '''"""{says}
+_HEAD = '''"""The methods, functions, dtypes and operators of the runtime.
 
-Made of the declarations by `python -m runtime.operators.stub --write`.
+Made of the declarations by `python -m tests.typing.stub --write`.
 """
 
 import builtins
@@ -484,37 +481,34 @@ Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 Kind = TypeVar("Kind", bound=Tensor)
 '''
 
+_PACKET = """R = TypeVar("R")
 
-def texts() -> dict[Path, str]:
-    """What the files have to be."""
-    says = "The methods of tensors that are installed."
-    inside = "\n".join(methods()).replace("\n", "\n    ")
-    of_methods = f"{_HEAD.format(says=says)}\nclass Declared:\n    {inside}\n"
-    says = "The functions, dtypes and operators of the runtime."
-    inside = "\n".join(operators()).replace("\n", "\n    ")
+class Packet(OperatorPacket, Generic[R]):
+    def __call__(self, *args: Any, **kwargs: Any) -> R: ...
+"""
+
+
+def text() -> str:
+    """What the file has to be."""
+    of_methods, of_operators = (
+        "\n".join(lines).replace("\n", "\n    ") for lines in (methods(), operators())
+    )
     lines = "\n".join(names())
-    packet = (
-        'R = TypeVar("R")\n\nclass Packet(OperatorPacket, Generic[R]):\n'
-        "    def __call__(self, *args: Any, **kwargs: Any) -> R: ...\n"
+    return (
+        f"{_HEAD}\nclass Declared:\n    {of_methods}\n\n{_PACKET}\n"
+        f"class Core:\n    {of_operators}\n\n{lines}\n"
     )
-    of_names = (
-        f"{_HEAD.format(says=says)}{packet}\nclass Core:\n    {inside}\n\n{lines}\n"
-    )
-    return {METHODS_FILE: of_methods, NAMES_FILE: of_names}
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or say which of them are not as they should be."""
-    stale = 0
-    for path, text in texts().items():
-        if "--write" in arguments:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale += 1
-            print(
-                f"{path.name} is not what the declarations say: write it anew"
-            )  # a command
-    return min(stale, 1)
+    """Write the file, or say that it is not as it should be."""
+    made = text()
+    if "--write" in arguments:
+        FILE.write_text(made, encoding="utf-8")
+    elif not FILE.exists() or FILE.read_text(encoding="utf-8") != made:
+        print(f"{FILE.name} is not what the declarations say: write it anew")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
