@@ -178,7 +178,6 @@ GUARDS = {
 # Where a kernel can be registered: at a key with a slot, or at an alias.
 KERNEL_KEYS = frozenset(SLOTS[1:]) | ALIASES
 
-
 # Provenances of slots that draw on no key of the operator.
 FALLBACK = "backend fallback"
 MISSING = "missing"

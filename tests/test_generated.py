@@ -177,7 +177,7 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
         "handling of a call in Python",
         "result = handler.__torch_dispatch__(func, types, args, kwargs)",
     ),
-    "remembered": (an_index, "remembered plans", "_run(_a0, _a2, _o0)"),
+    "saved": (an_index, "saved plans", "_run(_a0, _a2, _o0)"),
     "stripped": (
         a_kernel_that_is_stripped,
         "strip",

@@ -539,7 +539,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "cat",
         "Tensor[] tensors, int dim=0",
         plan_cat,
-        remembers=True,
+        saves_plans=True,
         anywhere=cat_anywhere,
         says="The tensors one after another along a dimension.",
         autocast="widest",

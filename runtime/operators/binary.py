@@ -3,7 +3,7 @@
 An operator of two tensors is a line of `PAIRS`: its rows `dtype -> (result, computed
 in, kernel)` as in `runtime.operators.unary`, what it is for, whether it has a form in
 place, and what autocast does with it.  Everything else follows: its forms, its kernels
-by its name (`runtime.kernels`), its function and method, the short ways of small calls,
+by its name (`runtime.kernels`), its function and method, the fast paths of small calls,
 and what type checkers are told.
 
 Rules:
@@ -23,7 +23,7 @@ from runtime.errors.operands import (
     WrongOption,
 )
 from runtime.errors.tensor import ShapesDiffer
-from runtime.operators.fast import (
+from runtime.operators.fast_paths import (
     fast_binary,
     fast_in_place,
     fast_out,
@@ -203,7 +203,6 @@ def _by(kernel: Any, rows: Rows) -> dict[DType, Row]:
 
 _reals = same(REALS)
 
-
 DIVISIONS: dict[str | None, Rows] = {
     None: floating(ALL),
     "floor": _by("floor_divide", _reals),
@@ -245,13 +244,8 @@ def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
 
 
 _ORDERED = ALL - COMPLEXES
-
-
 _BOOL = frozenset({BOOL})
-
-
 _BITS = same(INTEGERS | {BOOL})
-
 
 SCALED: dict[str, Pointwise] = {
     "add": Pointwise(
@@ -262,7 +256,6 @@ SCALED: dict[str, Pointwise] = {
         same(NUMBERS), "The difference of both sides, the right one times `alpha`."
     ),
 }
-
 
 PAIRS: dict[str, Pointwise] = {
     "mul": Pointwise(
@@ -320,11 +313,8 @@ PAIRS: dict[str, Pointwise] = {
     ),
 }
 
-
-# Integers are checked for division by zero, which the short way does not.
+# Integers are checked for division by zero, which the fast path does not.
 CHECKED = frozenset({"floor_divide", "remainder", "fmod", "pow"})
-
-
 PAIR = "Tensor self, Tensor other"
 
 
@@ -335,7 +325,7 @@ def unchecked(name: str) -> Rows:
 
 
 def _truly(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
-    """What wraps `div`: the short way where nothing is rounded."""
+    """What wraps `div`: the fast path where nothing is rounded."""
     wrap = short("div", same(FLOATS))
 
     def wrapped(general: Callable[..., Any]) -> Callable[..., Any]:
@@ -410,7 +400,6 @@ OPERATORS = (
     ),
 )
 
-
 # What formulas of gradients call: slopes that are worth a kernel of their own.  They
 # are differentiable themselves where a formula says so.
 SLOPES: dict[str, tuple[str, Rows]] = {
@@ -429,7 +418,6 @@ def plan_gelu_backward(call: str, grad: Tensor, self: Tensor, approximate: str) 
 
 
 _APPROXIMATE = ', *, str approximate="none"'
-
 
 GRADIENTS = tuple(
     Structured(

@@ -1,7 +1,7 @@
 """Calling the operators of the default dispatcher from code: `core.add(x, y)`.
 
-True only here: the handles are looked up once.  A handle is a name and a dispatcher, so
-that keeping one can never be stale: what is registered later is what runs.
+The handles are looked up once.  A handle is a name and a dispatcher, so that keeping
+one can never be stale: what is registered later is what runs.
 
 Rule: `core.name` is the operator without overload, `core.name_overload` one with it:
 `core.clamp_Tensor` is `core::clamp.Tensor`, `core.mul_out` is `core::mul.out`.

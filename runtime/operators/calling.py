@@ -115,7 +115,6 @@ def signature_of(schema: Schema) -> Signature:
 # What NumPy passes along as None to whoever has a method of a name that it calls.
 UNSAID = frozenset({"out", "dtype"})
 
-
 # What layers may ask to write over what it is given.
 ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
 
@@ -205,8 +204,6 @@ def _operand(argument: Argument, value: Any, device: Device) -> Any:
 
 
 Function = Callable[..., Any]
-
-
 _ABSENT = object()
 
 

@@ -41,7 +41,6 @@ from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
 
-
 # What 32 bits hold: products of two of these, which the kernels form, fit into int64.
 LARGEST = 2**31 - 1
 
@@ -79,16 +78,10 @@ def places(
 
 Ints = tuple[int, ...]
 
-
 # What is convolved, and how a refusal says it.
 TAKEN = FLOATS | COMPLEXES
-
-
 FITS = "floating-point and complex numbers"
-
-
 Options = tuple[Pair, Pair, Pair, int]
-
 
 # Programs have few layers; each answer is a handful of numbers.
 REMEMBERED = 1024
@@ -523,12 +516,10 @@ def _summed(
 
 _OPTIONS = "int[2] stride{}, int[2] padding{}, int[2] dilation{}, int groups{}"
 
-
 _POOLED = (
     "Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
     " int[2] dilation=1, bool ceil_mode=False"
 )
-
 
 OPERATORS: tuple[Structured | Written, ...] = (
     Structured(

@@ -18,7 +18,7 @@ from typing import Any
 from runtime.errors.operands import NoDataToRead, ShapesRefused, WrongOption
 from runtime.operators.call import core
 from runtime.operators.creation import pinned
-from runtime.operators.fast import SERIAL, fast_fill
+from runtime.operators.fast_paths import SERIAL, fast_fill
 from runtime.operators.plan import (
     CPU,
     Plan,
@@ -46,8 +46,6 @@ from runtime.tensors.storage import is_host, memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 COPY = "core::copy_"
-
-
 TO_COPY = "core::_to_copy"
 
 
@@ -291,7 +289,6 @@ def local_scalar(self: Tensor) -> bool | int | float | complex:
 # Of what reads elements, and gives none of them as a tensor.
 _READS = ("data_dependent_output",)
 
-
 OPERATORS = (
     Written(
         "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
@@ -321,7 +318,7 @@ OPERATORS = (
         "clone",
         "Tensor self, *, MemoryFormat? memory_format=None",
         plan_clone,
-        remembers=True,
+        saves_plans=True,
         says="A copy.",
     ),
     Written(

@@ -29,7 +29,7 @@ from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
 from runtime.operators.call import core
-from runtime.operators.fast import fast_fill
+from runtime.operators.fast_paths import fast_fill
 from runtime.operators.plan import (
     COMPLEX64,
     COMPLEXES,
@@ -68,10 +68,7 @@ from runtime.tensors.storage import memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
-
-
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
-
 
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
@@ -291,14 +288,10 @@ def _linspace(
 
 
 NAMES = ("empty", "zeros", "ones", "rand", "randn")
-
-
 RANDOM = ("rand", "randn")
-
 
 # What they hold; None: whatever it is.
 CONSTANTS: dict[str, int | None] = {"empty": None, "zeros": 0, "ones": 1}
-
 
 # What two calls in a row give of them is not the same.
 TAGS = {
@@ -306,13 +299,8 @@ TAGS = {
     **dict.fromkeys(RANDOM, ("nondeterministic_seeded",)),
 }
 
-
 _PLACE = "*, ScalarType? dtype=None, Device? device=None"
-
-
 LIKE_OPTIONS = _PLACE + ", MemoryFormat? memory_format=None"
-
-
 NEW_OPTIONS = _PLACE + ", bool pin_memory=False"
 
 
@@ -431,7 +419,6 @@ SAYS = {
     "zeros": "Zeros, dtype and device those of the tensor.",
     "ones": "Ones, dtype and device those of the tensor.",
 }
-
 
 OPERATORS = (
     factory(

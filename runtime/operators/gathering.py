@@ -363,20 +363,19 @@ def _embed_backward(
 
 _ARGUMENTS = "Tensor self, int dim, Tensor index"
 
-
 OPERATORS = (
     Structured(
         "gather",
         _ARGUMENTS,
         plan_gather,
-        remembers=True,
+        saves_plans=True,
         says="The elements along a dimension that the index names.",
     ),
     Structured(
         "index_select",
         _ARGUMENTS,
         plan_index_select,
-        remembers=True,
+        saves_plans=True,
         says="The places of a dimension that the index names.",
     ),
     Structured("scatter", f"{_ARGUMENTS}, Tensor src", plan_scatter, in_place=True),

@@ -287,8 +287,6 @@ def plan_nonzero(call: str, self: Tensor) -> Plan:
 
 
 _FITS = "an int, a slice, None, `...`, or integers or booleans as tensor, list or array"
-
-
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -525,7 +523,6 @@ def _written(part: Any) -> str:
 
 
 _PUT = "Tensor?[] indices, Tensor values, bool accumulate=False"
-
 
 OPERATORS = (
     Structured(

@@ -358,14 +358,13 @@ _ARGUMENTS = (
     " int ignore_index=-100"
 )
 
-
 OPERATORS: tuple[Structured | Written, ...] = (
     Structured(
         "nll_loss_forward",
         _ARGUMENTS,
         plan_forward,
         returns="(Tensor output, Tensor total_weight)",
-        remembers=True,
+        saves_plans=True,
         autocast="float32",
     ),
     Structured(
@@ -374,7 +373,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         " int ignore_index, Tensor total_weight",
         plan_backward,
         out=False,
-        remembers=True,
+        saves_plans=True,
     ),
     composite(f"nll_loss({_ARGUMENTS}) -> Tensor", only="function", autocast="float32")(
         nll_loss

@@ -62,9 +62,7 @@ ARITHMETIC = {
     "xor": "bitwise_xor",
 }
 
-
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
 
 # The method that converts -> the dtype, as in torch.
 CONVERSIONS = {
@@ -82,19 +80,14 @@ CONVERSIONS = {
     "cdouble": "complex128",
 }
 
-
 Method = Callable[..., Any]
-
 
 # What is the same with its sides exchanged: a number goes to the right, where most do.
 COMMUTATIVE = frozenset(
     {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
 )
 
-
 _NUMBERS = frozenset({bool, int, float, complex})
-
-
 _ABSENT = object()
 
 

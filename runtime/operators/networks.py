@@ -71,7 +71,7 @@ def _both(name: str, says: str) -> tuple[Any, ...]:
             name,
             "Tensor self, int dim, ScalarType? dtype=None",
             plan_softmax,
-            remembers=True,
+            saves_plans=True,
             says=says,
             autocast="float32",
         ),
@@ -80,7 +80,7 @@ def _both(name: str, says: str) -> tuple[Any, ...]:
             "Tensor grad, Tensor result, int dim",
             plan_softmax_backward,
             out=False,
-            remembers=True,
+            saves_plans=True,
         ),
     )
 
@@ -419,7 +419,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
         plan_layer_norm,
         returns="(Tensor, Tensor, Tensor)",
-        remembers=True,
+        saves_plans=True,
         autocast="float32",
     ),
     Structured(

@@ -31,11 +31,7 @@ from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 
 INT32 = DType.named("int32")
-
-
 _ORDERED = REALS | {BOOL}
-
-
 _FITS = "real numbers and bool, which have an order"
 
 
@@ -235,8 +231,6 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
 
 
 _SORTED = "Tensor self, int dim=-1, bool descending=False, bool stable=False"
-
-
 _BOTH = "(Tensor values, Tensor indices)"
 
 OPERATORS: tuple[Structured | Written, ...] = (

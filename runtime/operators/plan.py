@@ -45,10 +45,8 @@ from runtime.tensors.tensor import Tensor
 
 Shape = tuple[int, ...]
 
-
 # name -> kernel, of one backend.
 KernelTable = Mapping[str, Callable[..., Any]]
-
 
 # Runs in place of a kernel: (table, *outputs, *arguments).
 Work = Callable[..., Any]
@@ -189,48 +187,23 @@ def dtypes(*names: str) -> frozenset[DType]:
 
 
 CPU = Device("cpu")
-
-
 BOOL = DType.named("bool")
-
-
 INT64 = DType.named("int64")
-
-
 FLOAT32 = DType.named("float32")
-
-
 FLOAT64 = DType.named("float64")
-
 
 # Dtypes that are computed in as they are, by far the most frequent ones.
 PLAIN = dtypes("float32", "float64")
-
-
 INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
-
-
 FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
-
-
 HALVES = dtypes("float16", "bfloat16")
-
-
 COMPLEXES = dtypes("complex64", "complex128")
-
 
 # What an operator with real numbers takes.
 REALS = INTEGERS | FLOATS
-
-
 NUMBERS = REALS | COMPLEXES
-
-
 ALL = NUMBERS | {BOOL}
-
-
 Named = tuple[str, Tensor | None]
-
 
 # What an index tensor may consist of; kernels get int64.
 INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")

@@ -190,8 +190,6 @@ def angle(self: Tensor) -> Any:
 
 
 _INEXACT = "floating-point and complex dtypes"
-
-
 _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
 
 
@@ -304,7 +302,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "Tensor condition, Tensor self, Tensor other",
         plan_where,
         tags=TAGS,
-        remembers=True,
+        saves_plans=True,
         says="One of two tensors, by a condition.",
         autocast="widest",
     ),
@@ -314,7 +312,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         plan_clamp,
         in_place=True,
         tags=("pointwise",),
-        remembers=True,
+        saves_plans=True,
     ),
     Structured(
         "clamp.Tensor",
@@ -330,7 +328,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         in_place=True,
         out=False,
         tags=("pointwise",),
-        remembers=True,
+        saves_plans=True,
         says="A number put where the mask is true.",
     ),
     *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),

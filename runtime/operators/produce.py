@@ -72,11 +72,8 @@ MODULES: dict[str, str | None] = {
     "Meta": None,
 }
 
-
 # Device type -> dispatch key, for the devices with kernels.
 KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
-
-
 _TABLES: dict[str, KernelTable] = {}
 
 

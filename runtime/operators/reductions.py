@@ -50,11 +50,7 @@ from runtime.tensors.shape import contiguous_strides, reduced_shape
 from runtime.tensors.tensor import Tensor
 
 WHOLE = INTEGERS | {BOOL}
-
-
 UINT8 = DType.named("uint8")
-
-
 _BROKEN = "floating-point and complex dtypes; `dtype=` converts"
 
 
@@ -405,29 +401,23 @@ def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
 
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
 
-
 _SPREAD = (
     "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 )
 
-
 _PLACE = "Tensor self, int? dim=None, bool keepdim=False"
-
-
 _TOTAL = f"{_DIMS}, *, ScalarType? dtype=None"
 _EXTREMES = "Tensor self, int[1] dim=[], bool keepdim=False"
 _BOTH = "(Tensor values, Tensor indices)"
-
-
 _TAGS = ("reduction",)
 
 
 def _reducing(
     name: str, arguments: str, plan: Planner, says: str, **told: Any
 ) -> Structured:
-    """A reduction, which remembers its plans."""
+    """A reduction, which saves its plans."""
     return Structured(
-        name, arguments, plan, tags=_TAGS, remembers=True, says=says, **told
+        name, arguments, plan, tags=_TAGS, saves_plans=True, says=says, **told
     )
 
 
@@ -492,7 +482,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "Tensor self, int dim, *, ScalarType? dtype=None",
         plan_cumsum,
         in_place=True,
-        remembers=True,
+        saves_plans=True,
         says="The sums up to each place of a dimension.",
         autocast="float32",
     ),

@@ -33,12 +33,12 @@ Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
   integers by zero) it checks before it writes, so nothing is ever written in part;
   errors name the operator as it was called;
-- the functional CPU kernel remembers its plans if the declaration says so
-  (`runtime.operators.remembered`);
+- the functional CPU kernel saves its plans if the declaration says so
+  (`runtime.operators.saved_plans`);
 - `fast` may wrap it instead, `fast_in_place` and `fast_out` the other forms:
   `fast(general)` returns the function that is called instead, and calls `general` with
   the same arguments for all but the calls that it does itself; it is only ever a
-  shorter way to the same result;
+  shorter path to the same result;
 - the other forms of a composite compute the result and then copy it, under the checks
   of every target;
 - a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
@@ -74,27 +74,20 @@ from runtime.operators.produce import (
     table_of,
     write_to,
 )
-from runtime.operators.remembered import remembering
+from runtime.operators.saved_plans import saving_plans
 from runtime.schema.codes import DType
 from runtime.tensors.data import result_type
 from runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"
-
-
 IMPLICIT = "CompositeImplicitAutograd"
-
 
 # What a composite may be refused by the operators that it calls.
 REFUSALS = (OperandError, *VALUES_REFUSED)
 
-
 # Beside these, 16-bit floats are converted by promotion.
 _LONGER = (FLOATS | COMPLEXES) - HALVES
-
-
 Planner = Callable[..., Plan]
-
 
 # From the general kernel to one that does some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -332,7 +325,7 @@ class Structured:
         kernel: the kernel's name, if it is not the operator's.
         in_place, out: which other forms there are.
         tags: of every form.
-        remembers: whether the functional form on the CPU remembers its plans.
+        saves_plans: whether the functional form on the CPU saves its plans.
         fast, fast_in_place, fast_out: wrap those kernels of the CPU, see the module.
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
@@ -348,7 +341,7 @@ class Structured:
     in_place: bool = False
     out: bool = True
     tags: tuple[str, ...] = ()
-    remembers: bool = False
+    saves_plans: bool = False
     fast: Fast | None = None
     fast_in_place: Fast | None = None
     fast_out: Fast | None = None
@@ -403,9 +396,9 @@ class Structured:
                 error.operator = call
                 raise
 
-        if key == "CPU" and self.remembers:
+        if key == "CPU" and self.saves_plans:
             results = self.returns.count("Tensor")
-            return remembering(call, self.arguments, results, plan, own, general)
+            return saving_plans(call, self.arguments, results, plan, own, general)
         if self.fast is None or key != "CPU":
             return general
         return self.fast(general)

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.operators.fast import fast_unary
+from runtime.operators.fast_paths import fast_unary
 from runtime.operators.plan import (
     ALL,
     BOOL,
@@ -40,8 +40,6 @@ from runtime.tensors.elements import compute_dtype, real_dtype
 from runtime.tensors.tensor import Tensor
 
 Row = tuple[DType, DType, str | Work | None]
-
-
 Rows = Mapping[DType, Row]
 
 
@@ -126,7 +124,6 @@ _rounded = _with(same(REALS), INTEGERS, "copy")
 _inexact = floating(ALL)
 _sizes = {dtype: (real_dtype(dtype), compute_dtype(dtype), None) for dtype in NUMBERS}
 
-
 ROWS: dict[str, Pointwise] = {
     "neg": Pointwise(same(NUMBERS), "Every element with its sign changed."),
     "abs": Pointwise(_sizes, "The magnitude of every element."),
@@ -203,7 +200,6 @@ ROWS: dict[str, Pointwise] = {
     "logical_not": Pointwise(truth(ALL), "Where the elements are 0."),
 }
 
-
 TESTS: dict[str, Pointwise] = {
     "isnan": Pointwise(_tests(False), "Where the elements are NaN.", in_place=False),
     "isinf": Pointwise(
@@ -214,10 +210,7 @@ TESTS: dict[str, Pointwise] = {
     ),
 }
 
-
 _GELU = same(FLOATS)
-
-
 APPROXIMATIONS = ("none", "tanh")
 
 

@@ -39,7 +39,7 @@ def test_sum_to_size_sums_what_broadcasting_repeated() -> None:
 
 def test_a_reshaped_view_is_a_view_to_autograd() -> None:
     x = tensor([[1.0, 2.0, 3.0, 4.0]], requires_grad=True)
-    # The short way is taken from some call on: the history is the same.
+    # The fast path is taken from some call on: the history is the same.
     for _ in range(20):
         y = core.reshape(x, [2, 2])
         assert (type(y.grad_fn).__name__, y.grad_fn.name()) == (

@@ -1,6 +1,6 @@
-"""The short ways of reductions, softmax, losses and `cat`, beside the general ones.
+"""The fast paths of reductions, softmax, losses and `cat`, beside the general ones.
 
-A plain tensor takes the short way, and float16 always the general one: both have to
+A plain tensor takes the fast path, and float16 always the general one: both have to
 agree on shapes, on values as near as float16 comes, and on what they refuse.
 """
 

@@ -1,4 +1,4 @@
-"""Methods with two sides: the short way of two tensors does what a call does."""
+"""Methods with two sides: the fast path of two tensors does what a call does."""
 
 import threading
 from collections.abc import Callable

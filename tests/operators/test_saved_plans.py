@@ -1,4 +1,4 @@
-"""Remembered plans: a call that is remembered gives what the general way gives.
+"""Saved plans: a call whose plan is saved gives what the general way gives.
 
 Every example runs calls of one operator several times, by a memory of their own, and
 compares each result, to the bit, with that of the plan run anew.  The same comparison
@@ -24,15 +24,15 @@ from runtime import locks
 from runtime.errors.base import EveryorderError
 from runtime.errors.operator import IndexOutOfRange
 from runtime.kernels import get_num_threads, set_num_threads
-from runtime.operators import core, remembered
+from runtime.operators import core, saved_plans
 from runtime.operators.install import FAMILIES
 from runtime.operators.plan import Plan
 from runtime.operators.produce import VALUES_REFUSED, produce, table_of
-from runtime.operators.remembered import (
+from runtime.operators.saved_plans import (
     MOST,
     NEVER,
     Memory,
-    remembering,
+    saving_plans,
 )
 from runtime.operators.structured import Structured
 from runtime.schema.codes import DType
@@ -48,7 +48,7 @@ DECLARED = {
     each.name: each
     for family in FAMILIES
     for each in family
-    if isinstance(each, Structured) and each.remembers
+    if isinstance(each, Structured) and each.saves_plans
 }
 
 
@@ -99,7 +99,7 @@ def arguments_of(call: Call, source: np.random.Generator) -> list[Any]:
 
 
 def anew(declared: Structured, arguments: Sequence[Any]) -> Any:
-    """What the plan gives when nothing is remembered."""
+    """What the plan gives when no plan is saved."""
     call = f"core::{declared.name}"
     planned = declared.plan(call, *arguments)
     own = declared.kernel or declared.name.partition(".")[0]
@@ -112,7 +112,7 @@ def anew(declared: Structured, arguments: Sequence[Any]) -> Any:
 
 def with_memory(declared: Structured, plan: Any = None) -> Callable[..., Any]:
     """The operator with a memory of its own."""
-    return remembering(
+    return saving_plans(
         f"core::{declared.name}",
         declared.arguments,
         declared.returns.count("Tensor"),
@@ -123,7 +123,7 @@ def with_memory(declared: Structured, plan: Any = None) -> Callable[..., Any]:
 
 
 def memory_of(function: Callable[..., Any]) -> Memory:
-    """What it remembers."""
+    """What it has saved."""
     cells = [each.cell_contents for each in function.__closure__ or ()]
     owners = [getattr(each, "__self__", None) for each in cells]
     return next(each for each in owners if isinstance(each, Memory))
@@ -145,7 +145,7 @@ def told(run: Callable[..., Any], *arguments: Any) -> Any:
 def disagreements(
     declared: Structured, calls: Sequence[Call], seed: int = 0
 ) -> Iterator[str]:
-    """The calls whose remembered result is another one than that made anew."""
+    """The calls whose result by a saved plan is another one than that made anew."""
     run, source = with_memory(declared), np.random.default_rng(seed)
     for place, call in enumerate(calls):
         arguments = arguments_of(call, source)
@@ -265,14 +265,14 @@ CALLS: dict[str, Any] = {
 }
 
 
-def test_every_operator_that_remembers_is_called_here() -> None:
+def test_every_operator_that_saves_plans_is_called_here() -> None:
     assert sorted(CALLS) == sorted(DECLARED)
 
 
 # The first call of an entry compiles it.
 @given(st.data())
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_remembered_equals_what_is_made_anew(name: str, data: Any) -> None:
+def test_what_is_saved_equals_what_is_made_anew(name: str, data: Any) -> None:
     first, second = data.draw(CALLS[name]), data.draw(CALLS[name])
     at = data.draw(st.integers(0, len(first) - 1))
     # A call that differs in one argument; and one that has nothing to do with it.
@@ -351,9 +351,9 @@ FAULTS: dict[str, tuple[str, dict[str, str], Call, Call]] = {
 @pytest.fixture
 def fresh_text() -> Iterator[None]:
     """Functions made of the table of keys as it is now."""
-    remembered._remembered.cache_clear()
+    saved_plans._saved.cache_clear()
     yield
-    remembered._remembered.cache_clear()
+    saved_plans._saved.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_text")
@@ -364,9 +364,9 @@ def test_a_key_that_forgets_something_is_found(
     name, keys, first, second = FAULTS[fault]
     calls = [first] * 3 + [second] * 3
     assert not [*disagreements(DECLARED[name], calls)]
-    remembered._remembered.cache_clear()
+    saved_plans._saved.cache_clear()
     for kind, text in keys.items():
-        monkeypatch.setitem(remembered._KEYS, kind, text)
+        monkeypatch.setitem(saved_plans._KEYS, kind, text)
     assert [*disagreements(DECLARED[name], calls)]
 
 
@@ -374,10 +374,10 @@ def test_numbers_are_told_apart_by_type_sign_and_nan() -> None:
     nan = float("nan")
     several: list[Any] = [0, 0.0, -0.0, False, 1, 1.0, True, nan, complex(0, -0.0), 0j]
     several += [complex(1, 0.0), complex(1, -0.0), complex(nan, 1), None]
-    text = f"({remembered._KEYS['Scalar'].format(at=0, name='each')})"
+    text = f"({saved_plans._KEYS['Scalar'].format(at=0, name='each')})"
     keys = [
         tuple(
-            eval(text, remembered.NAMES, {"each": each}) for each in several
+            eval(text, saved_plans.NAMES, {"each": each}) for each in several
         )  # the text is ours
         for _ in range(2)
     ]
@@ -455,7 +455,7 @@ def test_values_are_checked_by_each_call() -> None:
     assert ready
 
 
-def test_no_exception_is_remembered() -> None:
+def test_no_exception_is_saved() -> None:
     run = with_memory(DECLARED["softmax"])
     for _ in range(4):
         with pytest.raises(EveryorderError):
@@ -523,7 +523,7 @@ def test_threads_that_race_get_what_is_theirs() -> None:
     assert len(memory_of(run)) <= MOST + len(workers)
 
 
-RUNTIME = (str(Path(remembered.__file__).parents[1]),)
+RUNTIME = (str(Path(saved_plans.__file__).parents[1]),)
 
 
 def free_of(lock: Any) -> bool:
@@ -536,7 +536,7 @@ def free_of(lock: Any) -> bool:
 
 @pytest.mark.parametrize("met", [0, 1, 2])
 def test_an_interrupted_call_leaves_nothing_half_made(met: int) -> None:
-    """At every line of a first, a second and a remembered call."""
+    """At every line of a first, a second and a saved call."""
     x, expected = made("f", [[1.0, 2.0], [3.0, 4.0]]), [4.0, 6.0]
     seen = 0
     while True:

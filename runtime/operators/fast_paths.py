@@ -1,9 +1,9 @@
-"""Short ways: small calls on the CPU go straight to the compiled entry.
+"""Fast paths: small calls on the CPU go straight to the compiled entry.
 
-True only here: the calls that need no plan.  Tensors of the dtype that the operator
-keeps, small enough for one thread, are handed to the entry of their dtype: contiguous
-ones of one shape, a tensor with a number, and two of any layout.  Everything else, and
-the first call of a dtype, goes the general way.
+These calls need no plan: tensors of the dtype that the operator keeps, small enough for
+one thread, are handed to the entry of their dtype: contiguous ones of one shape, a
+tensor with a number, and two of any layout.  Everything else, and the first call of a
+dtype, goes the general way.
 
 Rules:
 - the result is that of the general way, by construction: an entry is used only where
@@ -111,7 +111,7 @@ def _loop(name: str, rows: Rows, loop: str) -> Entries:
 
 
 def fast_unary(name: str, rows: Rows) -> Wrapper:
-    """The short way of an operator of one tensor."""
+    """The fast path of an operator of one tensor."""
 
     def wrap(general: Function) -> Function:
         entries = _unary(name, rows)
@@ -135,7 +135,7 @@ def fast_unary(name: str, rows: Rows) -> Wrapper:
 
 
 def fast_scaled(name: str, rows: Rows) -> Wrapper:
-    """The short way of an operator of two tensors and a factor, when that is 1."""
+    """The fast path of an operator of two tensors and a factor, when that is 1."""
 
     def wrap(general: Function) -> Function:
         flat, right = _loop(name, rows, "flat"), _loop(name, rows, "right")
@@ -177,7 +177,7 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
 
 
 def layouts(name: str, rows: Rows) -> Function:
-    """The short way of two tensors of any layout, or of a number and a tensor.
+    """The fast path of two tensors of any layout, or of a number and a tensor.
 
     `run(self, other)` gives None where there is no such way.
     """
@@ -268,7 +268,7 @@ def fast_binary(name: str, rows: Rows) -> Wrapper:
 
 
 def fast_out(name: str, rows: Rows) -> Wrapper:
-    """The short way to a target of the result's shape and dtype.
+    """The fast path to a target of the result's shape and dtype.
 
     For operators of two tensors; of `add` and `sub`, when the factor is 1.
     """
@@ -308,7 +308,7 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
 
 
 def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
-    """The short way in place.
+    """The fast path in place.
 
     `factor` is 1 or -1 for `add` and `sub`, which have `alpha`, and 0 for the others.
     """
@@ -350,7 +350,7 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
 
 
 def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
-    """The short way of `add_` and `sub_`: also with a factor, as optimizers call it."""
+    """The fast path of `add_` and `sub_`: also with a factor, as optimizers call it."""
 
     def wrap_scaled(general: Function) -> Function:
         plain = wrap(lambda self, other: general(self, other, 1))

@@ -1,4 +1,4 @@
-"""Short ways: what they give is what the general way gives, whatever the operands."""
+"""Fast paths: what they give is what the general way gives, whatever the operands."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from runtime.autograd import inference_mode
 from runtime.errors.operands import DevicesDiffer, WrongOption
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core, methods
-from runtime.operators.fast import SERIAL, apart
+from runtime.operators.fast_paths import SERIAL, apart
 from runtime.tensors import data
 from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
 from runtime.tensors.tensor import Tensor
@@ -21,7 +21,7 @@ TWICE = 2
 
 
 def both(run: Any, *arguments: Any) -> Any:
-    """The result of the short way, after the general one has given the same."""
+    """The result of the fast path, after the general one has given the same."""
     first, *others = (run(*arguments) for _ in range(TWICE))
     for other in others:
         assert shown(other) == shown(first)

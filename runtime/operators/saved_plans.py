@@ -1,12 +1,11 @@
-"""Remembered plans: what a call on the CPU decided, kept for the next one like it.
+"""Saved plans: what a call on the CPU decided, kept for the next one like it.
 
-True only here: when two calls are alike, and what is kept of the first.  Calls are
-alike if their tensors have one geometry each (shape, dtype, strides) and their other
-arguments are equal in type and value: 1, True and 1.0 are three numbers, 0.0 and -0.0
-are two, NaN is one.  Kept are the shapes and dtypes of the results and the kernel made
-ready for them; a call then makes its results and runs it:
+Calls are alike if their tensors have one geometry each (shape, dtype, strides) and
+their other arguments are equal in type and value: 1, True and 1.0 are three numbers,
+0.0 and -0.0 are two, NaN is one.  Kept are the shapes and dtypes of the results and the
+kernel made ready for them; a call then makes its results and runs it:
 
-    key of the call ── remembered ──> make the results ──> run(*arrays)
+    key of the call ── saved ───────> make the results ──> run(*arrays)
                   └─── unknown, or nothing fits ──> the general way
 
 How it works: a key that is met a second time is planned on tensors without elements, so
@@ -45,32 +44,23 @@ from runtime.tensors.tensor import Tensor
 
 # Keys of one operator: programs see few, and one is about a kilobyte.
 MOST = 256
-
-
 Function = Callable[..., Any]
-
 
 # run, and of each output the elements, NumPy's dtype, the shape, the dtype; nothing for
 # a call that only the general way does.
 Ready = tuple[Any, ...]
 
-
 # Of each argument of an operator, a key of `_KEYS`.
 Kinds = tuple[str, ...]
-
-
 NEVER: Ready = ()
-
-
 _UNKNOWN = object()
-
 
 # Stands for the strides of what has no array to be run on.
 _NOWHERE = False
 
 
 class Memory(dict[Any, Ready | None]):
-    """What is remembered of one operator, by key; None of one that was met once."""
+    """What is saved of one operator, by key; None of one that was met once."""
 
     __slots__ = ("find", "general")
 
@@ -98,10 +88,10 @@ class Memory(dict[Any, Ready | None]):
         self[key] = None
 
 
-def remembering(
+def saving_plans(
     call: str, arguments: str, results: int, plan: Function, own: str, general: Function
 ) -> Function:
-    """An operator's functional form on the CPU, which remembers its plans.
+    """An operator's functional form on the CPU, which saves its plans.
 
     `arguments` are the schema's, `plan(call, *arguments)` is the operator's, `own` the
     name of its kernel; `general` does any call.
@@ -111,7 +101,7 @@ def remembering(
     def find(*given: Any) -> Ready:
         return ready_for(plan, call, own, kinds, given)
 
-    return _remembered(kinds, results)(Memory(find, general), call)
+    return _saved(kinds, results)(Memory(find, general), call)
 
 
 # What is decided.
@@ -245,7 +235,6 @@ _KEYS = {
     "": "{name}",
 }
 
-
 TENSORS = ("Tensor", "Tensor?", "Tensor[]")
 
 
@@ -302,11 +291,11 @@ NAMES: dict[str, Any] = {
 
 
 @template(
-    "remembered plans",
+    "saved plans",
     "_memory, _call",
     **NAMES,
 )
-def _remembered(kinds: Kinds, results: int) -> list[str]:
+def _saved(kinds: Kinds, results: int) -> list[str]:
     """The function for arguments of these kinds."""
     names = [f"_x{at}" for at in range(len(kinds))]
     given = ", ".join(names)
@@ -352,11 +341,11 @@ def _remembered(kinds: Kinds, results: int) -> list[str]:
     ]
     return [
         "_get, _first, _general = _memory.get, _memory.first, _memory.general",
-        *block(f"def remembered({given}):", lines),
+        *block(f"def saved({given}):", lines),
     ]
 
 
-@template("remembered plans", "run")
+@template("saved plans", "run")
 def _picker(count: int, places: tuple[int, ...], results: int) -> list[str]:
     """What takes the arrays of a call, and passes those at some places."""
     outputs = [f"o{at}" for at in range(results)]
