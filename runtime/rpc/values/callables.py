@@ -48,8 +48,7 @@ MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs")
 # Where functions of `runtime` that are operators come from.
-_OPERATORS = "runtime.operators"
-_CALLING = f"{_OPERATORS}.calling"
+_CALLING = "runtime.operators.calling"
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -237,10 +236,13 @@ class _Operators(NamedTuple):
 
 @cache
 def _operators() -> _Operators:
-    functions, core = load(f"{_OPERATORS}.functions"), load(f"{_OPERATORS}.call")
-    calling, words = load(_CALLING), load(f"{_OPERATORS}.words")
+    functions, core = (
+        load("runtime.operators.functions"),
+        load("runtime.operators.call"),
+    )
+    calling = load(_CALLING)
     return _Operators(
-        functions.OPERATORS, calling.function, core.found, core.sought, words.again
+        functions.OPERATORS, calling.function, core.found, core.sought, calling.again
     )
 
 
