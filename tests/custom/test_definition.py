@@ -11,6 +11,7 @@ from weakref import ref
 
 import pytest
 
+import runtime.library
 from runtime import (
     Dispatcher,
     DispatchKey,
@@ -22,6 +23,7 @@ from runtime import (
     ops,
     tensor,
 )
+from runtime.custom.definition import ABSENT
 from runtime.errors.call import MissingKernel, OperatorGone, PrivateDispatcher
 from runtime.errors.custom_op import NoSuchKernel, UnfitKernel
 from runtime.errors.key import UnknownDevice
@@ -414,3 +416,30 @@ def test_a_rule_whose_replacement_was_refused_can_be_replaced() -> None:
         made.register_torch_dispatch(Mode, lambda *given: tensor([3.0]))
         (rule,) = made.handle.entry.rules
         assert rule.function().tolist() == [3.0]
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_why_a_name_is_not_there(name: str) -> None:
+    assert name not in dir(runtime.library)
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        owners: list[tuple[Any, str]] = [
+            (runtime.library, "module 'runtime.library'"),
+            (made, "'CustomOpDef' object"),
+        ]
+        for owner, shown in owners:
+            with pytest.raises(AttributeError) as refused:
+                getattr(owner, name)
+            assert str(refused.value) == (
+                f"{shown} has no attribute {name!r}: {ABSENT[name]}"
+            )
+            assert refused.value.name == name
+
+
+def test_any_other_name() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        with pytest.raises(AttributeError) as refused:
+            made.register_nothing  # type: ignore[attr-defined]  # noqa: B018  # asked for, not used
+        assert str(refused.value) == (
+            "'CustomOpDef' object has no attribute 'register_nothing'"
+        )
+        assert not hasattr(made, "__len__")

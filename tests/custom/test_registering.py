@@ -1,6 +1,6 @@
 # What is done with tensors gives Any.
 # mypy: disable-error-code=no-any-return
-"""Free functions: spec 3.13.4, for operators of any origin."""
+"""Free functions, for operators of any origin, and `get_kernel` (spec 3.13.4)."""
 
 import sys
 from collections.abc import Iterator
@@ -11,27 +11,38 @@ import pytest
 from runtime import (
     Dispatcher,
     DispatchKey,
+    KeySet,
     Library,
     Tensor,
     autocast,
     fallthrough,
+    linked,
     ops,
     tensor,
 )
 from runtime.custom import registering
+from runtime.custom.registering import custom_of, dispatcher_of, handle_of
 from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.call import MissingArgument, OperatorGone
 from runtime.errors.custom_op import (
     FakeNotNeeded,
     LibraryNeeded,
     MalformedSignature,
+    NotAnOperator,
     NotFunctional,
     NotQualified,
+    OverloadNeeded,
 )
-from runtime.errors.key import UnknownDevice
-from runtime.errors.registration import DuplicateDefinition, SchemaNotFound
+from runtime.errors.key import UnknownDevice, UnknownKey
+from runtime.errors.registration import (
+    DuplicateDefinition,
+    NoKernelForKey,
+    SchemaNotFound,
+)
 from runtime.library import (
     custom_op,
     define,
+    get_kernel,
     impl,
     register_autocast,
     register_autograd,
@@ -41,6 +52,66 @@ from runtime.library import (
 )
 from runtime.python_dispatch import TorchDispatchMode
 from tests.custom.functions import double, like, repeatedly
+
+
+def test_every_form_means_the_same() -> None:
+    with custom_op("mine::f.by", double, mutates_args=()) as made:
+        forms: list[Any] = ["mine::f.by", made, made.handle, ops.mine.f]
+        assert all(handle_of("f", form) is made.handle for form in forms)
+        assert custom_of(made.handle) is made
+    assert custom_of(made.handle) is None
+    assert dispatcher_of(made.handle) is default_dispatcher()
+
+
+def test_several_overloads() -> None:
+    with Library("mine", "FRAGMENT") as library:
+        for overload in ("", ".b", ".a"):
+            library.define(f"f{overload}(Tensor x) -> Tensor")
+        with pytest.raises(OverloadNeeded) as refused:
+            handle_of("register_fake(...)", ops.mine.f)
+        assert str(refused.value) == (
+            "register_fake(...): `mine::f` has 3 overloads, and each is an operator of "
+            "its\nown.\n"
+            "  overloads: default, a, b"
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [(3, "an int"), (double, "a function"), (None, "None")]
+)
+def test_what_is_no_operator(given: Any, found: str) -> None:
+    with pytest.raises(NotAnOperator) as refused:
+        handle_of("register_fake(...)", given)
+    assert refused.value.fields() == {
+        "call": "register_fake(...)",
+        "found": found,
+        "library": False,
+    }
+
+
+def test_a_library_in_the_place_of_an_operator() -> None:
+    given: Any = Library("mine", "FRAGMENT")
+    with given, pytest.raises(NotAnOperator) as refused:
+        handle_of("impl(...)", given)
+    assert str(refused.value) == (
+        "impl(...) needs an operator; found a Library.\n"
+        "  give:    'namespace::name', ops.namespace.name.overload, or what custom_op\n"
+        "           returned\n"
+        "  or call: its own method: library.impl(name, kernel, key)"
+    )
+
+
+def test_the_text() -> None:
+    with pytest.raises(TypeError) as refused:
+        handle_of("register_fake(...)", 3)  # type: ignore[arg-type]  # the fault
+    assert str(refused.value) == (
+        "register_fake(...) needs an operator; found an int.\n"
+        "  give: 'namespace::name', ops.namespace.name.overload, or what custom_op\n"
+        "        returned"
+    )
+    with pytest.raises(NotQualified):
+        handle_of("register_fake(...)", "f")
+
 
 X = tensor([1.0])
 
@@ -353,3 +424,86 @@ def test_dumps_say_where_it_was_registered() -> None:
 def test_a_library_says_it_itself(library: Library) -> None:
     impl("mine::f", "cpu", double, lib=library)
     assert library.origin in ops.mine.f.default.dump_state().splitlines()[-1]
+
+
+BOTH = X.keyset | KeySet([DispatchKey.CUDA])
+
+
+def test_the_kernel_before_is_called_by_the_one_that_overrides() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        before = get_kernel("mine::f", "CPU")
+        assert repr(before) == "<HeldKernel mine::f at CPU>"
+        assert before.key is DispatchKey.CPU
+
+        def over(keyset: KeySet, x: Tensor) -> Tensor:
+            return before.call_boxed(keyset, x) + 1
+
+        with Library("mine", "IMPL", "CPU") as library:
+            library.impl("f", over)
+            assert made(X).tolist() == [3.0]
+            assert get_kernel(made, DispatchKey.CPU).call_boxed(
+                X.keyset, X
+            ).tolist() == [3.0]
+        # It stays itself.
+        made.register_kernel("cpu", lambda x: x * 5)
+        assert before.call_boxed(X.keyset, X).tolist() == [2.0]
+
+
+def test_it_works_as_long_as_the_operator_is_defined_by_whomever() -> None:
+    made = custom_op("mine::f", double, mutates_args=())
+    held = get_kernel("mine::f", "CPU")
+    with custom_op("mine::f", lambda x: x * 5, mutates_args=(), schema=SCHEMA):
+        assert made.closed
+        assert held.call_boxed(X.keyset, X).tolist() == [2.0]
+    with pytest.raises(OperatorGone):
+        held.call_boxed(X.keyset, X)
+
+
+SCHEMA = "(Tensor x) -> Tensor"
+
+
+def test_the_keyset_is_cut_to_the_kernel_and_what_is_below() -> None:
+    seen: list[KeySet] = []
+
+    def note(keyset: KeySet, x: Tensor) -> Tensor:
+        seen.append(keyset)
+        return x * 2
+
+    def passing(below: Any, keyset: KeySet) -> Any:
+        seen.append(keyset)
+        return below.run
+
+    with Library("mine", "FRAGMENT") as library:
+        library.define(f"f{SCHEMA}")
+        library.impl("f", note, "CPU")
+        library.impl("f", linked(passing, "passing"), "ADInplaceOrView")
+        get_kernel("mine::f", "CPU").call_boxed(BOTH, X)
+        get_kernel("mine::f", "ADInplaceOrView").call_boxed(X.keyset, X)
+    cpu, view = DispatchKey.CPU, DispatchKey.ADInplaceOrView
+    assert seen == [KeySet([cpu]), KeySet([cpu, view]), KeySet([cpu])]
+
+
+def test_what_there_is_no_kernel_for() -> None:
+    with custom_op("mine::f", double, mutates_args=()):
+        for key in ("Batched", "Autograd"):
+            with pytest.raises(NoKernelForKey) as refused:
+                get_kernel("mine::f", key)
+            assert refused.value.key == key
+        with pytest.raises(UnknownKey):
+            get_kernel("mine::f", "GPU")
+        held = get_kernel(ops.mine.f, "CPU")
+        with pytest.raises(MissingArgument):
+            held.call_boxed(X.keyset)
+    with pytest.raises(SchemaNotFound):
+        get_kernel("mine::f", "CPU")
+
+
+def test_keywords_and_defaults() -> None:
+    def scaled(x: Tensor, n: int = 3, *, m: int = 2) -> Any:
+        return x * n * m
+
+    schema = "(Tensor x, int n=3, *, int m=2) -> Tensor"
+    with custom_op("mine::f", scaled, mutates_args=(), schema=schema):
+        held = get_kernel("mine::f", "CPU")
+        assert held.call_boxed(X.keyset, X).tolist() == [6.0]
+        assert held.call_boxed(X.keyset, X, m=5, n=1).tolist() == [5.0]
