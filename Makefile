@@ -36,7 +36,7 @@ LEG_zoo := tests/zoo
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
 OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
-	effects.py exploring.py fronts.py leftovers.py recorder.py registrations.py \
+	call_stubs.py effects.py exploring.py leftovers.py recorder.py registrations.py \
 	scenario.py uses.py)
 FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.

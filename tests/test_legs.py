@@ -1,6 +1,7 @@
 """What coverage does not watch of the legs: nothing else changes."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -52,6 +53,13 @@ def test_each_file_is_in_one_leg() -> None:
     times = Counter(file for leg in legs for file in leg)
     assert {*times} == {*(ROOT / "tests").rglob("test_*.py")}
     assert [file for file, many in times.items() if many > 1] == []
+
+
+def test_every_file_that_the_makefile_names_is_there() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in re.findall(r"[\w/]+\.py", text):
+        of_scenario = ROOT / "tests/scenario" / f"test_{name}"
+        assert (ROOT / name).exists() or of_scenario.exists(), name
 
 
 class Tracer:
