@@ -39,8 +39,7 @@ from typing import Any
 from harness.child import Child, Parent, start, wait
 from harness.engine import Progress, pulse
 from harness.errors import HarnessError
-from harness.outcome import Report
-from harness.report.unexplored import Unexplored
+from harness.outcome import Report, Unexplored
 from harness.scenario import Scenario
 from harness.watch import TICK, Limits, Subject, Watch, crashed, hung
 

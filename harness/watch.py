@@ -25,7 +25,7 @@ from typing import Literal
 from harness.child import Child
 from harness.engine import pulse
 from harness.engine.pulse import RESET, Beat, Trail
-from harness.report.unexplored import Unexplored
+from harness.outcome import Unexplored
 
 # What registers, looks something up or removes it takes milliseconds; ten seconds allow
 # for a first import or compilation on a loaded machine.

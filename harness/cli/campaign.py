@@ -37,7 +37,7 @@ from harness.cli.task import (
 )
 from harness.engine import pulse
 from harness.errors import HarnessError
-from harness.report.unexplored import Unexplored
+from harness.outcome import Unexplored
 from harness.watch import MOST, TICK, Limits, Watch, crashed, hung, told_import
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from rich.progress import (
 )
 
 from harness.cli.task import Outcome, Task
-from harness.outcome import Report
+from harness.outcome import Report, Unexplored
 from harness.report import overview
-from harness.report.unexplored import Unexplored
 
 # Lines that stay free for the progress of scenarios that run, and for the totals.
 RESERVED = 14

@@ -28,8 +28,7 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from harness.errors import HarnessError
-from harness.outcome import Verdict
-from harness.report.unexplored import Failure
+from harness.outcome import Failure, Verdict
 
 OK = 0
 FAILED = 1  # `run` and `replay`: something is wrong

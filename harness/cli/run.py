@@ -26,8 +26,7 @@ from harness.cli.options import (
     paths_argument,
 )
 from harness.cli.task import Effort, Listing, Outcome, Task
-from harness.outcome import Report
-from harness.report.unexplored import Unexplored
+from harness.outcome import Report, Unexplored
 
 
 @click.command(

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
 from harness.errors import HarnessError
-from harness.outcome import Report
-from harness.report.unexplored import Unexplored
+from harness.outcome import Report, Unexplored
 from harness.uncollected import Uncollected
 from harness.watch import Subject
 

@@ -1,5 +1,6 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
+from harness.outcome import Unexplored
 from harness.report.observation import divergence, sections
 from harness.report.page import document, page, write
 from harness.report.table import Noted, noted, overview, summary, told_briefly
@@ -12,7 +13,6 @@ from harness.report.text import (
     silent_steps,
     told_silent,
 )
-from harness.report.unexplored import Unexplored
 
 __all__ = [
     "Noted",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.result import Violation
-from harness.outcome import Report
+from harness.outcome import Report, Unexplored
 from harness.report.states import Allowance, draw, state_id, states_html
 from harness.report.style import CSS, SCRIPT
 from harness.report.table import COMMON, duration, texts
@@ -36,7 +36,6 @@ from harness.report.text import (
     square_sentence,
     vacuous,
 )
-from harness.report.unexplored import Unexplored
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 

@@ -20,7 +20,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from harness.outcome import Report
+from harness.outcome import Report, Unexplored, counted
 from harness.report.text import (
     COUNTED,
     VERDICTS,
@@ -29,7 +29,6 @@ from harness.report.text import (
     plural,
     short_guarantee,
 )
-from harness.report.unexplored import Unexplored, counted
 
 # Green where it passed, red for a broken claim, yellow where nothing is known.
 STYLES = {

@@ -1,8 +1,7 @@
 from typing import get_args
 
 from harness.cli import exits
-from harness.outcome import VERDICTS
-from harness.report.unexplored import Failure
+from harness.outcome import VERDICTS, Failure
 
 
 def test_every_code_has_a_sentence_and_every_verdict_a_code() -> None:

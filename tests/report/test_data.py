@@ -4,8 +4,8 @@ from dataclasses import asdict, replace
 
 from harness.engine.protocol import Caveat, State
 from harness.engine.result import Closure
+from harness.outcome import Unexplored
 from harness.report.page import document
-from harness.report.unexplored import Unexplored
 from tests.report.samples import (
     ALL,
     GRAPH,

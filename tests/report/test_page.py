@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.engine.result import KINDS, Closure
+from harness.outcome import Unexplored
 from harness.report.page import page, write
 from harness.report.text import other_history, replay_commands
-from harness.report.unexplored import Unexplored
 from tests.report.samples import ALL, LAW, ORDER, PROVEN, VACUOUS, cube, violated
 
 BROKEN = Unexplored("scenarios/test_x.py", "tests/scenarios/test_x.py:3", "<bad>")

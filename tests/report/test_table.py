@@ -4,8 +4,8 @@ from io import StringIO
 import pytest
 
 from harness.engine.result import Closure
+from harness.outcome import Unexplored
 from harness.report.table import duration, overview, summary
-from harness.report.unexplored import Unexplored
 from tests.report.samples import ALL, PROVEN, VACUOUS, violated
 
 BROKEN = Unexplored("scenarios/test_broken/gone", "", "the process ended")

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.report.unexplored import Failure, Unexplored, counted
+from harness.outcome import Failure, Unexplored, counted
 
 
 def test_where_and_why() -> None:
