@@ -299,8 +299,6 @@ def _performed(
     try:
         if entry is None:
             return perform(task, effort, beats.progress)
-        from harness.cli.task import explored
-
         return explored(entry, effort, beats.progress)
     except BaseException as error:  # KeyboardInterrupt, and outcomes of test runners
         if entry is not None:
