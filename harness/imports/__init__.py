@@ -15,8 +15,8 @@ if TYPE_CHECKING:
         NothingToOrder,
         OtherOrder,
     )
+    from harness.imports.exploring import SECONDS, ImportOrders, of_imports
     from harness.imports.processes import Isolation, usual_isolation
-    from harness.imports.question import SECONDS, ImportOrders, of_imports
     from harness.imports.report import Finding, ImportReport, Row
     from harness.imports.seen import LEFT_OUT, Difference
 
@@ -28,8 +28,8 @@ _PLACES = {
         "NothingToOrder",
         "OtherOrder",
     ),
+    "exploring": ("SECONDS", "ImportOrders", "of_imports"),
     "processes": ("Isolation", "usual_isolation"),
-    "question": ("SECONDS", "ImportOrders", "of_imports"),
     "report": ("Finding", "ImportReport", "Row"),
     "seen": ("LEFT_OUT", "Difference"),
 }
