@@ -152,13 +152,13 @@ def _held(lock: Any) -> Iterator[None]:
 
 
 def _short_locks() -> dict[str, Any]:
-    from runtime.autograd import history
+    from runtime.autograd import node
     from runtime.tensors import Generator, arrays, default_generator
 
     return {
         "storage": arrays._CLAIMING,
-        "history": history.CLAIMING,
-        "gradient": history.Extra().lock,
+        "history": node.CLAIMING,
+        "gradient": node.Extra().lock,
         "generator": Generator()._lock,
         "default": default_generator._lock,
         "any": renewed(),

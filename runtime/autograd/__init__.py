@@ -9,15 +9,14 @@ from runtime.autograd.autocast import (
     clear_autocast_cache,
     is_autocast_enabled,
 )
-from runtime.autograd.backward import backward, grad
-from runtime.autograd.context import Context
+from runtime.autograd.engine import backward, grad
 from runtime.autograd.fallback import (
     GradientMissing,
     fallback_mode,
     install_fallbacks,
     set_fallback_mode,
 )
-from runtime.autograd.function import Function, once_differentiable
+from runtime.autograd.function import Context, Function, once_differentiable
 from runtime.autograd.gradcheck import gradcheck, gradgradcheck
 from runtime.autograd.install import install
 from runtime.autograd.methods import METHODS, PROPERTIES

@@ -22,19 +22,15 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from runtime.autograd.history import History
+from runtime.autograd.history import edges_of, meta_of, with_history
 from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
-from runtime.autograd.kernels import below_autograd, careful
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Edge, Failing, Gradients, Node
-from runtime.autograd.recording import BELOW_AUTOGRAD, meta_of
-from runtime.autograd.saved import sharing
-from runtime.autograd.views import edge_of
+from runtime.autograd.node import DIFFERENTIABLE, Edge, Failing, Gradients, Node
+from runtime.autograd.recording import below_autograd, careful, run_below
 from runtime.dispatch.kernel import fallthrough, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.autograd import NotImplementedFormula, UnknownMode
-from runtime.keys import LOCAL
 from runtime.schema.schema import Schema
 from runtime.tensors.tensor import Tensor
 
@@ -169,9 +165,7 @@ def _called(
     written = _written(schema, arguments)
     for tensor in written:
         check_write(tensor, operator)
-    edges: list[Edge | None] = [
-        edge_of(tensor) if tensor._requires_grad else None for tensor in given
-    ]
+    edges = edges_of(given)
     names = tuple(
         argument.name
         for argument, value in zip(schema.arguments, arguments, strict=False)
@@ -179,21 +173,12 @@ def _called(
     )
     versions = [(tensor, tensor._version) for tensor in written]
     try:
-        results = _below(call)
+        results: list[Any] = run_below(call)
         _finish(operator, names, mode, edges, written, results)
     except BaseException:
         unrecorded(versions, operator, edges)
         raise
     return results
-
-
-def _below(call: Callable[[], list[Any]]) -> list[Any]:
-    view = LOCAL.view
-    LOCAL.view = BELOW_AUTOGRAD[view]
-    try:
-        return call()
-    finally:
-        LOCAL.view = view
 
 
 def _finish(
@@ -216,7 +201,7 @@ def _finish(
         )
 
     for tensor in written:
-        if _differentiable(tensor):
+        if tensor.dtype in DIFFERENTIABLE:
             # Asked now: another one that was written to may be a view of the same base.
             rebase(tensor, made(tensor), edge_before(tensor))
     for place, result in enumerate(results):
@@ -229,21 +214,8 @@ def _ended(
     """A result with a history, where it can have a gradient."""
     if isinstance(result, (list, tuple)):
         return [_ended(each, written, made) for each in result]
-    if not isinstance(result, Tensor) or not _differentiable(result):
+    if not isinstance(result, Tensor) or result.dtype not in DIFFERENTIABLE:
         return result
     if any(result is tensor for tensor in written):
         return result
-    history = result._history
-    taken = history is not None and (history.view is None or history.node is not None)
-    if taken or (history is None and result._requires_grad):
-        result, history = sharing(result), None
-    if history is None:
-        result._history = History(made(result))
-    else:
-        history.node = made(result)
-    result._requires_grad = True
-    return result
-
-
-def _differentiable(tensor: Tensor) -> bool:
-    return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
+    return with_history(result, made(result))

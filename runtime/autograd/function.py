@@ -1,7 +1,5 @@
 """Function: operators with a gradient, written in Python by whoever needs one.
 
-True only here: the context `ctx`, and what becomes of the outputs of `forward`.
-
     class Exp(Function):
         @staticmethod
         def forward(ctx, x):
@@ -16,9 +14,10 @@ True only here: the context `ctx`, and what becomes of the outputs of `forward`.
 
     y = Exp.apply(x)
 
-How it works: `forward` runs without recording; its outputs get a node whose gradients
-`backward` computes, which is recorded itself where the backward pass is.  A class that
-defines `setup_context(ctx, inputs, output)` has a `forward` without `ctx`.
+`forward` runs without recording; its outputs get a node whose gradients `backward`
+computes, which is recorded itself where the backward pass is.  A class that defines
+`setup_context(ctx, inputs, output)` has a `forward` without `ctx`.  Custom operators
+have the same context and node.
 
 Rules, of the tensors that `forward` returns:
 - one that is an input is returned as another tensor on the same elements, unless
@@ -27,24 +26,201 @@ Rules, of the tensors that `forward` returns:
   no history;
 - a view of an input must not be written to afterwards: nothing could follow.
 
-`backward` returns a gradient for each argument of `forward`, None where there is none.
+Rules, of what is saved and returned:
+- `save_for_backward` takes inputs, outputs, and other tensors; an output is kept as by
+  any node (`runtime.autograd.plan`), others as they are, with a version;
+- anything else is set as an attribute of `ctx`, at the writer's own risk: an output
+  kept that way is a circle, which the garbage collector has to end;
+- `backward` returns a gradient for each argument of `forward`, None where there is
+  none.
 """
 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from runtime.autograd.context import Context, FunctionNode
-from runtime.autograd.history import History
+from runtime.autograd.history import (
+    BY_FUNCTION,
+    edges_of,
+    meta_of,
+    metas_of,
+    sharing,
+    with_history,
+)
 from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
 from runtime.autograd.modes import GRAD, no_grad
-from runtime.autograd.node import Edge, Failing
-from runtime.autograd.recording import meta_of
-from runtime.autograd.saved import sharing
-from runtime.autograd.views import BY_FUNCTION, ViewOf, edge_of
-from runtime.errors.autograd import DifferentiatedOnce, FunctionMisuse
+from runtime.autograd.node import Edge, Failing, Gradients, Node, ViewOf
+from runtime.autograd.plan import (
+    SavedInput,
+    SavedOutput,
+    restore,
+    restore_output,
+    save,
+    save_output,
+)
+from runtime.errors.autograd import (
+    DifferentiatedOnce,
+    FunctionMisuse,
+    GradientMismatch,
+    GraphFreed,
+    NotAGradient,
+)
+from runtime.operators.call import core
 from runtime.tensors.keys import watcher
 from runtime.tensors.tensor import Tensor
+
+
+class Context:
+    """What a `Function` is told of a call, and tells; attributes are free to use."""
+
+    def __init__(self, function: str, needs_input_grad: tuple[bool, ...]) -> None:
+        self.function = function
+        # Which arguments of `forward` require grad.
+        self.needs_input_grad = needs_input_grad
+        self.dirty: tuple[Tensor, ...] = ()
+        self.constant: tuple[Tensor, ...] = ()
+        self.materializes = True
+        self.to_save: tuple[Tensor | None, ...] = ()
+        self._given_back: Any = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `backward`, which finds them in `saved_tensors`.
+
+        Raises `FunctionMisuse` for what is no tensor.
+        """
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise FunctionMisuse(
+                    function=self.function,
+                    fault=f"saves a {type(tensor).__name__} for backward",
+                    remedy="set it as an attribute of ctx",
+                )
+        self.to_save = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What was saved.  Raises `GraphFreed`, `SavedTensorModified`."""
+        if self._given_back is None:
+            return self.to_save
+        saved: tuple[Tensor | None, ...] = self._given_back()
+        return saved
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that these inputs were written to; each must be returned."""
+        self.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient."""
+        self.constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (the default) or None where no gradient is."""
+        self.materializes = value
+
+
+class FunctionNode(Node):
+    """The node of one call of a `Function`."""
+
+    __slots__ = ("_arguments", "_places", "_saved", "context", "function")
+
+    def __init__(
+        self,
+        function: Any,
+        context: Context,
+        edges: list[Edge | None],
+        places: tuple[int, ...],
+        arguments: int,
+    ) -> None:
+        super().__init__(edges, ())
+        self.function = function
+        self.context = context
+        # Which arguments are tensors, and how many there are.
+        self._places = places
+        self._arguments = arguments
+        self._saved: list[Any] | None = []
+
+    @property
+    def operator(self) -> str:
+        """The name of the class."""
+        return self.context.function
+
+    def keep(self, outputs: Sequence[Any], recorded: bool) -> None:
+        """Take over what `forward` saved, now that its outputs have their history."""
+        tensors, context = self.context.to_save, self.context
+        context.dirty = context.constant = context.to_save = ()
+        if not recorded:
+            return
+        known = {id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)}
+        self._saved = [
+            None if tensor is None else self._kept(tensor, known.get(id(tensor)))
+            for tensor in tensors
+        ]
+
+    def _kept(self, tensor: Tensor, number: int | None) -> SavedInput | SavedOutput:
+        if number is None:
+            return save(tensor, self.operator)
+        return save_output(tensor, number if tensor._requires_grad else None)
+
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What was saved.  Raises `GraphFreed`, `SavedTensorModified`."""
+        if self._saved is None:
+            raise GraphFreed(operator=self.operator)
+        found: list[Tensor | None] = []
+        for place, saved in enumerate(self._saved):
+            name = f"saved_tensors[{place}]"
+            if saved is None:
+                found.append(None)
+            elif len(saved) == 2:
+                found.append(restore(saved, self.operator, name))
+            else:
+                found.append(restore_output(saved, self, name))
+        return tuple(found)
+
+    def apply(self, gradients: list[Any]) -> Gradients:
+        """Call `backward`.
+
+        Raises:
+            GradientMismatch: another number of gradients than arguments.
+            NotAGradient: what it returned for a tensor is neither a tensor nor None.
+            Exception: whatever `backward` raises.
+        """
+        if self._saved is None:
+            raise GraphFreed(operator=self.operator)
+        context = self.context
+        if context.materializes:
+            gradients = [
+                core.zeros([*meta[0]], dtype=meta[1], device=meta[2])
+                if gradient is None and meta is not None
+                else gradient
+                for gradient, meta in zip(gradients, self.metas, strict=True)
+            ]
+        context._given_back = self.saved_tensors
+        try:
+            found = self.function.backward(context, *gradients)
+        finally:
+            context._given_back = None
+        results = [*found] if isinstance(found, (tuple, list)) else [found]
+        # More are allowed where they are None: arguments with defaults.
+        while len(results) > self._arguments and results[-1] is None:
+            results.pop()
+        if len(results) != self._arguments:
+            raise GradientMismatch(
+                where=f"The backward of `{self.operator}`",
+                what="number",
+                expected=f"{self._arguments}, one for each argument of forward",
+                found=str(len(results)),
+            )
+        wanted = [results[place] for place in self._places]
+        for place, each in zip(self._places, wanted, strict=True):
+            if each is not None and not isinstance(each, Tensor):
+                kind = type(each).__name__
+                raise NotAGradient(node=self.operator, position=place, type=kind)
+        return wanted
+
+    def release(self) -> None:
+        """Let go of what was saved, if anything was."""
+        if self._saved:
+            self._saved = None
 
 
 class Function:
@@ -91,9 +267,7 @@ class Function:
         needs = tuple(
             isinstance(arg, Tensor) and arg._requires_grad and recorded for arg in args
         )
-        edges: list[Edge | None] = [
-            edge_of(args[place]) if needs[place] else None for place in tensors
-        ]
+        edges = edges_of([args[place] if needs[place] else None for place in tensors])
         context = Context(cls.__name__, needs)
         node = FunctionNode(cls, context, edges, tensors, len(args))
         versions = [(args[place], args[place]._version) for place in tensors]
@@ -147,9 +321,7 @@ class _Wrapping:
                 fault="marked a tensor as dirty that it does not return",
                 remedy="return every tensor that is written to in place",
             )
-        self._node.metas = tuple(
-            [meta_of(out) if isinstance(out, Tensor) else None for out in outputs]  # type: ignore[misc]  # no edge leads to what is no tensor
-        )
+        self._node.metas = metas_of(outputs)
         for number, output in enumerate(outputs):
             if isinstance(output, Tensor):
                 outputs[number] = self._one(number, output)
@@ -164,19 +336,23 @@ class _Wrapping:
             fresh = sharing(output)
         else:
             fresh = output
-        real = output.dtype.is_floating or output.dtype.is_complex
-        if not self._recorded or not real or id(output) in self._constant:
+        if not self._recorded or id(output) in self._constant:
             return fresh
-        history = fresh._history = History(self._node, number)
-        fresh._requires_grad = True
+        fresh = with_history(fresh, self._node, number)
         place = fresh._place
-        if place is not None and id(place[0]) in self._storages:
+        if (
+            fresh._requires_grad
+            and place is not None
+            and id(place[0]) in self._storages
+        ):
             base = next(
                 arg
                 for arg in self._inputs.values()
                 if arg._place is not None and arg._place[0] is place[0]
             )
-            history.view = ViewOf(base, BY_FUNCTION, self._name, place[0].version)
+            fresh._history.view = ViewOf(
+                base, BY_FUNCTION, self._name, place[0].version
+            )
         return fresh
 
     def _written(self, number: int, output: Tensor) -> Tensor:
@@ -218,25 +394,19 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             results = backward(ctx, *gradients)
         if not recorded:
             return results
-        edges: list[Edge | None] = [
-            edge_of(gradient)
-            for gradient in gradients
-            if isinstance(gradient, Tensor) and gradient._requires_grad
-        ]
+        edges = [edge for edge in edges_of(gradients) if edge is not None]
         name = ctx.function
         single = not isinstance(results, (tuple, list))
         given = [results] if single else [*results]
         for place, result in enumerate(given):
             if isinstance(result, Tensor):
-                ended = given[place] = sharing(result)
                 node = Failing(
                     name,
-                    edges,
-                    (meta_of(ended),),
+                    [*edges],
+                    (meta_of(result),),
                     lambda: DifferentiatedOnce(function=name),
                 )
-                ended._history = History(node)
-                ended._requires_grad = True
+                given[place] = with_history(sharing(result), node)
         return given[0] if single else tuple(given)
 
     return wrapped

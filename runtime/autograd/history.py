@@ -1,114 +1,357 @@
-"""History: what autograd keeps on a tensor, in its slot `_history`.
+"""History: how a call that is recorded is bound to the tensors that it takes and gives.
 
-True only here: the few facts that belong to a tensor and not to the graph.
+Two rules, each one function, which everybody who records uses:
 
-    node, number   the node that the tensor is an output of; None for a leaf
-    view           of a view: its base, and when its history was last looked at
-    views          of a base that does not require grad: weak references to its views,
-                   each by the `id` of the reference
-    extra          gradient, hooks and accumulator, for tensors that have any of them
+| rule                                      | function       | its plain case as text |
+|-------------------------------------------|----------------|------------------------|
+| where the gradient of an argument goes    | `edge_of`      | `edge_text`            |
+| a result becomes an output of a node      | `with_history` | `result_text`          |
+
+The kernels in the path of every call have the plain cases in their own text, which
+calls the function in every other case.  What a call wrote to is an output of its node
+too, and its views follow: `runtime.autograd.inplace`.
+
+Views show a part of another tensor, and follow when that is modified.  Every view keeps
+the tensor that it is a view of in the end (a view of a view has the same base).
+Modified in place, a view changes the history of its base, and with it that of all other
+views.  A view looks at the version of its elements whenever its history is asked for:
+if it is another one than when it looked last, the view becomes `as_strided` of its
+base, recorded now.  A tensor that Python handles may know nothing of strides: its views
+are made again by the operators that made them (`Replay`).
 
 Rules:
-- no history at all is that of a leaf that nothing was asked of;
-- a tensor with `node` has `_requires_grad` set: that slot alone is read by every call;
-- a base never keeps its views alive, a view keeps its base.
+- a result that cannot have a gradient gets no history; one that has a history, or
+  requires grad, is an argument or belongs to somebody: the output is another tensor on
+  its elements;
+- only views of tensors that can have gradients are followed;
+- a view can be followed if it was made where its base was recorded, alone, by an
+  operator: `made` says otherwise, and modifying such a view is refused;
+- a base that is written to and requires grad since tells its views so at once
+  (`requires_grad` is read by every call, and never computed); one that a user asks to
+  require grad is another leaf than its views, which stay as they are.
 """
 
-from typing import TYPE_CHECKING, Any
-from weakref import ReferenceType
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import Any
+from weakref import ref
 
-from runtime.autograd.node import Node, Table
-from runtime.locks import reentered
-from runtime.schema.codes import DType
-from runtime.tensors.elements import SUPPORTED
+from runtime.autograd.modes import GRAD, enable_grad
+from runtime.autograd.node import (
+    DIFFERENTIABLE,
+    Edge,
+    History,
+    Layout,
+    Meta,
+    Node,
+    Replay,
+    ViewOf,
+    accumulator_of,
+    history_of,
+    layout_of,
+    listed_views,
+    replace_node,
+)
+from runtime.errors.autograd import ViewModified
+from runtime.errors.python_dispatch import WrongDetach, WrongHandlerResult
+from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
+from runtime.keys.local import view_of
+from runtime.operators.call import core
+from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import (
+    HANDLED,
+    INFERRING,
+    MODED,
+    PYTHON,
+    inference,
+    is_handled,
+)
 from runtime.tensors.tensor import Tensor
 
-if TYPE_CHECKING:
-    from runtime.autograd.views import ViewOf
+TRACKED = DispatchKey.ADInplaceOrView.bits
+# The keys that would note a detached tensor as a view.
+_RECORDING = AUTOGRAD_KEYS.bits | TRACKED
+
+# How views are made that cannot follow; "" is made as any.
+SEVERAL = "it was made together with others by one call"
+NO_GRAD = "it was made in no_grad()"
+BY_FUNCTION = "it was made by a Function"
+TURNED = "it shows another dtype, and was turned in place"
+
+# Operators whose views have another dtype.
+TURNING = frozenset({"core::view_as_real", "core::view_as_complex", "core::view.dtype"})
+
+# Views of one base are counted only when there are this many: most have few.
+_PRUNED_AT = 16
 
 
-# The dtypes of tensors that can have gradients.
-DIFFERENTIABLE = frozenset(
-    dtype
-    for dtype in map(DType.named, SUPPORTED)
-    if dtype.is_floating or dtype.is_complex
-)
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the gradient of a tensor that requires grad goes.
+
+    Raises `ViewModified` for a view that cannot follow its base.
+    """
+    history = tensor._history
+    if history is not None:
+        if history.view is not None:
+            renew(tensor)
+        if history.node is not None:
+            return history.node, history.number
+    return accumulator_of(tensor), 0
 
 
-class Extra:
-    """Gradient, hooks and accumulator of a tensor."""
+def edges_of(values: Iterable[Any]) -> list[Edge | None]:
+    """An edge for each value that requires grad, None for any other.
 
-    __slots__ = ("accumulator", "after", "grad", "hooks", "lock", "retains")
-
-    def __init__(self) -> None:
-        self.grad: Tensor | None = None
-        self.accumulator: ReferenceType[Any] | None = None
-        # Hooks of a leaf's gradient, and those called when it was accumulated.
-        self.hooks: Table | None = None
-        self.after: Table | None = None
-        self.retains = False
-        # Held while the gradient is accumulated: threads may share a leaf.
-        self.lock = reentered()
+    Raises as `edge_of`.
+    """
+    return [
+        edge_of(value) if getattr(value, "_requires_grad", False) else None
+        for value in values
+    ]
 
 
-class History:
-    """See the module."""
+def edge_text(place: int, bit: int, asked: str) -> list[str]:
+    """The lines that take the edge of argument `a0`, ... as `e0`, where `asked` is so.
 
-    __slots__ = ("extra", "node", "number", "view", "views")
+    They add the bit to `mask`, and call `edge_of` for a view only.
+    """
+    a, e = f"a{place}", f"e{place}"
+    return [
+        f"{e} = None",
+        f"if {asked}:",
+        f"    mask += {1 << bit}; history = {a}._history",
+        f"    if history is None: {e} = accumulator_of({a}), 0",
+        f"    elif history.view is not None: {e} = edge_of({a})",
+        f"    elif history.node is None: {e} = accumulator_of({a}), 0",
+        f"    else: {e} = history.node, history.number",
+    ]
 
-    def __init__(self, node: Node | None = None, number: int = 0) -> None:
-        self.node = node
-        self.number = number
-        self.view: ViewOf | None = None
-        self.views: dict[int, ReferenceType[Tensor]] | None = None
-        self.extra: Extra | None = None
+
+def with_history(result: Tensor, node: Node, number: int = 0) -> Tensor:
+    """The result of a call as output `number` of `node`.
+
+    As it is if it cannot have a gradient.  Raises `WrongDetach` for one that belongs to
+    somebody, and that Python handles.
+    """
+    if result._dtype not in DIFFERENTIABLE:
+        return result
+    history = result._history
+    if history is not None and history.view is not None and history.node is None:
+        history.node, history.number = node, number
+    else:
+        if history is not None or result._requires_grad:
+            result = sharing(result)
+        result._history = History(node, number)
+    result._requires_grad = True
+    return result
 
 
-# Held while a tensor gets its history or its extra, so that it gets one only.
-CLAIMING = reentered()
+def result_text() -> list[str]:
+    """The lines that make `result`, of some `dtype`, the one output of `node`.
+
+    They call `with_history` only for one that is not new, and say what the gradient of
+    the output must look like.
+    """
+    return [
+        "if dtype in DIFFERENTIABLE:",
+        "    if result._history is None and not result._requires_grad:",
+        "        result._history = History(node)",
+        "        result._requires_grad = True",
+        "    else: result = with_history(result, node)",
+        "    node.metas = ((result.shape, dtype, result.device),)",
+    ]
 
 
-def history_of(tensor: Tensor) -> History:
-    """The history of a tensor, made if there is none."""
-    found: History | None = tensor._history
-    if found is None:
-        with CLAIMING:
-            made = History()
-            if tensor._history is None:
-                tensor._history = made
-            found = tensor._history
+# What these lines name.
+HISTORY_NAMES: dict[str, Any] = {
+    "DIFFERENTIABLE": DIFFERENTIABLE,
+    "History": History,
+    "accumulator_of": accumulator_of,
+    "edge_of": edge_of,
+    "edges_of": edges_of,
+    "with_history": with_history,
+}
+
+
+def with_histories(
+    results: Iterable[Any], node: Node, constant: Collection[int] = ()
+) -> list[Any]:
+    """The results of a call as the outputs of `node`, which is told how they look.
+
+    What is no tensor, and what is in `constant` by its number, stays as it is.
+    """
+    outputs: list[Any] = []
+    metas: list[Any] = []
+    for number, result in enumerate(results):
+        if isinstance(result, Tensor):
+            if number not in constant:
+                result = with_history(result, node, number)
+            metas.append((result.shape, result.dtype, result.device))
+        else:
+            # No edge leads to what is no tensor.
+            metas.append(None)
+        outputs.append(result)
+    node.metas = tuple(metas)
+    return outputs
+
+
+def meta_of(tensor: Tensor) -> Meta:
+    """Shape, dtype and device."""
+    return tensor.shape, tensor.dtype, tensor.device
+
+
+def metas_of(outputs: Sequence[Any]) -> tuple[Meta, ...]:
+    """What the gradients of outputs must look like.
+
+    None for what is no tensor: no edge leads to it.
+    """
+    return tuple([meta_of(t) if isinstance(t, Tensor) else None for t in outputs])  # type: ignore[misc]  # as said above
+
+
+def sharing(tensor: Tensor) -> Tensor:
+    """Another tensor on the same elements, without history.
+
+    One that is handled is detached by that.  Raises `WrongDetach`.
+    """
+    if tensor.key_bits & PYTHON or (MODED and is_handled(tensor)):
+        return _detached(tensor)
+    place = tensor._place or claimed(tensor)
+    made = Tensor(
+        tensor._flat, tensor.shape, tensor.dtype, tensor.device, tensor.key_bits
+    )
+    made._place = place
+    return made
+
+
+def _detached(tensor: Tensor) -> Tensor:
+    """What a handler makes of `detach`; a plain tensor where it is switched off."""
+    view = LOCAL.view
+    if not is_handled(tensor):
+        storage, offset, strides = claimed(tensor)
+        bits = tensor.key_bits & ~HANDLED
+        made = Tensor(None, tensor._shape, tensor._dtype, tensor._device, bits)
+        made._place = storage, offset, strides
+        return made
+    LOCAL.view = view_of(view.included, view.excluded | _RECORDING)
+    try:
+        found: Tensor = core.detach(tensor)
+    except WrongHandlerResult as error:
+        raise WrongDetach(
+            handler=error.handler, operator="autograd", found=error.problem
+        ) from None
+    finally:
+        LOCAL.view = view
     return found
 
 
-def extra_of(tensor: Tensor) -> Extra:
-    """The extra of a tensor, made if there is none."""
-    history = history_of(tensor)
-    if history.extra is None:
-        with CLAIMING:
-            made = Extra()
-            if history.extra is None:
-                history.extra = made
-    return history.extra
+def is_inference(tensor: Tensor) -> bool:
+    """Whether the tensor was made in inference mode, so that nobody tracks it."""
+    return tensor.key_bits & TRACKED != TRACKED
 
 
-def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
-    """The views of a base, an empty dict if there are none so far."""
-    if history.views is None:
-        with CLAIMING:
-            if history.views is None:
-                history.views = {}
-    return history.views
+def follow(
+    origin: Tensor,
+    view: Tensor | None,
+    made: str,
+    operator: str,
+    replay: Replay | None = None,
+) -> None:
+    """Note that `view`, which is new, shows a part of `origin`.
 
-
-def replace_node(history: History, node: Node, number: int) -> None:
-    """Make the tensor output `number` of `node`; what retains its gradient follows.
-
-    Hooks stay with the node that they were registered at.
+    A handler in Python may give None for it.  `replay` makes the view of what stands
+    for `origin`, where Python handles it.
     """
-    extra, old = history.extra, history.node
-    kept = None
-    if extra is not None and extra.retains and old is not None and old.hooks:
-        kept = old.hooks.retained.pop(history.number, None)
-    history.node, history.number = node, number
-    if kept is not None:
-        node.hooked().retained[number] = kept
+    if view is None or view._dtype not in DIFFERENTIABLE:
+        return
+    if INFERRING and inference.active:
+        return
+    known = origin._history
+    base = origin
+    if known is not None and known.view is not None:
+        base = known.view.base
+        made = made or known.view.made
+        if replay is not None:
+            replay = partial(_replayed, known.view.replay, layout_of(origin), replay)
+    if not GRAD.enabled:
+        made = made or NO_GRAD
+    history = view._history = History()
+    place = view._place
+    version = 0 if place is None else place[0].version
+    history.view = ViewOf(base, made, operator, version, replay)
+    if base._requires_grad:
+        view._requires_grad = True
+    else:
+        _list(base, view)
+
+
+def _replayed(
+    first: Replay | None, layout: Layout, second: Replay, base: Tensor
+) -> Tensor:
+    """The view of a view of a base."""
+    origin = core.as_strided(base, *layout) if first is None else first(base)
+    return second(origin)
+
+
+def _list(base: Tensor, view: Tensor) -> None:
+    """Note a view of a base; without a lock, as each change of the dict is one step."""
+    history = base._history or history_of(base)
+    views = history.views
+    if views is None:
+        views = listed_views(history)
+    listed = ref(view)
+    # No other reference has this number as long as this one is kept.
+    views[id(listed)] = listed
+    count = len(views)
+    if count >= _PRUNED_AT and not count & (count - 1):
+        for number, each in views.copy().items():
+            if each() is None:
+                views.pop(number, None)
+    if base._requires_grad:
+        # Since it was asked: whoever told its views may have missed this one.
+        view._requires_grad = True
+
+
+def is_replayed(tensor: Tensor) -> bool:
+    """Whether a tensor is a view that is made again by operators."""
+    history = tensor._history
+    return history is not None and (
+        history.view is not None and history.view.replay is not None
+    )
+
+
+def require_grad_of_views(base: Tensor) -> None:
+    """Tell the views of a base that it requires grad now."""
+    views = base._history.views
+    if views:
+        for each in views.copy().values():
+            view = each()
+            if view is not None:
+                view._requires_grad = True
+
+
+def renew(tensor: Tensor) -> None:
+    """Make sure that the history of a view is that of its base as it is now.
+
+    Raises `ViewModified` for a view that cannot follow.
+    """
+    history = tensor._history
+    view = None if history is None else history.view
+    if view is None or view.version == tensor._version:
+        return
+    base, version = view.base, tensor._version
+    if base._requires_grad:
+        if view.made:
+            raise ViewModified(
+                operator=view.operator,
+                made=view.made,
+                shape=tensor.shape,
+                indirect=True,
+            )
+        with enable_grad():
+            if view.replay is None:
+                shown = core.as_strided(base, *layout_of(tensor))
+            else:
+                shown = view.replay(base)
+        replace_node(history, shown._history.node, shown._history.number)
+        tensor._requires_grad = True
+    view.version = version

@@ -6,7 +6,7 @@ is an output of the new node, and the old history of `x` is behind that node's e
 Writing to a view changes its base: the base becomes an output of `CopySlices`, which
 takes the gradient of the part that was written to through the operator's own node, and
 lets the rest pass.  The view itself follows when it is asked next
-(`runtime.autograd.views`).
+(`runtime.autograd.history`).
 
 An in-place view, such as `t_`, writes no element: the tensor becomes an output of its
 node, and that is all.  The base of a view has nothing to learn; whoever saved the
@@ -28,36 +28,35 @@ from weakref import ReferenceType, ref
 
 from runtime.autograd.engine import fitted
 from runtime.autograd.history import (
-    DIFFERENTIABLE,
-    History,
-    history_of,
-    replace_node,
+    TURNED,
+    edge_of,
+    meta_of,
+    require_grad_of_views,
+    with_history,
 )
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Edge, Failing, Gradients, Meta, Node
-from runtime.autograd.recipe import Recipe
-from runtime.autograd.recording import (
-    BELOW_AUTOGRAD,
-    OperatorNode,
-    meta_of,
-    start,
-)
-from runtime.autograd.saved import SavedOutput, checked, save_output
-from runtime.autograd.views import (
-    TURNED,
+from runtime.autograd.node import (
+    DIFFERENTIABLE,
+    Edge,
+    Failing,
+    Gradients,
+    History,
     Layout,
+    Meta,
+    Node,
     Replay,
-    edge_of,
+    history_of,
     layout_of,
-    require_grad_of_views,
+    replace_node,
 )
+from runtime.autograd.plan import Recipe, SavedOutput, checked
+from runtime.autograd.recording import OperatorNode, run_below, start
 from runtime.errors.autograd import (
     LeafModified,
     OverlappingWrite,
     UnrecordedWrite,
     ViewModified,
 )
-from runtime.keys import LOCAL
 from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors.keys import PYTHON
@@ -107,17 +106,17 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         written = args[0]
         if written.dtype not in DIFFERENTIABLE:
             # What is written is constant from here on, whatever it was made of.
-            return _below(run, args)
+            return run_below(run, *args)
         check_write(written, recipe.operator)
         node = start(recipe, args, core.clone)
         before = edge_before(written)
         version = written._version
         try:
-            result = _below(run, args)
+            result = run_below(run, *args)
             node.metas = (meta_of(written),)
             rebase(written, node, before)
             if node.plan.results:
-                node.values.append(save_output(written, 0))  # type: ignore[union-attr]  # just made
+                node.keep_results([written])
         except BaseException:
             unrecorded([(written, version)], recipe.operator, node.next_edges)
             raise
@@ -145,26 +144,16 @@ def unrecorded(
         rebase(tensor, node, before)
 
 
-def _below(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The call below autograd."""
-    view = LOCAL.view
-    LOCAL.view = BELOW_AUTOGRAD[view]
-    try:
-        return run(*args)
-    finally:
-        LOCAL.view = view
-
-
 def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
     """As `modifying`, of an in-place view."""
 
     def record(*args: Any) -> Any:
         shown = args[0]
         check_history(shown, recipe.operator)
-        node = start(recipe, args)
+        node = start(recipe, args, None)
         version = shown._version
         try:
-            result = _below(run, args)
+            result = run_below(run, *args)
             node.metas = (meta_of(shown),)
             history = shown._history
             replace_node(history, node, 0)
@@ -242,8 +231,7 @@ class _Shown:
         shape, strides, offset = self._layout
         base = Tensor(None, shape, self._dtype, alias.device, alias.key_bits)
         base._place = alias._place[0], offset, strides
-        base._history = History(node)
-        base._requires_grad = True
+        base = with_history(base, node)
         if self._replay is not None and alias.dtype is not self._dtype:
             return self._replay(base)
         shown: Tensor = core.as_strided(base, *layout_of(alias))

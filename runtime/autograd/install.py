@@ -30,18 +30,11 @@ from runtime.autograd.formulas import (
     FORMULAS,
 )
 from runtime.autograd.formulas.unary import nothing
+from runtime.autograd.history import SEVERAL
 from runtime.autograd.inplace import modifying, showing
-from runtime.autograd.kernels import (
-    bumping,
-    following,
-    recording,
-    refusing_out,
-    slow_path,
-)
-from runtime.autograd.plan import Formulas
-from runtime.autograd.recipe import is_tensor, is_tensor_list, recipe_of
-from runtime.autograd.recording import recorded
-from runtime.autograd.views import SEVERAL
+from runtime.autograd.plan import Formulas, is_tensor, is_tensor_list, recipe_of
+from runtime.autograd.recording import asking, recording, refusing_out
+from runtime.autograd.versions import bumping, following
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kernel import Kernel, fallthrough, linked
 from runtime.dispatch.library import Library
@@ -128,8 +121,7 @@ def _functional(schema: Schema, shown: str) -> Kernel:
     if formulas is None:
         return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas, CONSTANT_RESULTS.get(name, frozenset()))
-    slow = slow_path(recipe, recorded)
-    return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
+    return linked(recording(schema, recipe), f"{shown}_autograd")
 
 
 def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
@@ -138,8 +130,8 @@ def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
         return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas)
     assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
-    slow = slow_path(recipe, record)
-    return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
+    kernel = asking(schema, recipe.call.places, lambda run: record(run, recipe))
+    return linked(kernel, f"{shown}_autograd")
 
 
 def _in_place_formulas(schema: Schema) -> Formulas | None:

@@ -1,8 +1,16 @@
-"""Nodes: the functions of the graph that is run backwards.
+"""The graph: nodes, what tensors know of it, and where it ends.
 
-True only here: the shape of the graph.  A node stands for one call; its outputs are the
-outputs of that call (so that their gradients come in), its edges lead to the nodes that
-its inputs came from (so that gradients go out).
+A node stands for one call; its outputs are the outputs of that call (so that their
+gradients come in), its edges lead to the nodes that its inputs came from (so that
+gradients go out).  At a leaf that requires grad the graph ends in an `AccumulateGrad`.
+
+A tensor has a `History` in its slot `_history`, None if nothing was asked of it:
+
+    node, number   the node that the tensor is an output of; None for a leaf
+    view           of a view: its base, and when its history was last looked at
+    views          of a base that does not require grad: weak references to its views,
+                   each by the `id` of the reference
+    extra          gradient, hooks and accumulator, for tensors that have any of them
 
 Rules:
 - an edge is a node and the number of one of its outputs, or None where no gradient is
@@ -11,17 +19,30 @@ Rules:
   leads from a node to an earlier one, so descending numbers are a topological order;
 - a node never refers to the tensors that it is the history of: tensors keep their
   node, and the graph goes with the last tensor that needs it, by reference counts;
-- hooks are few: a node has a `Hooks` only if somebody asked for one.
+- a tensor with `node` has `_requires_grad` set: that slot alone is read by every call;
+- a base never keeps its views alive, a view keeps its base;
+- the first gradient of a leaf is taken as it is if nobody else has it, and copied
+  otherwise; it never shares memory with another tensor; later ones are added in place,
+  unless the backward pass itself is recorded; threads may share a leaf, so that
+  accumulating takes its lock;
+- an accumulator keeps its leaf, a leaf only a weak reference to its accumulator; so a
+  leaf has one accumulator as long as some graph uses it.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import count
+from sys import getrefcount
 from typing import Any
 from weakref import ReferenceType, ref
 
-from runtime.errors.autograd import HookMisuse
+from runtime.autograd.modes import GRAD
+from runtime.errors.autograd import GradientMismatch, HookMisuse
+from runtime.locks import reentered
+from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.tensors.elements import SUPPORTED
+from runtime.tensors.tensor import Tensor
 
 # Shape, dtype and device of an output: what its gradient must look like.
 Meta = tuple[tuple[int, ...], DType, Device]
@@ -219,3 +240,269 @@ class Failing(Node):
     def apply(self, gradients: list[Any]) -> Gradients:
         """Raises the error that the node was made with."""
         raise self._error()
+
+
+# The dtypes of tensors that can have gradients.
+DIFFERENTIABLE = frozenset(
+    dtype
+    for dtype in map(DType.named, SUPPORTED)
+    if dtype.is_floating or dtype.is_complex
+)
+
+
+class Extra:
+    """Gradient, hooks and accumulator of a tensor."""
+
+    __slots__ = ("accumulator", "after", "grad", "hooks", "lock", "retains")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.accumulator: ReferenceType[Any] | None = None
+        # Hooks of a leaf's gradient, and those called when it was accumulated.
+        self.hooks: Table | None = None
+        self.after: Table | None = None
+        self.retains = False
+        # Held while the gradient is accumulated: threads may share a leaf.
+        self.lock = reentered()
+
+
+# Makes a view of another base, which stands for the one that it was made of.
+Replay = Callable[[Tensor], Tensor]
+
+# Shape, strides, offset.
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def layout_of(tensor: Tensor) -> Layout:
+    """Where the elements of a tensor lie in its storage."""
+    return tensor.shape, tensor.strides, tensor.offset
+
+
+class ViewOf:
+    """What a view knows: its base, how it was made, and which version it knows of.
+
+    `replay` makes it again, in another dtype or of what Python handles; None is
+    `as_strided`.
+    """
+
+    __slots__ = ("base", "made", "operator", "replay", "version")
+
+    def __init__(
+        self,
+        base: Tensor,
+        made: str,
+        operator: str,
+        version: int,
+        replay: Replay | None = None,
+    ) -> None:
+        self.base = base
+        self.made = made
+        self.operator = operator
+        self.version = version
+        self.replay = replay
+
+
+class History:
+    """See the module."""
+
+    __slots__ = ("extra", "node", "number", "view", "views")
+
+    def __init__(self, node: Node | None = None, number: int = 0) -> None:
+        self.node = node
+        self.number = number
+        self.view: ViewOf | None = None
+        self.views: dict[int, ReferenceType[Tensor]] | None = None
+        self.extra: Extra | None = None
+
+
+# Held while a tensor gets its history or its extra, so that it gets one only.
+CLAIMING = reentered()
+
+
+def history_of(tensor: Tensor) -> History:
+    """The history of a tensor, made if there is none."""
+    found: History | None = tensor._history
+    if found is None:
+        with CLAIMING:
+            made = History()
+            if tensor._history is None:
+                tensor._history = made
+            found = tensor._history
+    return found
+
+
+def extra_of(tensor: Tensor) -> Extra:
+    """The extra of a tensor, made if there is none."""
+    history = history_of(tensor)
+    if history.extra is None:
+        with CLAIMING:
+            made = Extra()
+            if history.extra is None:
+                history.extra = made
+    return history.extra
+
+
+def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
+    """The views of a base, an empty dict if there are none so far."""
+    if history.views is None:
+        with CLAIMING:
+            if history.views is None:
+                history.views = {}
+    return history.views
+
+
+def replace_node(history: History, node: Node, number: int) -> None:
+    """Make the tensor output `number` of `node`; what retains its gradient follows.
+
+    Hooks stay with the node that they were registered at.
+    """
+    extra, old = history.extra, history.node
+    kept = None
+    if extra is not None and extra.retains and old is not None and old.hooks:
+        kept = old.hooks.retained.pop(history.number, None)
+    history.node, history.number = node, number
+    if kept is not None:
+        node.hooked().retained[number] = kept
+
+
+# Who refers to a gradient that only the engine has: its list, the parameter or variable
+# of who asks, the parameter of `alone`, and the argument of `getrefcount`.
+_ENGINE_ONLY = 4
+# To its elements: the tensor, the variable and the argument; the storage is one more.
+_OWN_ELEMENTS = 3
+# To their storage: the place, the variable and the argument.
+_OWN_STORAGE = 3
+
+# Devices with all operators; a backend that grows may have `add` and no `add_` yet.
+_WRITES = ("cpu", "cuda")
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf."""
+
+    __slots__ = ("extra", "variable")
+
+    def __init__(self, variable: Tensor, extra: Extra) -> None:
+        # Spelled out: every graph has one for each of its leaves.  Shape and device are
+        # what the leaf says, as those of its gradient are.
+        self.next_edges = []
+        self.metas = ((variable.shape, variable._dtype, variable.device),)
+        self.sequence = next(SEQUENCE)
+        self.hooks = None
+        self.variable = variable
+        self.extra = extra
+
+    @property
+    def operator(self) -> str:
+        """The name of the node itself: no operator was called."""
+        return "AccumulateGrad"
+
+    def name(self) -> str:
+        """`AccumulateGrad`."""
+        return self.operator
+
+    def apply(self, gradients: list[Any]) -> Gradients:
+        """Accumulate; no gradient goes on."""
+        gradient = gradients[0]
+        extra = self.extra
+        with extra.lock:
+            if extra.grad is None:
+                taken = not GRAD.enabled and alone(gradient)
+                extra.grad = gradient if taken else copied(gradient)
+            elif GRAD.enabled:
+                extra.grad = added(extra.grad, gradient)
+            else:
+                core.add_(extra.grad, gradient)
+        if extra.after:
+            for hook in [*extra.after.values()]:
+                hook(self.variable)
+        return ()
+
+
+def alone(gradient: Tensor) -> bool:
+    """Whether nobody but the engine has the gradient, its elements, or a view of it.
+
+    To be asked by who got it from who took it out of a buffer, or reads it there.
+    """
+    flat, place = gradient._flat, gradient._place
+    if flat is None or getrefcount(gradient) > _ENGINE_ONLY:
+        return False
+    # An array of somebody's that a tensor was made of shares its memory.
+    if getattr(flat, "base", None) is not None:
+        return False
+    if place is None:
+        return getrefcount(flat) <= _OWN_ELEMENTS
+    storage = place[0]
+    return (
+        storage.array is flat
+        and getrefcount(storage) <= _OWN_STORAGE
+        and getrefcount(flat) <= _OWN_ELEMENTS + 1
+    )
+
+
+def joined(before: Tensor, gradient: Tensor) -> Tensor:
+    """The sum of two gradients that meet; in the first one, if that is the engine's.
+
+    Only where both lie alike: how a sum of its own lies must not depend on who has a
+    reference, since later sums round by the order in memory.
+    """
+    if (
+        not GRAD.enabled
+        and before.device.type in _WRITES
+        and before.shape == gradient.shape
+        and (
+            before._place is gradient._place is None
+            or before.strides == gradient.strides
+        )
+        and alone(before)
+    ):
+        core.add_(before, gradient)
+        return before
+    return added(before, gradient)
+
+
+def added(before: Tensor, gradient: Tensor) -> Tensor:
+    """The sum of two gradients.
+
+    Raises `GradientMismatch` where a handler in Python gives none: without it, the
+    gradient would be a part of what it is.
+    """
+    return _given(core.add(before, gradient), "core::add")
+
+
+def copied(gradient: Tensor) -> Tensor:
+    """A copy of a gradient.  Raises `GradientMismatch`, as `added`."""
+    return _given(core.clone(gradient), "core::clone")
+
+
+def _given(gradient: Tensor | None, operator: str) -> Tensor:
+    if gradient is None:
+        raise GradientMismatch(
+            where=f"The handler of `{operator}`, called to accumulate a gradient,",
+            what="type",
+            expected="Tensor",
+            found="None",
+        )
+    return gradient
+
+
+def accumulator_of(leaf: Tensor) -> Node:
+    """The accumulator of a leaf, made if no graph has one."""
+    extra = _extra(leaf)
+    known = extra.accumulator
+    found: Node | None = None if known is None else known()
+    if found is None:
+        with CLAIMING:
+            known = extra.accumulator
+            found = None if known is None else known()
+            if found is None:
+                found = AccumulateGrad(leaf, extra)
+                extra.accumulator = ref(found)
+    return found
+
+
+def _extra(leaf: Tensor) -> Extra:
+    history = leaf._history
+    if history is not None and history.extra is not None:
+        return history.extra  # type: ignore[no-any-return]  # the slot is untyped
+    return extra_of(leaf)

@@ -1,7 +1,10 @@
-"""Plans: what is saved and computed where certain arguments require grad.
+"""Plans: what a recorded call saves for its gradient, and how that is computed.
 
-True only here: how a formula says what it needs.  A formula is a function; the names of
-its parameters are all that is ever saved of a call:
+A *recipe* is what autograd knows of one operator: its formulas and what its schema
+says.  It makes one *plan* for each set of arguments that require grad, when such a call
+is recorded first: only what is used by a gradient that is wanted is ever saved.
+
+A formula is a function; the names of its parameters are all that is saved of a call:
 
 | parameter                     | is given                                            |
 |-------------------------------|-----------------------------------------------------|
@@ -18,31 +21,109 @@ A trailing underscore is for names that Python knows (`input_`).  A formula of o
 argument returns its gradient; of a list of tensors, a list of gradients; a joint one,
 whose key is the tuple of all arguments that have gradients, a tuple of them.
 
-How it works: a plan is two functions, whose texts follow from the parameters:
+A plan is two functions, whose texts follow from the parameters:
 
     def keep(a0, a1, a2):                       def run(node, grads):
         return [saved(a1)]                          v0, = node.values
                                                     return [f0(grads[0], given(v0))]
 
-The text of `saved` and `given` stands in their places: both are on the path of every
-call that is recorded.
+A tensor is saved with the version of its elements; given back, both must be equal, or
+the gradient would be computed from other values:
+
+| what      | saved as                       | given back as                          |
+|-----------|--------------------------------|----------------------------------------|
+| an input  | the tensor itself, its version | the tensor itself                      |
+| an output | an alias without history, its  | the alias; where the backward pass is  |
+|           | version, the output's number   | recorded, one with the node's history  |
+
+Rules:
+- formulas call operators, so that they can be differentiated themselves; they leave
+  broadcasting and dtypes to the engine;
+- an output is not kept itself: it keeps its node, and node and tensor would be a circle
+  that no reference count ends; one that has no gradient keeps no node, and is;
+- the text of `save` and `restore` stands in their places: both are on the path of every
+  call that is recorded.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from runtime.autograd.history import TRACKED, sharing, with_history
 from runtime.autograd.modes import GRAD
-from runtime.autograd.saved import (
-    TRACKED,
-    modified,
-    restore,
-    restore_output,
-    save,
+from runtime.autograd.node import Node
+from runtime.errors.autograd import GraphFreed, InferenceTensorUsed, SavedTensorModified
+from runtime.errors.base import EveryorderError
+from runtime.errors.python_dispatch import (
+    UndefinedResult,
 )
-from runtime.errors.autograd import GraphFreed
-from runtime.errors.python_dispatch import UndefinedResult
 from runtime.generated import block, numbered, template
+from runtime.schema.returns import returner
+from runtime.schema.schema import Schema
+from runtime.schema.types import ListType, OptionalType, TensorType
+from runtime.tensors.tensor import Tensor
+
+SavedInput = tuple[Tensor, int]
+SavedOutput = tuple[Tensor, int, int | None]
+
+
+def save(tensor: Tensor, operator: str) -> SavedInput:
+    """An input to be kept.  Raises `InferenceTensorUsed`."""
+    if tensor.key_bits & TRACKED != TRACKED:
+        raise InferenceTensorUsed(use="saved", operator=operator, shape=tensor.shape)
+    place = tensor._place
+    return tensor, 0 if place is None else place[0].version
+
+
+def restore(saved: SavedInput, operator: str, argument: str) -> Tensor:
+    """A saved input.  Raises `SavedTensorModified`."""
+    tensor, version = saved
+    place = tensor._place
+    found = 0 if place is None else place[0].version
+    if found != version:
+        raise modified(saved, operator, argument)
+    return tensor
+
+
+def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
+    """An output to be kept by its own node; without number, it has no gradient."""
+    if number is None:
+        # It does not keep its node, so that it can be kept itself.
+        place = tensor._place
+        return tensor, 0 if place is None else place[0].version, None
+    alias = sharing(tensor)
+    return alias, alias._place[0].version, number  # type: ignore[index]  # an alias has a place
+
+
+def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
+    """A saved output of `node`.  Raises `SavedTensorModified`."""
+    alias, number = checked(saved, node.operator, argument), saved[2]
+    if number is None or not GRAD.enabled:
+        return alias
+    return with_history(sharing(alias), node, number)
+
+
+def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
+    """The alias of a saved output.  Raises `SavedTensorModified`."""
+    alias, version, _ = saved
+    found = alias._version
+    if found != version:
+        raise modified((alias, version), operator, argument)
+    return alias
+
+
+def modified(saved: SavedInput, operator: str, argument: str) -> SavedTensorModified:
+    """The error that a saved tensor was written to."""
+    tensor, version = saved
+    return SavedTensorModified(
+        operator=operator,
+        argument=argument,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        expected=version,
+        found=tensor._version,
+    )
+
 
 Formula = Callable[..., Any]
 Formulas = Mapping[str | tuple[str, ...], Formula]
@@ -256,3 +337,89 @@ _READERS = {
     "device": "{}.device",
     "layout": "({0}.shape, {0}.strides, {0}.offset)",
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """The formulas of one operator, and what its schema says.
+
+    `call` wants no gradient yet; `results` counts the results, `constant` are those
+    that have no gradient whatever their dtype; `returns` checks what a kernel returned.
+    """
+
+    call: Call
+    formulas: Formulas
+    results: int
+    returns_list: bool
+    constant: frozenset[int]
+    returns: Callable[[Any], Any]
+    plans: dict[int, Plan] = field(default_factory=dict)
+
+    @property
+    def operator(self) -> str:
+        """The operator's name."""
+        return self.call.operator
+
+    def plan(self, mask: int) -> Plan:
+        """The plan where the arguments in `mask` (bits, by place) require grad."""
+        found = self.plans.get(mask)
+        if found is None:
+            made = plan_of(replace(self.call, mask=mask), self.formulas)
+            found = self.plans.setdefault(mask, made)
+        return found
+
+
+def wrong_result(
+    returns: Callable[[Any], Any], result: Any, error: Exception
+) -> Exception:
+    """Why no history fits a result: a kernel returned what its schema does not say.
+
+    Kernels are not asked before the outermost call; `error` is what was met instead.
+    """
+    try:
+        returns(result)
+    except EveryorderError as wrong:
+        return wrong
+    return error
+
+
+def is_tensor(kind: Any) -> bool:
+    """Whether an argument's type is `Tensor` or `Tensor?`."""
+    return kind == TensorType or (
+        isinstance(kind, OptionalType) and kind.element == TensorType
+    )
+
+
+def is_tensor_list(kind: Any) -> bool:
+    """Whether an argument's type is a list of tensors, or of optional ones."""
+    return isinstance(kind, ListType) and is_tensor(kind.element)
+
+
+def recipe_of(
+    schema: Schema, formulas: Formulas, constant: frozenset[int] = frozenset()
+) -> Recipe:
+    """The recipe of an operator with formulas for some of its arguments."""
+    arguments = schema.arguments
+    names = tuple(argument.name for argument in arguments)
+    with_gradient = {
+        name for key in formulas for name in ((key,) if isinstance(key, str) else key)
+    }
+    unknown = with_gradient - {*names}
+    assert not unknown, f"{schema.name} has no arguments {unknown}"
+    places = tuple(i for i, name in enumerate(names) if name in with_gradient)
+    lists = any(is_tensor_list(arguments[i].type) for i in places)
+    assert not lists or len(places) == 1, "edges of a list are counted by its length"
+    kinds = tuple(_kind(argument.type) for argument in arguments)
+    first = schema.returns[0].type if schema.returns else None
+    return Recipe(
+        call=Call(str(schema.name), names, kinds, places, lists, 0),
+        formulas=formulas,
+        results=len(schema.returns),
+        returns_list=len(schema.returns) == 1 and is_tensor_list(first),
+        constant=constant,
+        returns=returner(schema),
+    )
+
+
+def _kind(kind: Any) -> int:
+    return TENSOR if is_tensor(kind) else TENSORS if is_tensor_list(kind) else PLAIN

@@ -1,34 +1,63 @@
-"""Recording: what a call at an Autograd key leaves in the graph.
+"""Recording: the kernels at the Autograd keys, and what a recorded call leaves.
 
-True only here: the path from a call whose arguments require grad to outputs that have a
-history.  The kernels of `runtime.autograd.kernels` come here only if something requires
-grad and the thread records.
+Such a kernel stands in the path of every call.  It takes its arguments as parameters,
+asks whether one that can have a gradient requires grad, and goes on below; if one does,
+and the thread records, then
 
-How it works: the edges of the arguments are taken and what the formulas need of them is
-saved; the call goes on below, with the Autograd keys excluded for the thread, so that
-kernels below record nothing; the results get the node as their history.
+1. the edges of the arguments are taken (`edge_of`), and what the formulas need of them
+   is saved, in a node;
+2. the call goes on below, with the Autograd keys excluded for the thread, so that
+   kernels below record nothing;
+3. the results become outputs of the node (`with_history`).
+
+Most operators take tensors and give one: all of this is one text then (`recorded_text`,
+which custom operators use too), compiled once for all whose arguments look alike:
+
+    def kernel(a0, a1, a2):
+        if not (a0._requires_grad or a1._requires_grad) or not GRAD.enabled:
+            return run(a0, a1, a2)
+        ...                             # edges, node, run, history
+        return result
 
 Rules:
+- an argument is asked only if a gradient for it can be recorded;
 - a node is made before the call and given to the results after it: a call that raises
   leaves nothing;
-- a result that cannot have a gradient (integers, `Recipe.constant`) gets no history;
-- a result that has a history is an argument or belongs to somebody: it is shared;
-- None, which a handler in Python may return, is a result without history.
+- None, which a handler in Python may return, is a result without history;
+- what writes to its arguments is in `runtime.autograd.inplace`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.history import DIFFERENTIABLE, History
-from runtime.autograd.node import SEQUENCE, Edge, Gradients, Meta, Node
-from runtime.autograd.plan import Plan
-from runtime.autograd.recipe import Recipe, wrong_result
-from runtime.autograd.saved import save_output, sharing
-from runtime.autograd.views import EDGE_NAMES, edge_of, edge_text
+from runtime.autograd.history import (
+    HISTORY_NAMES,
+    edge_of,
+    edge_text,
+    result_text,
+    with_histories,
+)
+from runtime.autograd.modes import GRAD
+from runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
+from runtime.autograd.plan import (
+    Plan,
+    Recipe,
+    is_tensor,
+    is_tensor_list,
+    save_output,
+    wrong_result,
+)
+from runtime.errors.autograd import OutRequiresGrad
 from runtime.generated import block, numbered, template
-from runtime.keys import AUTOGRAD_KEYS, LOCAL
+from runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
 from runtime.keys.local import View, view_of
+from runtime.schema.schema import Schema
+from runtime.schema.types import is_dispatch_type
 from runtime.tensors.tensor import Tensor
+
+Function = Callable[..., Any]
+# Makes the function of a call from what is below and the keyset; see `linked`.
+Factory = Callable[[Any, Any], Function]
 
 
 class _Below(dict[View, View]):
@@ -43,11 +72,39 @@ class _Below(dict[View, View]):
 BELOW_AUTOGRAD = _Below()
 
 
+def run_below(run: Function, *args: Any) -> Any:
+    """`run(*args)` with the Autograd keys excluded."""
+    view = LOCAL.view
+    LOCAL.view = BELOW_AUTOGRAD[view]
+    try:
+        return run(*args)
+    finally:
+        LOCAL.view = view
+
+
+def below_autograd(below: Any, keyset: KeySet) -> Function:
+    """What a kernel at an Autograd key runs: what is below all of these keys.
+
+    Tensors of several backends may bring several, of which one is called.
+    """
+    run: Function = below.at(keyset & AFTER_AUTOGRAD)
+    return run
+
+
+def any_requires_grad(tensors: Sequence[Any]) -> bool:
+    """Whether one of the tensors requires grad; None is none."""
+    for tensor in tensors:  # noqa: SIM110  # a generator costs more than the loop
+        if tensor is not None and tensor._requires_grad:
+            return True
+    return False
+
+
 class OperatorNode(Node):
     """The node of one call of an operator that has formulas.
 
     `values` is what was saved, None once it was let go.  `host` is the node that the
-    gradients come through where the call modified a view.
+    gradients come through where the call modified a view.  The text of a kernel makes
+    one without `__init__`.
     """
 
     __slots__ = ("host", "plan", "recipe", "values")
@@ -80,29 +137,34 @@ class OperatorNode(Node):
         if self.plan.holds:
             self.values = None
 
+    def keep_results(self, results: Sequence[Any]) -> None:
+        """Save the results that the formulas need, now that they have their history."""
+        for spec in self.plan.results:
+            result, kept = results[spec.place], None
+            if result is not None:
+                kept = save_output(
+                    result, spec.place if result._requires_grad else None
+                )
+            self.values.append(kept)  # type: ignore[union-attr]  # just made
 
-def start(recipe: Recipe, args: tuple[Any, ...], saved: Any = None) -> OperatorNode:
-    """The node of a call, with the edges and the saved arguments.
 
-    `saved` copies the first argument for that, where it is about to be written to.
+def start(
+    recipe: Recipe, args: tuple[Any, ...], saved: Callable[[Tensor], Tensor] | None
+) -> OperatorNode:
+    """The node of a call that writes to its first argument, with what is saved.
+
+    `saved` copies that argument, None if no element is about to be written.
     """
     mask, bit = 0, 1
     edges: list[Edge | None] = []
-    call = recipe.call
-    if call.lists:
-        mask = 1
-        for tensor in args[call.places[0]]:
-            wanted = tensor is not None and tensor._requires_grad
-            edges.append(edge_of(tensor) if wanted else None)
-    else:
-        for place in call.places:
-            tensor = args[place]
-            if tensor is not None and tensor._requires_grad:
-                mask |= bit
-                edges.append(edge_of(tensor))
-            else:
-                edges.append(None)
-            bit <<= 1
+    for place in recipe.call.places:
+        tensor = args[place]
+        if tensor is not None and tensor._requires_grad:
+            mask |= bit
+            edges.append(edge_of(tensor))
+        else:
+            edges.append(None)
+        bit <<= 1
     plan = recipe.plans.get(mask) or recipe.plan(mask)
     node = OperatorNode(edges, recipe, plan)
     if saved is not None:
@@ -114,126 +176,193 @@ def start(recipe: Recipe, args: tuple[Any, ...], saved: Any = None) -> OperatorN
     return node
 
 
-def meta_of(tensor: Tensor) -> Meta:
-    """Shape, dtype and device."""
-    return tensor.shape, tensor.dtype, tensor.device
-
-
-def recorded(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
-    """The function of a call of which some argument requires grad."""
-    single = recipe.results == 1 and not recipe.returns_list
-    end = finish if single else _finish_all
+def recording(schema: Schema, recipe: Recipe) -> Factory:
+    """At Autograd, of an operator that writes nothing."""
     call = recipe.call
-    if call.lists:
+    asked = tuple(_asked(schema, place) for place in call.places)
+    single = recipe.results == 1 and not recipe.returns_list
 
-        def record(*args: Any) -> Any:
-            node = start(recipe, args)
-            view = LOCAL.view
-            LOCAL.view = BELOW_AUTOGRAD[view]
-            try:
-                result = run(*args)
-            finally:
-                LOCAL.view = view
-            try:
-                return end(node, result)
-            except (AttributeError, IndexError, TypeError) as error:
-                raise wrong_result(recipe.returns, result, error) from None
+    def factory(below: Any, keyset: Any) -> Function:
+        make = _recorded(len(call.names), call.places, asked, call.lists, single)
+        return make(below_autograd(below, keyset), recipe, recipe.plans)
 
-        return record
-    make = _recording(len(call.names), call.places)
-    return make(run, recipe, recipe.plans, end)
+    return factory
 
 
-def below_text(lines: list[str]) -> list[str]:
-    """Lines of a text, run below Autograd."""
+def recorded_text(
+    given: str,
+    asked: Sequence[tuple[int, str]],
+    node: str,
+    start: Sequence[str],
+    behind: Sequence[str],
+) -> list[str]:
+    """The lines of a recorded call up to its `result`; `given` are its arguments.
+
+    `asked` are the places of tensors, and what says that they require grad, or nothing
+    for a list of tensors.  `node` is the class of the node, whose other attributes
+    `start` sets, by the `mask` of what requires grad.  What is `behind` the call is
+    below Autograd too.
+    """
+    text, edges = ["mask = 0"], []
+    for bit, (place, wanted) in enumerate(asked):
+        if wanted:
+            text += edge_text(place, bit, wanted)
+            edges.append(f"e{place}")
+        else:
+            text.append(f"mask += {1 << bit}")
+            edges.append(f"*edges_of(a{place})")
     return [
+        *text,
+        f"node = new({node})",
+        f"node.next_edges = [{', '.join(edges)}]",
+        "node.sequence, node.hooks = next(SEQUENCE), None",
+        *start,
         "view = LOCAL.view",
         "LOCAL.view = BELOW[view]",
-        *block("try:", lines),
-        "finally:",
-        "    LOCAL.view = view",
+        *block("try:", [f"result = run({given})", *behind]),
+        *block("finally:", ["LOCAL.view = view"]),
     ]
 
 
-# What the texts of recording kernels name: `below_text`, and the edges of arguments.
-RECORDING_NAMES: dict[str, Any] = {
+# What these lines name.
+RECORDED_NAMES: dict[str, Any] = {
+    **HISTORY_NAMES,
     "BELOW": BELOW_AUTOGRAD,
+    "GRAD": GRAD,
     "LOCAL": LOCAL,
-    **EDGE_NAMES,
+    "SEQUENCE": SEQUENCE,
+    "any_requires_grad": any_requires_grad,
+    "new": object.__new__,
 }
 
 
-@template(
-    "autograd recording",
-    "run, recipe, plans, end",
-    OperatorNode=OperatorNode,
-    wrong_result=wrong_result,
-    **RECORDING_NAMES,
-)
-def _recording(count: int, places: tuple[int, ...]) -> list[str]:
-    """`record` for tensors at certain places: no loop, no list of arguments."""
-    given, edges = numbered(count), ", ".join([f"e{place}" for place in places])
-    body = ["mask = 0"]
-    for bit, place in enumerate(places):
-        a = f"a{place}"
-        body += edge_text(place, bit, f"{a} is not None and {a}._requires_grad")
-    body += [
-        "plan = plans.get(mask) or recipe.plan(mask)",
-        f"node = OperatorNode([{edges}], recipe, plan)",
-        f"node.values = plan.keep({given})",
-        *below_text([f"result = run({given})"]),
-        "try:",
-        "    return end(node, result)",
-        "except (AttributeError, IndexError, TypeError) as error:",
-        "    raise wrong_result(recipe.returns, result, error) from None",
-    ]
-    return block(f"def record({given}):", body)
-
-
-def finish(node: OperatorNode, result: Tensor | None) -> Tensor | None:
-    """Give the one result of a call its history, if there is one."""
-    if result is None:
-        return None
-    dtype = result.dtype
-    if dtype not in DIFFERENTIABLE:
-        return result
-    history = result._history
-    if history is None:
-        result._history = History(node)
-    elif history.view is not None and history.node is None:
-        history.node = node
-    else:
-        result = sharing(result)
-        result._history = History(node)
-    result._requires_grad = True
-    node.metas = ((result.shape, dtype, result.device),)
-    if node.plan.results:
-        node.values.append(save_output(result, 0))  # type: ignore[union-attr]  # just made
-    return result
-
-
-def _finish_all(node: OperatorNode, results: Any) -> Any:
-    """Give several results their history; some may have no gradient."""
-    constant = node.recipe.constant
-    given = list(results)
-    for number, result in enumerate(given):
-        if result is None or number in constant:
-            continue
-        if result.dtype not in DIFFERENTIABLE:
-            continue
-        history = result._history
-        if history is not None and history.view is not None and history.node is None:
-            history.node, history.number = node, number
-        else:
-            if history is not None:
-                result = given[number] = sharing(result)
-            result._history = History(node, number)
-        result._requires_grad = True
-    node.metas = tuple([None if r is None else meta_of(r) for r in given])  # type: ignore[misc]  # no edge leads to an absent result
-    for spec in node.plan.results:
-        result, kept = given[spec.place], None
-        if result is not None:
-            output = spec.place if result._requires_grad else None
-            kept = save_output(result, output)
-        node.values.append(kept)  # type: ignore[union-attr]  # just made
+def _finished(node: OperatorNode, results: Any) -> Any:
+    """Several results with their history; some may have no gradient."""
+    given = with_histories(results, node, node.recipe.constant)
+    node.keep_results(given)
     return given if isinstance(results, list) else tuple(given)
+
+
+@template(
+    "autograd kernel",
+    "run, recipe, plans",
+    OperatorNode=OperatorNode,
+    save_output=save_output,
+    wrong_result=wrong_result,
+    finished=_finished,
+    **RECORDED_NAMES,
+)
+def _recorded(
+    count: int,
+    places: tuple[int, ...],
+    asked: tuple[str, ...],
+    lists: bool,
+    single: bool,
+) -> list[str]:
+    given = numbered(count)
+    wanted = "" if lists else "a{0} is not None and a{0}._requires_grad"
+    text = recorded_text(
+        given,
+        [(place, wanted.format(place)) for place in places],
+        "OperatorNode",
+        [
+            "plan = plans.get(mask) or recipe.plan(mask)",
+            "node.recipe, node.plan, node.host = recipe, plan, None",
+            f"node.values = plan.keep({given})",
+        ],
+        [],
+    )
+    end = [
+        "if result is None: return None",
+        "dtype = result._dtype",
+        *result_text(),
+        "    if plan.results: node.values.append(save_output(result, 0))",
+        "return result",
+    ]
+    return block(
+        f"def kernel({given}):",
+        [
+            f"if not ({' or '.join(asked)}) or not GRAD.enabled:",
+            f"    return run({given})",
+            *text,
+            *block("try:", end if single else ["return finished(node, result)"]),
+            "except (AttributeError, IndexError, TypeError) as error:",
+            "    raise wrong_result(recipe.returns, result, error) from None",
+        ],
+    )
+
+
+def asking(
+    schema: Schema, places: Sequence[int], slow: Callable[[Function], Function]
+) -> Factory:
+    """At Autograd: `slow(run)` where one of the arguments at `places` requires grad."""
+    asked = " or ".join([_asked(schema, place) for place in places])
+
+    def factory(below: Any, keyset: Any) -> Function:
+        run = below_autograd(below, keyset)
+        return _asking(len(schema.arguments), asked, False)(run, slow(run))
+
+    return factory
+
+
+def careful(schema: Schema, run: Function, record: Function) -> Function:
+    """`record` where a tensor may require grad; `run` where none does.
+
+    For operators of others: a tensor that does not say goes to `record`.
+    """
+    places = [i for i, a in enumerate(schema.arguments) if is_dispatch_type(a.type)]
+    if not places:
+        return run
+    if schema.is_vararg:
+        return record
+    asked = " or ".join([_asked(schema, place) for place in places])
+    return _asking(len(schema.arguments), asked, True)(run, record)
+
+
+def _asked(schema: Schema, place: int) -> str:
+    """The text that says that the argument requires grad."""
+    kind = schema.arguments[place].type
+    if is_tensor_list(kind):
+        return f"any_requires_grad(a{place})"
+    if str(kind) == "Tensor":
+        return f"a{place}._requires_grad"
+    return f"(a{place} is not None and a{place}._requires_grad)"
+
+
+@template(
+    "autograd kernel",
+    "run, record",
+    GRAD=GRAD,
+    any_requires_grad=any_requires_grad,
+)
+def _asking(count: int, asked: str, doubts: bool) -> list[str]:
+    given, ask = numbered(count), []
+    if doubts:
+        ask = [f"try: asked = {asked}", "except AttributeError: asked = True"]
+        asked = "asked"
+    record = f"if ({asked}) and GRAD.enabled: return record({given})"
+    return block(f"def kernel({given}):", [*ask, record, f"return run({given})"])
+
+
+def refusing_out(schema: Schema) -> Factory:
+    """At Autograd, of an out= form: nothing may require grad."""
+    arguments = schema.arguments
+    places = tuple(
+        place
+        for place, argument in enumerate(arguments)
+        if is_tensor(argument.type) or is_tensor_list(argument.type)
+    )
+    names, operator = [argument.name for argument in arguments], str(schema.name)
+
+    def slow(run: Function) -> Function:
+        def refuse(*args: Any) -> Any:
+            for place in places:
+                value = args[place]
+                tensors = value if isinstance(value, list) else [value]
+                if any_requires_grad(tensors):
+                    raise OutRequiresGrad(operator=operator, argument=names[place])
+            raise AssertionError("the kernel has found one that requires grad")
+
+        return refuse
+
+    return asking(schema, places, slow)

@@ -1,28 +1,125 @@
-"""The fallback at ADInplaceOrView: operators of others that write to their arguments.
+"""Versions: the kernels at ADInplaceOrView, below those of autograd.
 
-True only here: whose versions rise.  An operator says in its schema what it writes to;
-one of `core` has a kernel at ADInplaceOrView (`runtime.autograd.kernels`), any other
-comes here: it is called below, then the versions of what it wrote to are raised, so
-that a gradient which needs the old values is refused and not wrong.
+What an operator writes to gets a higher version after the call, so that a gradient
+which needs the old values is refused and not wrong; a view that it makes is noted as
+one of its argument.  One of `core` has a kernel of its own here; any other operator
+comes to the fallback, which asks its schema.
 
 Rules:
-- a call that raises leaves versions as they are, as one of `core` does; one that is
-  interrupted raises them, as nobody knows what it has written;
+- a call that raises leaves versions as they are; one that is interrupted, or has no
+  frame left, raises them, as nobody knows what it has written;
 - an inference tensor is written to in inference mode only;
 - an operator that writes nothing pays nothing: its bound kernel is the one below.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from runtime.autograd.kernels import EXHAUSTED, untracked
-from runtime.autograd.saved import is_inference
+from runtime.autograd.history import (
+    TRACKED,
+    TURNING,
+    follow,
+    is_inference,
+    is_replayed,
+)
+from runtime.autograd.modes import GRAD
+from runtime.autograd.node import Replay
+from runtime.autograd.plan import is_tensor_list, wrong_result
+from runtime.autograd.recording import Factory, Function
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
+from runtime.errors.autograd import InferenceTensorUsed
+from runtime.errors.base import EveryorderError
+from runtime.generated import numbered, template
 from runtime.keys import KeySet
+from runtime.schema.returns import returner
+from runtime.schema.schema import Schema
 from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import MODED, PYTHON, inference
 from runtime.tensors.tensor import Tensor
+
+# What may come anywhere, and finds no frame left for whoever handles it.
+EXHAUSTED = (RecursionError, MemoryError)
+
+
+def untracked(tensor: Tensor, operator: str) -> None:
+    """Whether a tensor without tracking may be written to.
+
+    Raises `InferenceTensorUsed` outside of inference mode.
+    """
+    if not inference.active:
+        raise InferenceTensorUsed(use="modified", operator=operator, shape=tensor.shape)
+
+
+def bumping(schema: Schema) -> Factory:
+    """At ADInplaceOrView: the versions of what was written to, after the call.
+
+    A call that is refused leaves them; one that is interrupted may have written.
+    """
+    written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
+    operator = str(schema.name)
+
+    def factory(below: Any, keyset: Any) -> Function:
+        return _bumping(len(schema.arguments), written)(below.run, operator)
+
+    return factory
+
+
+def storages_text(written: tuple[int, ...]) -> list[str]:
+    """The lines that take the storages of arguments that are written to: `s0`, ..."""
+    lines = []
+    for i in written:
+        lines += [
+            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
+            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
+        ]
+    return lines
+
+
+# What these lines name, and what goes through a call that writes.
+WRITING_NAMES: dict[str, Any] = {
+    "EXHAUSTED": EXHAUSTED,
+    "TRACKED": TRACKED,
+    "claimed": claimed,
+    "untracked": untracked,
+}
+
+
+@template(
+    "autograd kernel",
+    "run, operator",
+    EveryorderError=EveryorderError,
+    MODED=MODED,
+    PYTHON=PYTHON,
+    **WRITING_NAMES,
+)
+def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
+    given = numbered(count)
+    # No call: there may be no frame left.
+    raised = "; ".join(f"s{i}.version += 1" for i in written)
+    handled = " or ".join(f"a{i}.key_bits & PYTHON" for i in written)
+    return [
+        f"def kernel({given}):",
+        *[f"    {line}" for line in storages_text(written)],
+        "    try:",
+        f"        result = run({given})",
+        "    except EXHAUSTED:",
+        f"        {raised}",
+        "        raise",
+        "    except EveryorderError: raise",
+        "    except Exception:",
+        # What Python handles has raised the versions of what it wrote itself.
+        f"        if not (MODED or {handled}): {raised}",
+        "        raise",
+        "    except BaseException:",
+        f"        {raised}",
+        "        raise",
+        # It may have got another storage.
+        *(f"    (a{i}._place or (s{i},))[0].version += 1" for i in written),
+        "    return result",
+    ]
 
 
 def install_version_fallback(library: Library) -> Registration:
@@ -31,10 +128,10 @@ def install_version_fallback(library: Library) -> Registration:
     Raises `DuplicateFallback`; a dispatcher that starts with the built-in one has it
     released first (`runtime.dispatch.dispatcher.release`).
     """
-    return library.fallback(linked(_bumping, "versions"), "ADInplaceOrView")
+    return library.fallback(linked(_bumping_any, "versions"), "ADInplaceOrView")
 
 
-def _bumping(below: Any, keyset: KeySet) -> Callable[..., Any]:
+def _bumping_any(below: Any, keyset: KeySet) -> Callable[..., Any]:
     run, schema = below.run, below.schema
     places = [i for i, argument in enumerate(schema.arguments) if argument.is_write]
     if not places:
@@ -65,3 +162,64 @@ def _bumping(below: Any, keyset: KeySet) -> Callable[..., Any]:
                     storage.version += 1
 
     return kernel
+
+
+def following(schema: Schema, made: str) -> Factory:
+    """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
+    several = is_tensor_list(schema.returns[0].type)
+    operator, returns = str(schema.name), returner(schema)
+
+    def factory(below: Any, keyset: Any) -> Function:
+        make = _following(len(schema.arguments), several, operator in TURNING)
+        again = partial(made_again, below.operator, schema, 0)
+        return make(below.run, made, operator, returns, again)
+
+    return factory
+
+
+@template(
+    "autograd kernel",
+    "run, made, operator, returns, again",
+    GRAD=GRAD,
+    PYTHON=PYTHON,
+    follow=follow,
+    is_replayed=is_replayed,
+    wrong_result=wrong_result,
+)
+def _following(count: int, several: bool, turns: bool) -> list[str]:
+    given = numbered(count)
+    # Strides say nothing of a view in another dtype, nor of the views of one.
+    asked = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
+    each = "for view in result: " if several else "view = result; "
+    return [
+        f"def kernel({given}):",
+        f"    result = run({given})",
+        "    if GRAD.enabled or GRAD.follows:",
+        f"        replay = again({given}){asked}",
+        "        try:",
+        f"            {each}follow(a0, view, made, operator, replay)",
+        "        except (AttributeError, TypeError) as error:",
+        "            raise wrong_result(returns, result, error) from None",
+        "    return result",
+    ]
+
+
+def made_again(
+    operator: Callable[[], Any], schema: Schema, place: int, *values: Any
+) -> Replay:
+    """What makes a view of another origin, as a call with these values made one.
+
+    The origin is the value at `place`.
+    """
+    # Lists are the kernel's own, which may change them.
+    kept = [[*each] if isinstance(each, list) else each for each in values]
+    start = schema.kwarg_only_start
+    names = [argument.name for argument in schema.arguments[start:]]
+
+    def replay(origin: Tensor) -> Tensor:
+        given = [*kept[:place], origin, *kept[place + 1 :]]
+        named = dict(zip(names, given[start:], strict=True))
+        view: Tensor = operator().call(*given[:start], **named)
+        return view
+
+    return replay

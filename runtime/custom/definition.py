@@ -39,7 +39,7 @@ from typing import (
 )
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from runtime.autograd.kernels import refusing_out
+from runtime.autograd.recording import refusing_out
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import kernel_of
 from runtime.custom.schema_kernels import (

@@ -25,8 +25,8 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.autograd.kernels import below_autograd, careful
-from runtime.autograd.recipe import is_tensor, is_tensor_list
+from runtime.autograd.plan import is_tensor, is_tensor_list
+from runtime.autograd.recording import below_autograd, careful
 from runtime.custom.recording import (
     TENSOR,
     TENSORS,

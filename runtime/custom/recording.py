@@ -6,14 +6,10 @@ text, compiled once for all operators whose arguments look alike:
     def kernel(a0, a1):
         r0 = a0._requires_grad                # likewise a1
         if not (r0 or r1) or not GRAD.enabled: return run(a0, a1)
-        if r0: mask += 1; e0 = ...            # the edge that leads to it
-        context = ...
-        node = ...
-        LOCAL.view = ...                      # below Autograd
+        ...                                   # as `runtime.autograd.recording`
         result = run(a0, a1)
         setup_context(ctx=context, inputs=(a0, a1), output=result)
-        LOCAL.view = view
-        result._history = History(node)
+        ...
         return result
 
 Any other goes through `recorded_lists`, and so does, of these, what is not so plain: a
@@ -23,40 +19,23 @@ tensor that does not say whether it requires grad, an undefined one, and results
 Rules:
 - what `setup_context` saves is kept when the results have their history, as it may be
   they that are saved;
-- a result that has a history is somebody's: it is shared;
 - a formula is for operators that write nothing: what is marked as dirty is refused;
 - a node knows of flat lists only, one gradient for each tensor; `backward` gets a
   gradient for each result and returns one for each positional argument, where a list of
   tensors has a list of gradients (`Formula`).
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.context import Context, FunctionNode
-from runtime.autograd.history import DIFFERENTIABLE, History
-from runtime.autograd.kernels import any_requires_grad
-from runtime.autograd.modes import GRAD
-from runtime.autograd.node import SEQUENCE, Edge
-from runtime.autograd.recording import (
-    BELOW_AUTOGRAD,
-    RECORDING_NAMES,
-    below_text,
-    meta_of,
-)
-from runtime.autograd.saved import (
-    TRACKED,
-    SavedInput,
-    SavedOutput,
-    save,
-    save_output,
-    sharing,
-)
-from runtime.autograd.views import edge_of, edge_text
+from runtime.autograd.function import Context, FunctionNode
+from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
+from runtime.autograd.node import Edge
+from runtime.autograd.plan import SavedInput, SavedOutput, save, save_output
+from runtime.autograd.recording import RECORDED_NAMES, recorded_text, run_below
 from runtime.errors.autograd import FunctionMisuse
 from runtime.errors.custom_op import GradientStructure
 from runtime.generated import block, numbered, template
-from runtime.keys import LOCAL
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import OptionalType
@@ -148,14 +127,14 @@ def recorded_lists(
         formula = Formula(schema, backward, inputs)
         slots = tuple(range(len(edges)))
         node = FunctionNode(formula, context, edges, slots, len(slots))
-        view = LOCAL.view
-        LOCAL.view = BELOW_AUTOGRAD[view]
-        try:
+
+        def call() -> Any:
             result = returns(run(*args))
             if set_up is not None:
                 set_up(context, args, result)
-        finally:
-            LOCAL.view = view
+            return result
+
+        result = run_below(call)
         results = [result] if single else [*(result or ())]
         formula.outputs = _outputs(results)
         given = finished(node, results)
@@ -182,19 +161,12 @@ def _inputs(
         if kind == VALUE:
             needs.append(False)
             shapes.append(None)
-        elif kind == TENSOR:
-            wanted = bool(getattr(value, "_requires_grad", False))
-            needs.append(wanted)
-            shapes.append(1)
-            edges.append(edge_of(value) if wanted else None)
-        else:
-            each = tuple([any_requires_grad([tensor]) for tensor in value])
-            needs.append(each)
-            shapes.append((len(value),))
-            edges += [
-                edge_of(tensor) if wanted else None
-                for tensor, wanted in zip(value, each, strict=True)
-            ]
+            continue
+        found = edges_of([value] if kind == TENSOR else value)
+        wanted = tuple([edge is not None for edge in found])
+        needs.append(wanted[0] if kind == TENSOR else wanted)
+        shapes.append(1 if kind == TENSOR else (len(found),))
+        edges += found
     return tuple(needs), shapes, edges
 
 
@@ -210,43 +182,16 @@ def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
             fault="marked a tensor as dirty, but writes to none by its schema",
             remedy="leave mark_dirty out",
         )
-    constant = {id(tensor) for tensor in node.context.constant}
-    flat: list[Any] = []
-    given: list[Any] = []
-    for result in results:
-        if isinstance(result, list):
-            made = [
-                ended(node, len(flat) + place, each, constant)
-                for place, each in enumerate(result)
-            ]
-            flat += made
-            given.append(made)
-        else:
-            flat.append(ended(node, len(flat), result, constant))
-            given.append(flat[-1])
-    node.metas = tuple([meta_of(t) if isinstance(t, Tensor) else None for t in flat])  # type: ignore[misc]  # no edge leads to what is no tensor
+    flat = [t for each in results for t in (each if isinstance(each, list) else [each])]
+    marked = {id(tensor) for tensor in node.context.constant}
+    constant = {number for number, t in enumerate(flat) if id(t) in marked}
+    flat = with_histories(flat, node, constant)
     node.keep(flat, True)
-    return given
-
-
-def ended(
-    node: FunctionNode, number: int, result: Any, constant: Collection[int] = ()
-) -> Any:
-    """One result, with its history where it can have a gradient."""
-    if not isinstance(result, Tensor) or result.dtype not in DIFFERENTIABLE:
-        return result
-    if constant and id(result) in constant:
-        return result
-    history = result._history
-    if history is not None and history.view is not None and history.node is None:
-        history.node, history.number = node, number
-    else:
-        if history is not None or result._requires_grad:
-            # It belongs to somebody: another tensor on the same elements.
-            result = sharing(result)
-        result._history = History(node, number)
-    result._requires_grad = True
-    return result
+    rest = iter(flat)
+    return [
+        [next(rest) for _ in each] if isinstance(each, list) else next(rest)
+        for each in results
+    ]
 
 
 class CallContext(Context):
@@ -304,16 +249,10 @@ class CallNode(FunctionNode):
     "run, others, operator, formula, needs, slots, setup_context, returns",
     CallContext=CallContext,
     CallNode=CallNode,
-    DIFFERENTIABLE=DIFFERENTIABLE,
-    GRAD=GRAD,
-    History=History,
     NOTHING=[],
-    SEQUENCE=SEQUENCE,
     Tensor=Tensor,
-    ended=ended,
     finished=finished,
-    new=object.__new__,
-    **RECORDING_NAMES,
+    **RECORDED_NAMES,
 )
 def _recording(
     places: tuple[tuple[int, bool], ...],
@@ -331,7 +270,6 @@ def _recording(
         f"a{place}._requires_grad"
         for place, absent in places
     ]
-    edges = ", ".join([f"e{place}" for place, _ in places])
     text = [
         *block("try:", asked),
         "except AttributeError:",
@@ -339,33 +277,25 @@ def _recording(
         f"if not ({' or '.join([f'r{place}' for place, _ in places])}) or"
         " not GRAD.enabled:",
         f"    return run({given})",
-        "mask = 0",
     ]
-    for bit, (place, _) in enumerate(places):
-        text += edge_text(place, bit, f"r{place}")
-    text += [
+    behind = ["if not isinstance(result, Tensor): result = returns(result)"]
+    if setup:
+        inputs = "".join([f"a{place}, " for place in range(start)])
+        values = [f"a{start + place}" for place in range(len(named))]
+        behind.append(setup_call(setup, f"({inputs})", named, values))
+    of_node = [
         "context = new(CallContext)",
         "context.function = operator",
         "context.needs_input_grad = needs[mask]",
-        "node = new(CallNode)",
-        f"node.next_edges = [{edges}]",
-        "node.sequence, node.hooks = next(SEQUENCE), None",
         "node.function, node.context = formula, context",
         f"node._places, node._arguments = slots, {len(places)}",
         "node._saved = NOTHING",
     ]
-    run = [
-        f"result = run({given})",
-        "if not isinstance(result, Tensor): result = returns(result)",
-    ]
-    if setup:
-        inputs = "".join([f"a{place}, " for place in range(start)])
-        values = [f"a{start + place}" for place in range(len(named))]
-        run.append(setup_call(setup, f"({inputs})", named, values))
+    wanted = [(place, f"r{place}") for place, _ in places]
     text += [
-        *below_text(run),
+        *recorded_text(given, wanted, "CallNode", of_node, behind),
         "try:",
-        "    dtype, history = result._dtype, result._history",
+        "    dtype = result._dtype",
         "except AttributeError:",
         "    return finished(node, [result])[0]",
     ]
@@ -375,12 +305,7 @@ def _recording(
             "    return finished(node, [result])[0]",
         ]
     text += [
-        "if dtype in DIFFERENTIABLE:",
-        "    if history is None and not result._requires_grad:",
-        "        result._history = History(node)",
-        "        result._requires_grad = True",
-        "    else: result = ended(node, 0, result)",
-        "node.metas = ((result.shape, dtype, result.device),)",
+        *result_text(),
         *(["if context.to_save: node.keep_with(result)"] if setup else ()),
         "return result",
     ]

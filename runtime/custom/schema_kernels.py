@@ -32,16 +32,15 @@ from math import inf
 from typing import Any
 
 from runtime.autograd.autocast import DEVICES
-from runtime.autograd.kernels import (
+from runtime.autograd.history import SEVERAL, follow, is_inference
+from runtime.autograd.modes import GRAD
+from runtime.autograd.versions import (
     EXHAUSTED,
     WRITING_NAMES,
     made_again,
     storages_text,
     untracked,
 )
-from runtime.autograd.modes import GRAD
-from runtime.autograd.saved import is_inference
-from runtime.autograd.views import SEVERAL, follow
 from runtime.custom.kernel import annotated, shares
 from runtime.dispatch.kernel import Kernel, direct, linked
 from runtime.errors.autograd import AutocastRefused

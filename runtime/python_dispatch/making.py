@@ -22,7 +22,7 @@ from operator import index
 from sys import maxsize
 from typing import Any, TypeVar
 
-from runtime.autograd.saved import sharing
+from runtime.autograd.history import sharing
 from runtime.errors.python_dispatch import (
     AlreadyWrapped,
     NoHandler,

@@ -31,8 +31,8 @@ from inspect import getattr_static
 from math import prod
 from typing import Any
 
-from runtime.autograd.data import set_source
 from runtime.autograd.install import kernels_of
+from runtime.autograd.methods import set_source
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import direct, fallthrough

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from runtime import from_numpy
-from runtime.autograd import Function, accumulate
-from runtime.autograd.accumulate import joined
+from runtime.autograd import Function, node
+from runtime.autograd.node import joined
 from runtime.operators.call import Core, core
 from tests.autograd.made import grad_of, leaf
 
@@ -29,7 +29,7 @@ class Noting(Core):
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noting = Noting()
-    monkeypatch.setattr(accumulate, "core", noting)
+    monkeypatch.setattr(node, "core", noting)
     return noting.called
 
 

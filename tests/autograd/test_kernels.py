@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from runtime import Library, Tensor, ops, tensor, zeros
-from runtime.autograd.kernels import any_requires_grad
-from runtime.autograd.plan import TENSOR, Saved
-from runtime.autograd.recipe import recipe_of
+from runtime.autograd.plan import TENSOR, Saved, recipe_of
+from runtime.autograd.recording import any_requires_grad
 from runtime.errors.autograd import InferenceTensorUsed
 from runtime.errors.call import WrongReturnCount, WrongReturnType
 from runtime.operators.call import core

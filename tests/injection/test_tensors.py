@@ -56,7 +56,7 @@ FOLDERS = (
     "<snapshot",
 )
 # The module, not the function of its name.
-BACKWARD = sys.modules["runtime.autograd.backward"]
+BACKWARD = sys.modules["runtime.autograd.engine"]
 # So many places of an operation are tried in the short leg.
 SAMPLED = 25
 # Calls until the operators of an operation are called by their call stubs.
@@ -242,7 +242,7 @@ FAULTS: list[tuple[Any, str, Any, str, str]] = [
     (modes._Records, "__enter__", _enters_first, "no_grad", "not as before"),
     (modes._Records, "__enter__", _enters_first, "set_grad_enabled", "not as before"),
     (
-        sys.modules["runtime.autograd.backward"],
+        sys.modules["runtime.autograd.engine"],
         "run",
         _runs,
         "backward",

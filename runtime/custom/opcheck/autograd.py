@@ -29,7 +29,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.backward import grad
+from runtime.autograd.engine import grad
 from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck
 from runtime.autograd.modes import enable_grad
 from runtime.custom.opcheck.sample import Copier, Part, Sample, told

@@ -29,7 +29,7 @@ and the same arguments as the call in place.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.autograd.data import set_source
+from runtime.autograd.methods import set_source
 from runtime.custom.opcheck.sample import (
     META,
     Copier,
