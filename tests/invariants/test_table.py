@@ -118,7 +118,7 @@ def test_callers_of_another_entry() -> None:
     made = SimpleNamespace(table=place.entry.table, schema=schema)
     place.entry.memo["caller"] = made
     rule = ClassRule(place.entry.name, int, print, "old")
-    made.running = SimpleNamespace(rules=(rule,))
+    made.runners = SimpleNamespace(rules=(rule,))
     assert law.find(place) == [
         ("d::f, remembered caller", "nothing", "classrule 'old'")
     ]
