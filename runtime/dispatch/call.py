@@ -113,7 +113,8 @@ class Callee:
 
     def caller(self, entry: OperatorEntry | None) -> "Caller":
         """The caller of an entry.  Raises `OperatorGone`, `CallWithoutSchema`."""
-        return caller_of(entry, self.text)
+        found: Caller | None = None if entry is None else entry.memo.get("caller")
+        return found or caller_of(entry, self.text)
 
     @property
     def keyring(self) -> Keyring:
