@@ -83,9 +83,12 @@ def ready(area: str) -> None:
                 each.add()
 
 
-def added(table: dict[K, V], key: K, value: V) -> Remove:
-    """Put a row of a plug-in into a table; what comes back takes it out again."""
-    assert key not in table, f"{key} is there already"
+def added(table: dict[K, V], key: K, value: V, taken: str = "is there") -> Remove:
+    """Put a row of a plug-in into a table; what comes back takes it out again.
+
+    `taken` says of a key, in an assertion, what it is or has already.
+    """
+    assert key not in table, f"{key} {taken} already"
     table[key] = value
 
     def remove() -> None:

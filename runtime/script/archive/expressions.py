@@ -202,7 +202,7 @@ def register_word(word: str, python: Any) -> Callable[[], None]:
     It means the object: no variable of a text has this name.
     """
     assert word not in _TAKEN, f"{word} is a word already"
-    return added(ADDED, word, python)
+    return added(ADDED, word, python, "is a word")
 
 
 class Names:
@@ -524,7 +524,7 @@ FORMS: dict[str, Form] = {
 
 def register_form(kind: str, form: Form) -> Callable[[], None]:
     """Let nodes of a kind be written by `form`; what comes back takes it out again."""
-    return added(FORMS, kind, form)
+    return added(FORMS, kind, form, "is described")
 
 
 def expression(node: Node, operands: Sequence[str], constants: Constants) -> str:

@@ -227,7 +227,7 @@ def register_inference(python: type, infer: Infer) -> Callable[[], None]:
 
     What comes back takes it out again.
     """
-    return added(_ADDED, python, infer)
+    return added(_ADDED, python, infer, "has a type")
 
 
 def inferred_type(

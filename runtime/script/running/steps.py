@@ -484,4 +484,4 @@ def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]
     What comes back takes it out again; plans that were made before keep what they have.
     """
     assert kind not in _NESTED, f"{kind} does something already"
-    return added(_MAKERS, kind, maker)
+    return added(_MAKERS, kind, maker, "does something")

@@ -116,7 +116,7 @@ def register_test(of: Any, make: Callable[[Any], Test]) -> Callable[[], None]:
 
     What comes back takes it out again.
     """
-    take_out = added(_ADDED, of, make)
+    take_out = added(_ADDED, of, make, "has a test")
 
     def forget() -> None:
         test_of.cache_clear()
