@@ -47,8 +47,7 @@ from runtime.rpc.values.payload import (
     sent,
     usable,
 )
-from runtime.rpc.values.restricted import read
-from runtime.rpc.values.unsendable import unsendable
+from runtime.rpc.values.restricted import read, unsendable
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor, reduced
 from runtime.tensors.tensor import restored as restored_tensor
