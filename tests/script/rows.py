@@ -275,12 +275,12 @@ ROWS: dict[str, Rows] = {
         ),
         (
             "tuples",
-            "script/passes/test_tuples::test_parts_of_a_tuple_that_is_made_here",
+            "script/passes/test_folding::test_parts_of_a_tuple_that_is_made_here",
         ),
         (
             "constants",
-            "script/passes/test_constants::test_constants",
-            "script/passes/test_constants::test_constants_are_kept_once_at_the_head",
+            "script/passes/test_folding::test_constants",
+            "script/passes/test_folding::test_constants_are_kept_once_at_the_head",
         ),
         ("dead code", "script/passes/test_dead_code::test_dead_code"),
         (
@@ -290,7 +290,7 @@ ROWS: dict[str, Rows] = {
         ("peephole", "script/passes/test_peephole::test_peephole"),
         (
             "list literals",
-            "script/passes/test_list_literals::test_length_elements_and_unpacking_are_known",
+            "script/passes/test_folding::test_length_elements_and_unpacking_are_known",
         ),
         (
             "aliases and effects",

@@ -17,8 +17,8 @@ from runtime.script.passes import (
     remove_dead_code,
 )
 from tests.script.passes import test_aliases as aliases
-from tests.script.passes import test_constants as constants
 from tests.script.passes import test_dead_code as dead_code
+from tests.script.passes import test_folding as constants
 from tests.script.passes import test_subexpressions as subexpressions
 from tests.script.passes.programs import patched
 from tests.script.passes.texts import read

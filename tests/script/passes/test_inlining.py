@@ -1,13 +1,101 @@
-"""Inlining: texts before and after, and what is never inlined."""
+"""Inlining: closures, calls and loops, as graphs before and after."""
 
 import pytest
 
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import graph_text, parse_graph
-from runtime.script.passes import inline_calls, inlining
+from runtime.script.passes import inline_calls, inlining, lift_closures, unroll_loops
 from runtime.script.program import Function
 from tests.script.passes.programs import CELL
 from tests.script.passes.texts import changed, read
+
+
+def test_what_a_body_uses_becomes_inputs_and_constants_are_written_inside() -> None:
+    before = """\
+graph(%x.1 : Tensor, %n.1 : int):
+  %one.1 : int = prim::Constant[value=1]()
+  %f.1 : Function = prim::Closure()
+    block0():
+      %m.1 : int = script::add.int(%n.1, %one.1)
+      %y.1 : Tensor = core::neg(%x.1)
+      %pair.1 : (Tensor, int) = prim::TupleConstruct(%y.1, %m.1)
+      -> (%pair.1)
+  %fut.1 : Future((Tensor, int)) = prim::forkClosure(%f.1)
+  return (%fut.1)
+"""
+    after = """\
+graph(%x.1 : Tensor, %n.1 : int):
+  %one.1 : int = prim::Constant[value=1]()
+  %fut.1 : Future((Tensor, int)) = prim::fork_0(%n.1, %x.1)
+  return (%fut.1)
+with prim::fork_0 = graph(%n.1 : int, %x.1 : Tensor):
+  %one.1 : int = prim::Constant[value=1]()
+  %m.1 : int = script::add.int(%n.1, %one.1)
+  %y.1 : Tensor = core::neg(%x.1)
+  %pair.1 : (Tensor, int) = prim::TupleConstruct(%y.1, %m.1)
+  return (%pair.1)
+"""
+    assert changed(lift_closures, before) == (after, 1)
+
+
+def test_a_body_in_a_body_captures_through_the_outer_one() -> None:
+    before = """\
+graph(%x.1 : int, %b.1 : bool):
+  %a.1 : Await(int) = prim::If(%b.1)
+    block0():
+      %f.1 : Function = prim::Closure()
+        block0():
+          %g.1 : Function = prim::Closure()
+            block0():
+              %y.1 : int = script::neg.int(%x.1)
+              -> (%y.1)
+          %fut.1 : Future(int) = prim::forkClosure(%g.1)
+          %z.1 : int = prim::wait(%fut.1)
+          -> (%z.1)
+      %aw.1 : Await(int) = prim::awaitableClosure(%f.1)
+      -> (%aw.1)
+    block1():
+      %r.1 : Await(int) = prim::awaitable_nowait(%x.1)
+      -> (%r.1)
+  return (%a.1)
+"""
+    after = """\
+graph(%x.1 : int, %b.1 : bool):
+  %a.1 : Await(int) = prim::If(%b.1)
+    block0():
+      %aw.1 : Await(int) = prim::awaitable_0(%x.1)
+      -> (%aw.1)
+    block1():
+      %r.1 : Await(int) = prim::awaitable_nowait(%x.1)
+      -> (%r.1)
+  return (%a.1)
+with prim::awaitable_0 = graph(%x.1 : int):
+  %fut.1 : Future(int) = prim::fork_0(%x.1)
+  %z.1 : int = prim::wait(%fut.1)
+  return (%z.1)
+with prim::fork_0 = graph(%x.1 : int):
+  %y.1 : int = script::neg.int(%x.1)
+  return (%y.1)
+"""
+    assert changed(lift_closures, before) == (after, 2)
+
+
+def test_what_is_defined_inside_is_not_captured() -> None:
+    before = """\
+graph(%n.1 : int, %b.1 : bool):
+  %f.1 : Function = prim::Closure()
+    block0():
+      %s.1 : int = prim::Loop(%n.1, %b.1, %n.1)
+        block0(%i.1 : int, %c.1 : int):
+          %d.1 : int = script::add.int(%c.1, %i.1)
+          -> (%b.1, %d.1)
+      -> (%s.1)
+  %fut.1 : Future(int) = prim::forkClosure(%f.1)
+  return (%fut.1)
+"""
+    text, _ = changed(lift_closures, before)
+    assert "prim::fork_0(%n.1, %b.1)" in text
+
 
 CALLED = """\
 graph(%x.1 : int[], %n.1 : int):
@@ -83,3 +171,82 @@ def test_a_graph_does_not_grow_beyond_its_limit(
     monkeypatch.setattr(inlining, "MOST_NODES", 6)
     graph = read(CALLED)
     assert inline_calls(graph) == 1
+
+
+LOOP = """\
+graph(%x.1 : int):
+  %n.1 : int = prim::Constant[value=2]()
+  %go.1 : bool = prim::Constant[value=True]()
+  %y.1 : int = prim::Loop(%n.1, %go.1, %x.1)
+    block0(%i.1 : int, %c.1 : int):
+      %d.1 : int = script::add.int(%c.1, %i.1)
+      prim::Print(%d.1)
+      -> (%go.1, %d.1)
+  return (%y.1)
+"""
+
+
+def test_a_loop_of_two_trips() -> None:
+    text, count = changed(unroll_loops, LOOP)
+    assert count == 1
+    assert [
+        line.strip().partition(" : ")[2] or line.strip() for line in text.splitlines()
+    ] == [
+        "int):",
+        "int = prim::Constant[value=2]()",
+        "bool = prim::Constant[value=True]()",
+        "int = prim::Constant[value=0]()",
+        "int = script::add.int(%x.1, %3)",
+        "prim::Print(%d.1)",
+        "int = prim::Constant[value=1]()",
+        "int = script::add.int(%d.1, %5)",
+        "prim::Print(%d.2)",
+        "return (%d.2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("value=2", "value=0"),
+        ("value=2", "value=9"),
+        ("value=True", "value=False"),
+        (
+            "graph(%x.1 : int):\n  %n.1 : int = prim::Constant[value=2]()",
+            "graph(%x.1 : int, %n.1 : int):",
+        ),
+        (
+            "%go.1 : bool = prim::Constant[value=True]()",
+            "%go.1 : bool = script::bool.int(%x.1)",
+        ),
+    ],
+)
+def test_other_loops_stay(before: str, after: str) -> None:
+    assert before in LOOP
+    text = LOOP.replace(before, after)
+    assert changed(unroll_loops, text) == (text, 0)
+
+
+def test_no_loop_grows_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlining, "MOST_UNROLLED", 3)
+    assert changed(unroll_loops, LOOP) == (LOOP, 0)
+
+
+def test_a_loop_in_a_loop_is_unrolled_first() -> None:
+    nested = """\
+graph(%x.1 : int):
+  %n.1 : int = prim::Constant[value=2]()
+  %go.1 : bool = prim::Constant[value=True]()
+  %y.1 : int = prim::Loop(%n.1, %go.1, %x.1)
+    block0(%i.1 : int, %c.1 : int):
+      %z.1 : int = prim::Loop(%n.1, %go.1, %c.1)
+        block0(%j.1 : int, %e.1 : int):
+          %d.1 : int = script::add.int(%e.1, %i.1)
+          -> (%go.1, %d.1)
+      -> (%go.1, %z.1)
+  return (%y.1)
+"""
+    text, count = changed(unroll_loops, nested)
+    assert count == 2
+    assert text.count("script::add.int") == 4
+    assert "Loop" not in text

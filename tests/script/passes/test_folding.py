@@ -1,11 +1,17 @@
-"""Constants: what is computed early, what is not, and where constants are kept."""
+"""Folding: constants, lists and tuples that are known, as graphs before and after."""
 
 from functools import partial
 
 import pytest
 
 from runtime.script.ir import Graph, graph_text
-from runtime.script.passes import pool_constants, propagate_all, propagate_constants
+from runtime.script.passes import (
+    erase_list_literals,
+    lower_tuples,
+    pool_constants,
+    propagate_all,
+    propagate_constants,
+)
 from tests.script.passes.texts import changed, read
 
 # Name -> before, after ("" for the same), changes.
@@ -278,3 +284,142 @@ graph():
   return (%b.1, %c.1)
 """
     assert changed(propagate_all, text, objects=(Data(),)) == (text, 0)
+
+
+HEAD = """\
+graph(%x.1 : int, %y.1 : int):
+  %i.1 : int = prim::Constant[value=-1]()
+  %far.1 : int = prim::Constant[value=2]()
+  %l.1 : int[] = prim::ListConstruct(%x.1, %y.1)
+"""
+TAIL = "  return (%n.1, %e.1, %a.1, %b.1)\n"
+ASKED = """\
+  %n.1 : int = script::len.t(%l.1)
+  %e.1 : int = script::getitem.t(%l.1, %i.1)
+  %a.1 : int, %b.1 : int = prim::ListUnpack(%l.1)
+"""
+
+
+def test_length_elements_and_unpacking_are_known() -> None:
+    after = f"""\
+{HEAD}  %n.1 : int = prim::Constant[value=2]()
+  return (%n.1, %y.1, %x.1, %y.1)
+"""
+    assert changed(erase_list_literals, HEAD + ASKED + TAIL) == (after, 3)
+
+
+def test_a_list_that_is_written_to_is_asked_itself() -> None:
+    write = "  script::append.t(%l.1, %x.1)\n"
+    for text in (HEAD + write + ASKED + TAIL, HEAD + ASKED + write + TAIL):
+        assert changed(erase_list_literals, text) == (text, 0)
+
+
+def test_a_list_that_others_have_may_be_written_to() -> None:
+    call = """\
+  %f.1 : Function = prim::Constant[function="__torch__.passes.grow"]()
+  %m.1 : int = prim::CallFunction(%f.1, %l.1, %x.1)
+"""
+    text = HEAD + call + ASKED + TAIL
+    assert changed(erase_list_literals, text) == (text, 0)
+
+
+def test_what_is_out_of_range_stays_and_raises() -> None:
+    text = (
+        HEAD
+        + "  %e.1 : int = script::getitem.t(%l.1, %far.1)\n"
+        + "  %a.1 : int, %b.1 : int, %c.1 : int = prim::ListUnpack(%l.1)\n"
+        + "  return (%e.1, %a.1)\n"
+    )
+    assert changed(erase_list_literals, text) == (text, 0)
+
+
+def test_parts_of_a_tuple_that_is_made_here() -> None:
+    before = """\
+graph(%x.1 : int, %y.1 : int?):
+  %t.1 : (int?, int?) = prim::TupleConstruct(%x.1, %y.1)
+  %u.1 : ((int?, int?), int) = prim::TupleConstruct(%t.1, %x.1)
+  %v.1 : (int?, int?), %w.1 : int = prim::TupleUnpack(%u.1)
+  %a.1 : int? = prim::TupleIndex[index=1](%v.1)
+  return (%a.1, %w.1)
+"""
+    after = """\
+graph(%x.1 : int, %y.1 : int?):
+  %t.1 : (int?, int?) = prim::TupleConstruct(%x.1, %y.1)
+  %u.1 : ((int?, int?), int) = prim::TupleConstruct(%t.1, %x.1)
+  return (%y.1, %x.1)
+"""
+    assert changed(lower_tuples, before) == (after, 2)
+
+
+def test_branches_that_make_tuples_give_the_elements() -> None:
+    before = """\
+graph(%b.1 : bool, %x.1 : int, %y.1 : str):
+  %t.1 : (int, str) = prim::If(%b.1)
+    block0():
+      %m.1 : int = script::neg.int(%x.1)
+      %t.2 : (int, str) = prim::TupleConstruct(%m.1, %y.1)
+      -> (%t.2)
+    block1():
+      %t.3 : (int, str) = prim::TupleConstruct(%x.1, %y.1)
+      -> (%t.3)
+  %a.1 : int, %c.1 : str = prim::TupleUnpack(%t.1)
+  return (%a.1, %c.1)
+"""
+    after = """\
+graph(%b.1 : bool, %x.1 : int, %y.1 : str):
+  %t.1 : int, %t.2 : str = prim::If(%b.1)
+    block0():
+      %m.1 : int = script::neg.int(%x.1)
+      %t.3 : (int, str) = prim::TupleConstruct(%m.1, %y.1)
+      -> (%m.1, %y.1)
+    block1():
+      %t.4 : (int, str) = prim::TupleConstruct(%x.1, %y.1)
+      -> (%x.1, %y.1)
+  %t.5 : (int, str) = prim::TupleConstruct(%t.1, %t.2)
+  return (%t.1, %t.2)
+"""
+    text, count = changed(lower_tuples, before)
+    assert count == 2
+    assert text == after
+
+
+def test_a_loop_that_carries_a_tuple_carries_its_elements() -> None:
+    before = """\
+graph(%n.1 : int, %b.1 : bool, %x.1 : int, %y.1 : str):
+  %t.1 : (int, str) = prim::TupleConstruct(%x.1, %y.1)
+  %k.1 : int, %t.2 : (int, str) = prim::Loop(%n.1, %b.1, %x.1, %t.1)
+    block0(%i.1 : int, %j.1 : int, %t.3 : (int, str)):
+      %a.1 : int, %c.1 : str = prim::TupleUnpack(%t.3)
+      %d.1 : int = script::add.int(%a.1, %i.1)
+      %t.4 : (int, str) = prim::TupleConstruct(%d.1, %c.1)
+      -> (%b.1, %a.1, %t.4)
+  return (%k.1, %t.2)
+"""
+    after = """\
+graph(%n.1 : int, %b.1 : bool, %x.1 : int, %y.1 : str):
+  %t.1 : (int, str) = prim::TupleConstruct(%x.1, %y.1)
+  %k.1 : int, %t.2 : int, %t.3 : str = prim::Loop(%n.1, %b.1, %x.1, %x.1, %y.1)
+    block0(%i.1 : int, %j.1 : int, %t.4 : int, %t.5 : str):
+      %t.6 : (int, str) = prim::TupleConstruct(%t.4, %t.5)
+      %d.1 : int = script::add.int(%t.4, %i.1)
+      %t.7 : (int, str) = prim::TupleConstruct(%d.1, %t.5)
+      -> (%b.1, %t.4, %d.1, %t.5)
+  %t.8 : (int, str) = prim::TupleConstruct(%t.2, %t.3)
+  return (%k.1, %t.8)
+"""
+    assert changed(lower_tuples, before) == (after, 2)
+
+
+def test_a_tuple_that_somebody_has_is_not_split() -> None:
+    text = """\
+graph(%b.1 : bool, %x.1 : int):
+  %t.1 : (int, int) = prim::TupleConstruct(%x.1, %x.1)
+  %u.1 : (int, int) = prim::If(%b.1)
+    block0():
+      -> (%t.1)
+    block1():
+      %t.2 : (int, int) = prim::TupleConstruct(%x.1, %x.1)
+      -> (%t.2)
+  return (%t.1, %u.1)
+"""
+    assert changed(lower_tuples, text) == (text, 0)
