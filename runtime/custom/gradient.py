@@ -1,8 +1,5 @@
 """The gradient of a custom operator: a kernel at Autograd, made of two functions.
 
-True only here: how a `backward` and a `setup_context` are looked at before there is a
-kernel, and how the latter is called.
-
     def setup_context(ctx, inputs, output): ...
     def backward(ctx, *gradients): ...
 

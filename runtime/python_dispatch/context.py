@@ -1,7 +1,7 @@
 """Contexts: several interpreters in one process.
 
-True only here: what a context is: a name, who is in it, and whether it is open.  Its
-kernels are found by `runtime.python_dispatch.context_library`.
+A context is a name, who is in it, and whether it is open.  Its kernels are found by
+`runtime.python_dispatch.context_library`.
 
     plugin = Context("plugin")
     with plugin:                        # this thread is in it

@@ -1,7 +1,5 @@
 """Making tensors of classes that handle operators: with elements, or around something.
 
-True only here: the three ways to such a tensor.
-
 | way                      | elements                 | for classes                    |
 |--------------------------|--------------------------|--------------------------------|
 | `_make_subclass`         | those of another tensor  | that *are* a tensor            |

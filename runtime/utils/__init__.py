@@ -1,7 +1,4 @@
-"""Upstream's paths: modules that programs import by the names that they have there.
-
-True only here: nothing but where upstream keeps what has another home here.
-"""
+"""Upstream's paths, for what programs import by them and has another home here."""
 
 from runtime.utils import _python_dispatch, _pytree
 

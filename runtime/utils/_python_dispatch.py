@@ -1,7 +1,4 @@
-"""Dispatch to Python, by the path and the names that upstream has for it.
-
-True only here: which name stands for what; `runtime.python_dispatch` explains each.
-"""
+"""Dispatch to Python, by upstream's path and names; see `runtime.python_dispatch`."""
 
 from runtime.python_dispatch import (
     TorchDispatchMode,

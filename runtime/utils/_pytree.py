@@ -1,11 +1,10 @@
 """Trees: lists, tuples and dicts within each other, and what lies at their ends.
 
-True only here: what is a node.  Lists, tuples, named tuples, dicts, ordered and default
-dicts and deques are, of exactly these classes or registered ones; all else is a leaf,
-None included.  A dict's children come in its own order.
-
-Rules: a tree that is put together again has the classes it was taken apart from; trees
-that are mapped together must have one structure.  The names are upstream's.
+Lists, tuples, named tuples, dicts, ordered and default dicts and deques are nodes, of
+exactly these classes or registered ones; all else is a leaf, None included.  A dict's
+children come in its own order.  A tree that is put together again has the classes it
+was taken apart from; trees that are mapped together must have one structure.  The names
+are upstream's.
 """
 
 from collections import OrderedDict, defaultdict, deque

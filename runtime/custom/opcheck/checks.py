@@ -1,7 +1,5 @@
 """opcheck: whether an operator does what its schema and its registrations say.
 
-True only here: what can be checked, and in which order it is reported.
-
 | name                        | what it compares                                     |
 |-----------------------------|------------------------------------------------------|
 | test_schema                 | writes and sharing with the annotations              |
@@ -12,8 +10,8 @@ True only here: what can be checked, and in which order it is reported.
 How it works: the sample is bound once; every check plays it on copies of its own, so
 that the caller's tensors stay as they are.  A check returns its first finding.
 
-A new check is a module with a name, `TEST`, and a function from a `Sample` to a finding
-or None; and a row of `CHECKS`.
+A new check is a function from a `Sample` to a finding or None, with a name of its own,
+and a row of `CHECKS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
