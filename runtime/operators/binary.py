@@ -274,6 +274,12 @@ PAIRS: dict[str, Pointwise] = {
         "The logarithm of the sum of both exponentials, without overflow.",
         in_place=False,
     ),
+    "logaddexp2": Pointwise(
+        same(FLOATS | COMPLEXES),
+        "The logarithm to base 2 of the sum of both powers of 2, without overflow.",
+        in_place=False,
+        autocast="widest",
+    ),
     "atan2": Pointwise(
         floating(_ORDERED),
         "The angle of the point (other, self), in radians.",

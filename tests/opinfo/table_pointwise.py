@@ -234,6 +234,12 @@ def logaddexp(a: Any, b: Any) -> Any:
     return np.logaddexp(a, b)
 
 
+def logaddexp2(a: Any, b: Any) -> Any:
+    if np.iscomplexobj(a):
+        return np.log2(np.exp2(a) + np.exp2(b))
+    return np.logaddexp2(a, b)
+
+
 def power_samples(dtype: str) -> list[Sample]:
     if dtype in INTEGERS:
         a = array(dtype, (3, 4), 1)
@@ -274,6 +280,7 @@ BINARY = (
            values=("distinct", "nonzero", False), kinks=("zeros",)),
     binary("hypot", np.hypot, REALS, values=("nonzero", "nonzero"), kinks=("zeros",)),
     binary("logaddexp", logaddexp, FLOATING),
+    binary("logaddexp2", logaddexp2, FLOATING, torch_lacks=("complex128",)),
     binary("pow", np.power, NUMBERS, samples=power_samples, loose=4.0),
     binary("maximum", propagating(np.maximum), ORDERED,
            values=("distinct", "distinct")),

@@ -6,6 +6,7 @@ numbers among the arguments are tensors of one element, and never require grad.
 Where two arguments are equal, `maximum` and `minimum` give each half of the gradient.
 """
 
+from math import log
 from typing import Any
 
 from runtime.autograd.formulas.unary import conj, nothing
@@ -65,10 +66,11 @@ def _smaller(grad: Any, self: Any, other: Any) -> Any:
     return core.masked_fill(shared, core.gt(self, other), 0)
 
 
-def _share(grad: Any, self: Any, other: Any) -> Any:
+def _share(grad: Any, self: Any, other: Any, scale: float = 1.0) -> Any:
     """That of the logarithm of a sum; of equal infinities each has half."""
     same = core.logical_and(core.eq(self, other), core.isinf(self))
     apart = core.masked_fill(core.sub(self, other), same, 0)
+    apart = apart if scale == 1 else core.mul(apart, scale)
     return core.mul(grad, conj(core.sigmoid(apart)))
 
 
@@ -140,6 +142,10 @@ FORMULAS: dict[str, Formulas] = {
     "logaddexp": {
         "self": _share,
         "other": lambda grad, self, other: _share(grad, other, self),
+    },
+    "logaddexp2": {
+        "self": lambda grad, self, other: _share(grad, self, other, log(2)),
+        "other": lambda grad, self, other: _share(grad, other, self, log(2)),
     },
     "xlogy": {
         "self": lambda grad, self, other: core.masked_fill(

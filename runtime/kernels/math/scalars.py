@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runtime.kernels.math.complex import Complexes, Reals, Scalar
+from runtime.kernels.math.complex import LOG2_E, Complexes, Reals, Scalar
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
@@ -49,7 +49,7 @@ LIGHT, HEAVY, HEAVIEST, SLOW = 500_000, 100_000, 40_000, 20_000
 ROOT_HALF, DENSITY = 0.7071067811865476, 0.3989422804014327
 ROOT_TWO_BY_PI, CUBIC = 0.7978845608028654, 0.044715
 
-INFINITE = float("inf")
+INFINITE, LN_2 = float("inf"), 0.6931471805599453
 
 
 Either = Reals | Complexes
@@ -410,6 +410,34 @@ def _complex_logaddexp(on: Complexes) -> Scalar:
     return logaddexp
 
 
+def _logaddexp2(on: Reals) -> Scalar:
+    exp, log1p, like = on.exp, on.log1p, on.like
+
+    def logaddexp2(a: Any, b: Any) -> Any:
+        # As `logaddexp`; that of two equal numbers is 1 more.
+        if a == b:
+            return a + like(a, 1)
+        apart = a - b
+        more = log1p(exp(-abs(apart) * like(a, LN_2)))
+        return (b if apart < 0 else a) + more * like(a, LOG2_E)
+
+    return logaddexp2
+
+
+def _complex_logaddexp2(on: Complexes) -> Scalar:
+    like, natural = on.like, on.compiled(_complex_logaddexp(on))
+
+    def logaddexp2(a: Any, b: Any) -> Any:
+        # Part by part: infinity by a complex number is NaN.
+        to, back = like(a, LN_2).real, like(a, LOG2_E).real
+        found = natural(
+            complex(a.real * to, a.imag * to), complex(b.real * to, b.imag * to)
+        )
+        return complex(found.real * back, found.imag * back)
+
+    return logaddexp2
+
+
 def _xlogy(on: Either) -> Scalar:
     log = on.log
 
@@ -514,6 +542,9 @@ BINARY: dict[str, Function] = {
     "atan2": Function(_own("atan2"), FLOATS),
     "hypot": Function(_own("hypot"), FLOATS, grain=SLOW),
     "logaddexp": Function(_logaddexp, INEXACT, complex=_complex_logaddexp, grain=SLOW),
+    "logaddexp2": Function(
+        _logaddexp2, INEXACT, complex=_complex_logaddexp2, grain=SLOW
+    ),
     "xlogy": _everywhere(_xlogy, HEAVY),
     "maximum": Function(_alike(greatest), ORDERED),
     "minimum": Function(_alike(least), ORDERED),
