@@ -79,7 +79,7 @@ def test_every_operator_is_declared_and_nothing_else() -> None:
 
 def every_name() -> str:
     """A program that asks for every name of the surface."""
-    codes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES)
+    codes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES, "strided")
     modules = (*runtime._MODULES, *runtime._LIGHT_MODULES)
     loaded = (*runtime._LAZY, *modules, *runtime._CONSTANTS)
     names = {*runtime.__all__, *codes, *loaded, *runtime.whole.functions.FUNCTIONS}
