@@ -254,12 +254,15 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
 
             parallel_for(outer, grain, run)
 
-        def by_column(*given: Array) -> None:
-            def run(lo: int, hi: int) -> None:
-                room, totals = np.empty(2 * TILE, given[0].dtype), np.empty(TILE)
-                entry(*given, room, totals, lo, hi, length, inner)
+        def some_columns(given: tuple[Array, ...], lo: int, hi: int) -> None:
+            room, totals = np.empty(2 * TILE, given[0].dtype), np.empty(TILE)
+            entry(*given, room, totals, lo, hi, length, inner)
 
-            parallel_for(tasks, grain, run)
+        def by_column(*given: Array) -> None:
+            if tasks < 2 * grain:
+                some_columns(given, 0, tasks)
+            else:
+                parallel_for(tasks, grain, lambda lo, hi: some_columns(given, lo, hi))
 
         return by_row if inner == 1 else by_column
 

@@ -1,7 +1,7 @@
 """Kernels of three operands: selection by a mask, and bounds.
 
-True only here: `where` moves elements and never looks at them, so one loop for each
-item size serves every dtype; `clamp` with numbers is one loop, with tensors two passes.
+`where` moves elements and never looks at them, so one loop for each item size serves
+every dtype; `clamp` with numbers is one loop, with tensors two passes.
 
 Rules: bounds that an integer dtype cannot hold are moved to what it can; NaN, in the
 elements or in a bound, stays NaN.
