@@ -1,4 +1,4 @@
-"""Elementwise kernels of every arity: nothing, threads, and direct entries."""
+"""Elementwise kernels of every arity: nothing, threads, direct entries, and layouts."""
 
 import os
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 
 from runtime.kernels import threads
 from runtime.kernels.cpu import KERNELS, elementwise, pointwise
+from runtime.kernels.cpu.elementwise import coalesced, plan
 from runtime.tensors.making import from_numpy
 from tests.kernels.made import data, empty
 from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY
@@ -94,3 +95,26 @@ def test_direct_entries_are_the_loops_themselves() -> None:
 
 def test_specialised_dtypes_are_floating() -> None:
     assert {"float32", "float64"} == elementwise.SPECIALISED
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "expected"),
+    [
+        ((), ((),), ((1,), ((0,),))),
+        ((1, 1), ((5, 1),), ((1,), ((0,),))),
+        ((2, 3), ((3, 1),), ((6,), ((1,),))),
+        ((2, 1, 3), ((3, 9, 1),), ((6,), ((1,),))),
+        ((2, 3), ((3, 1), (0, 1)), ((2, 3), ((3, 1), (0, 1)))),
+        ((4, 2, 3), ((6, 3, 1), (0, 3, 1)), ((4, 6), ((6, 1), (0, 1)))),
+        ((2, 3), ((1, 2),), ((2, 3), ((1, 2),))),
+    ],
+)
+def test_coalescing(shape: Any, strides: Any, expected: Any) -> None:
+    assert coalesced(shape, *strides) == expected
+
+
+def test_a_plan_is_a_table_for_rows() -> None:
+    rows, inner, table = plan((2, 3), ((2, 3), (3, 1)), ((3,), (1,)))
+    assert (rows, inner, table.tolist()) == (2, 3, [2, 2, 3, 3, 1, 0, 1])
+    assert plan((2, 3), ((2, 3), (3, 1)), ((3,), (1,)))[2] is table
+    assert not table.flags.writeable

@@ -1,12 +1,22 @@
-"""index and index_put: advanced indexing, as NumPy lays it out."""
+"""Advanced indexing as NumPy lays it out; nonzero; embedding's gradient."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cpu.index import index, index_put
+from runtime.kernels.cpu.index import (
+    embedding_backward,
+    index,
+    index_put,
+    nonzero,
+    nonzero_count,
+)
+from runtime.kernels.threads import get_num_threads, set_num_threads
+from runtime.schema.codes import DType
+from runtime.tensors.elements import SUPPORTED, numpy_dtype
 from runtime.tensors.making import from_numpy, view_of
 
 Array = np.ndarray[Any, Any]
@@ -160,3 +170,95 @@ def test_an_index_outside_is_named_and_nothing_written(bad: int) -> None:
     }
     assert "fits:  -5 to 4" in str(caught.value)
     assert not out.any()
+
+
+DTYPES = [numpy_dtype(DType.named(name)) for name in SUPPORTED]
+
+
+def positions(x: Any) -> Any:
+    tensor = from_numpy(x)
+    out = np.full((nonzero_count(tensor), x.ndim), -1)
+    nonzero(from_numpy(out), tensor)
+    return out
+
+
+@pytest.mark.parametrize("form", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(40,), (5, 8), (2, 4, 5)])
+def test_positions_are_in_row_major_order(form: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 3, shape).astype(form)
+    assert np.array_equal(positions(x), np.argwhere(x))
+    assert np.array_equal(positions(x.T), np.argwhere(x.T))
+
+
+@pytest.mark.parametrize("form", [np.float16, np.float32, np.float64], ids=str)
+def test_signed_zero_is_zero_and_nan_is_not(form: Any) -> None:
+    x = np.array([0.0, -0.0, np.nan, -np.inf, np.finfo(form).smallest_subnormal], form)
+    assert positions(x).tolist() == [[2], [3], [4]]
+
+
+@pytest.mark.parametrize("form", [np.complex64, np.complex128], ids=str)
+def test_a_complex_number_is_zero_in_both_parts(form: Any) -> None:
+    x = np.array([complex(-0.0, -0.0), 1j, 1, complex(0.0, -0.0)], form)
+    assert positions(x).tolist() == [[1], [2]]
+
+
+def test_numbers_and_nothing() -> None:
+    assert positions(np.array(3)).shape == (1, 0)
+    assert positions(np.array(0)).shape == (0, 0)
+    assert positions(np.zeros((0, 3))).shape == (0, 2)
+    assert positions(np.zeros((2, 3))).shape == (0, 2)
+
+
+def gradient(rows: int, grad: Any, indices: Any, padding: int = -1) -> Any:
+    out = np.full((rows, grad.shape[-1]), 7, grad.dtype)
+    embedding_backward(from_numpy(out), from_numpy(grad), from_numpy(indices), padding)
+    return out
+
+
+@pytest.mark.parametrize("padding", [-1, 2])
+def test_rows_are_added_and_padding_is_left_out(padding: int) -> None:
+    indices = np.array([[0, 2, 2], [3, 0, 2]], np.int32)
+    grad = np.arange(24.0).reshape(2, 3, 4)
+    wanted = np.zeros((5, 4))
+    np.add.at(wanted, indices[indices != padding], grad[indices != padding])
+    assert np.array_equal(gradient(5, grad, indices, padding), wanted)
+
+
+def test_16_bit_floats_are_rounded_once() -> None:
+    grad = np.ones((300, 2), bfloat16)
+    found = gradient(1, grad, np.zeros(300, np.int64))
+    assert found.astype(np.float32).tolist() == [[300, 300]]
+
+
+def test_nothing_looked_up_leaves_zeros() -> None:
+    found = gradient(2, np.zeros((0, 3), np.float32), np.zeros(0, np.int64))
+    assert found.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_a_bad_index_is_named_before_anything_is_written() -> None:
+    out = np.full((2, 1), 7.0)
+    with pytest.raises(IndexOutOfRange) as caught:
+        embedding_backward(
+            from_numpy(out), from_numpy(np.ones((1, 1))), from_numpy(np.array([2])), -1
+        )
+    assert (caught.value.operator, caught.value.index, caught.value.size) == (
+        "core::embedding_backward",
+        2,
+        2,
+    )
+    assert out.tolist() == [[7.0], [7.0]]
+
+
+def test_threads_share_columns() -> None:
+    rng = np.random.default_rng(0)
+    indices = rng.integers(0, 9, 2000)
+    grad = rng.standard_normal((2000, 128)).astype(np.float32)
+    found = []
+    before = get_num_threads()
+    try:
+        for threads in (1, 3):
+            set_num_threads(threads)
+            found.append(gradient(9, grad, indices))
+    finally:
+        set_num_threads(before)
+    assert found[0].tobytes() == found[1].tobytes()
