@@ -35,9 +35,8 @@ LEG_zoo := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
-OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
-	call_stubs.py effects.py exploring.py leftovers.py recorder.py registrations.py \
-	scenario.py uses.py)
+OF_DISPATCHERS := $(addprefix tests/scenario/test_,dispatcher.py call_stubs.py \
+	effects.py exploring.py recorder.py registrations.py scenario.py uses.py)
 FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \

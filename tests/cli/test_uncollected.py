@@ -1,11 +1,23 @@
-"""Scenarios elsewhere than in public variables: told by place, never explored."""
+"""Lines of variables, and scenarios elsewhere: told by place, never explored."""
+
+from pathlib import Path
 
 import pytest
 
 from harness.catalogue import load
 from harness.cli import exits
-from harness.uncollected import Uncollected
+from harness.uncollected import Uncollected, assigned_lines
 from tests.cli.conftest import Project, plain
+
+
+def test_the_line_of_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("a = 1\nb = a, c = 2, 3\na = 4\nd: int = 5\n")
+    assert assigned_lines(file) == {"a": 3, "b": 2, "c": 2, "d": 4}
+    file.write_text("a = (\n")
+    assert assigned_lines(file) == {}
+    assert assigned_lines(tmp_path / "none.py") == {}
+
 
 HEAD = """
 from tests.scenarios.test_sound import Scenario, add, shown

@@ -1,6 +1,9 @@
-"""What of a report is expected."""
+"""What of a report is expected, and how keys and texts are written."""
 
 from itertools import combinations
+
+import pytest
+from hypothesis import given
 
 from harness.engine import State
 from harness.expectations import (
@@ -10,11 +13,204 @@ from harness.expectations import (
     Key,
     compare,
     document_of,
+    key_of,
     parse,
     render,
 )
-from harness.expectations.document import digest_of
-from tests.expectations.samples import report
+from harness.expectations.document import (
+    block,
+    body_of,
+    digest_of,
+    escape,
+    lines_of,
+    pairs_of,
+    same,
+    unblock,
+    unescape,
+)
+from tests.expectations.samples import BODIES, TEXTS, report
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("", r"\e"),
+        ("plain: text = é 漢", "plain: text = é 漢"),
+        ("a\\b", r"a\\b"),
+        ("a\nb", r"a\nb"),
+        ("tab\tinside", "tab\tinside"),
+        ("tab at the end\t", r"tab at the end\x09"),
+        ("two blanks  ", r"two blanks \x20"),
+        ("\r\x00\x1b\x7f", r"\x0d\x00\x1b\x7f"),
+        ("a\u2028b\u202e\ufeff", r"a\u2028b\u202e\ufeff"),
+        ("a\u3000", r"a\u3000"),
+        ("\ud800", r"\ud800"),
+        (r"\e", r"\\e"),
+    ],
+)
+def test_escape(text: str, written: str) -> None:
+    assert escape(text) == written
+    assert unescape(written) == text
+
+
+def test_a_character_beyond_the_basic_plane_can_be_written_by_number() -> None:
+    assert unescape(r"\U0001f600") == "\U0001f600"
+
+
+@pytest.mark.parametrize("written", [r"a\q", r"\x4", r"\u12", "end\\", r"x\e"])
+def test_an_unknown_escape_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="is no escape of an expect file"):
+        unescape(written)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\n", [r"\e"]),
+        ("a\n", ["a"]),
+        ("a\nb", ["a", "b\\"]),
+        ("a\n\n", ["a", r"\e"]),
+        ("a\\\n", ["a\\\\"]),
+        ("a\n\\", ["a", "\\\\\\"]),
+        ("\n\nx", [r"\e", r"\e", "x\\"]),
+    ],
+)
+def test_block(text: str, lines: list[str]) -> None:
+    assert block(text) == lines
+    assert unblock(lines) == text
+
+
+@given(TEXTS)
+def test_no_text_is_lost(text: str) -> None:
+    assert unescape(escape(text)) == text
+    assert unblock(block(text + "\n")) == text + "\n"
+    lines = block("x\n" + text)
+    assert unblock(lines) == "x\n" + text
+    for line in (*lines, escape(text)):
+        assert line == line.rstrip() != ""
+        assert line.splitlines() == [line]
+        assert line.encode().decode() == line
+
+
+KEYS = [
+    (Key(()), False, "{}"),
+    (Key((0, 2)), False, "{1 3}"),
+    (Key((0,), 1), False, "{1} + 2 fails"),
+    # The undo of an active step was refused.
+    (Key((0, 2), 2), False, "{1 3} + 3 fails"),
+    (Key((2, 0), 2), True, "3 then 1 + 3 fails"),
+    (Key(()), True, "{}"),
+    (Key((), 4), True, "{} + 5 fails"),
+    (Key((2,)), True, "{3}"),
+    (Key((2, 0)), True, "3 then 1"),
+    (Key((2, 0), 1), True, "3 then 1 + 2 fails"),
+]
+
+
+@pytest.mark.parametrize(("key", "ordered", "text"), KEYS)
+def test_text(key: Key, ordered: bool, text: str) -> None:
+    assert key.text(ordered=ordered) == text
+    assert key_of(text, ordered=ordered) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "ordered"),
+    [
+        ("", False),
+        ("{3 1}", False),
+        ("{1 1}", False),
+        ("{01}", False),
+        ("{1  3}", False),
+        ("{1} + 02 fails", False),
+        ("{1} fails", False),
+        ("1 then 3", False),
+        ("{1 3}", True),
+        ("3", True),
+        ("1 then 1", True),
+        ("{" + "9" * 5000 + "}", False),
+        ("{\u0661}", False),
+    ],
+)
+def test_no_key_is_written_so(text: str, ordered: bool) -> None:
+    assert key_of(text, ordered=ordered) is None
+
+
+def test_order() -> None:
+    keys = [Key((0, 1)), Key((1,)), Key((0,), 1), Key(()), Key((0,)), Key((), 0)]
+    names = [k.text(ordered=False) for k in sorted(keys, key=lambda key: key.rank)]
+    assert names == ["{}", "{} + 1 fails", "{1}", "{1} + 2 fails", "{2}", "{1 2}"]
+
+
+def test_corners() -> None:
+    states = [(), (3,), (1, 2), (0, 1, 2), (0, 1, 2, 3), (3, 2, 1, 0)]
+    corners = [state for state in states if Key(state).is_corner(4)]
+    assert corners == [(), (3,), (1, 2), (0, 1, 2, 3)]
+
+
+DIGITS = "0123456789abcdef" * 2
+
+
+def test_pairs_stay_as_they_are_and_the_rest_gets_a_title() -> None:
+    assert pairs_of((("a", "b"), ("c", "d"))) == (("a", "b"), ("c", "d"))
+    assert pairs_of(()) == ()
+    assert pairs_of("text\n") == (("observation", "text\n"),)
+    assert pairs_of((("a", 1),)) == (("observation", "(('a', 1),)"),)
+    assert pairs_of((("a", "b", "c"),)) == (("observation", "(('a', 'b', 'c'),)"),)
+    assert pairs_of(("ab",)) == (("observation", "('ab',)"),)
+
+
+def test_lines() -> None:
+    body = (
+        ("state", "name: f\n\n  CPU\n"),
+        ("answer", "42"),
+        ("nothing", ""),
+        ("cut", "a\nb"),
+        ("a: b", "c: d"),
+        (" == x", "y"),
+        ("== {} ==", "z"),
+        ("", "untitled"),
+    )
+    lines = [
+        "state:",
+        "  name: f",
+        r"  \e",
+        "    CPU",
+        "answer: 42",
+        r"nothing: \e",
+        "cut:",
+        "  a",
+        "  b\\",
+        r"a\x3a b: c: d",
+        r"\x20== x: y",
+        r"\x3d= {} ==: z",
+        r"\e: untitled",
+    ]
+    assert lines_of(body) == lines
+    assert body_of(lines) == body
+
+
+@given(BODIES)
+def test_no_body_is_lost(body: Body) -> None:
+    assert body_of(lines_of(body)) == body
+
+
+def test_digest() -> None:
+    body = (("state", "one\n"),)
+    digest = Digest("66acb343a78591dd4cb8d32cae921bdf")
+    assert digest_of(body) == digest
+    assert digest_of(body) != digest_of((("state", "one"),))
+    assert digest_of(digest) is digest
+    assert lines_of(Digest(DIGITS)) == [f"digest {DIGITS}"]
+    assert body_of([f"digest {DIGITS}"]) == Digest(DIGITS)
+
+
+def test_a_digest_agrees_with_its_body() -> None:
+    body = (("state", "one\n"),)
+    assert same(body, digest_of(body))
+    assert same(digest_of(body), body)
+    assert same(body, (("state", "one\n"),))
+    assert not same(digest_of(body), Digest(DIGITS))
+    assert not same((), digest_of(body))
 
 
 def test_a_report_becomes_a_document() -> None:

@@ -1,8 +1,23 @@
+"""What ran, and what an action left behind: which law is asked when."""
+
+import gc
+from collections.abc import Hashable, Iterator, Sequence
+from threading import Lock
+from typing import Any
+from weakref import ref
+
 import pytest
 
-from harness.scenario.recorder import Recorder, recorded
+from harness import exploring
+from harness.engine import Budget
+from harness.report.text import render
+from harness.scenario import Scenario, define, impl
+from harness.scenario import recorder as chapter
+from harness.scenario.recorder import Leftovers, Moment, Recorder, recorded
+from harness.systems.dispatcher import DispatcherSystem
 from runtime.dispatch import fallthrough
 from runtime.dispatch.kernel import kernel_of
+from runtime.keys import LOCAL, DispatchKey, preserve_keys
 from tests.scenarios.kernels import broken, on_cpu, typed_keyed
 
 
@@ -36,3 +51,246 @@ def test_nothing_to_record() -> None:
     kernel = kernel_of(on_cpu, False)
     assert recorded(kernel, "step 1", None) is kernel
     assert recorded(fallthrough, "step 1", Recorder()) is fallthrough
+
+
+LOCK = Lock()
+
+
+class Made:
+    """Something that a step makes."""
+
+
+@pytest.fixture(autouse=True)
+def _clean_thread() -> Iterator[None]:
+    with preserve_keys():
+        yield
+
+
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What the collector was asked for: the oldest generation, each time."""
+    found: list[int] = []
+
+    class Collector:
+        @staticmethod
+        def collect(oldest: int = 2) -> int:
+            found.append(oldest)
+            return gc.collect(oldest)
+
+    monkeypatch.setattr(chapter, "gc", Collector)
+    return found
+
+
+def told(left: Leftovers) -> list[str]:
+    return [str(each) for each in left.memory()]
+
+
+def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    made = Made()
+    recorder.watch("kernel", made)
+    left.done(0)
+    assert (recorder.made, left.gone) == ([], [])
+    left.undone(0)
+    del made
+    assert (told(left), collected) == ([], [])
+
+
+def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept = Made()
+    for _ in range(2):
+        recorder.watch("kernel", kept)
+        left.refused()
+        assert told(left) == [
+            "what_is_gone_is_dead at kernel: expected dead, found alive"
+        ]
+    assert len(collected) == 2
+
+
+def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
+    collected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chapter, "TOGETHER", 2)
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept: list[Any] = []
+
+    def cycle() -> None:
+        made: Any = Made()
+        made.itself = made
+        recorder.watch("class", made)
+        left.done(0)
+        left.undone(0)
+        kept[:] = [made] if keep else []
+
+    keep = False
+    counts = []
+    for _ in range(3):
+        cycle()
+        assert told(left) == []
+        counts.append(len(collected))
+    # Once to learn that it is one, and once for two together.
+    assert counts == [1, 1, 2]
+    keep = True
+    cycle()
+    assert told(left) == []
+    cycle()
+    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+
+
+def _cycle(recorder: Recorder, left: Leftovers) -> Any:
+    made: Any = Made()
+    made.itself = made
+    recorder.watch("class", made)
+    left.done(0)
+    left.undone(0)
+    return made
+
+
+def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    for _ in range(2):
+        _cycle(recorder, left)
+        assert told(left) == []
+    collected.clear()
+    # The young suffice, and then nothing waits any more.
+    assert (left.last(), collected) == ([], [1])
+    assert (left.last(), collected) == ([], [1])
+    kept = _cycle(recorder, left)
+    assert told(left) == []
+    also = _cycle(recorder, left)
+    collected.clear()
+    kind = "what_is_gone_is_dead at class: expected dead, found alive"
+    assert [str(each) for each in left.last()] == [kind, kind]
+    assert (kept is also, collected, left.last()) == (False, [1, 2], [])
+
+
+def test_in_a_hurry_nothing_waits() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    left.hurry()
+    _cycle(recorder, left)
+    assert told(left) == []
+    kept = _cycle(recorder, left)
+    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+    assert kept.itself is kept
+
+
+def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept = Made()
+    recorder.watch("context", kept)
+    left.undone(0)
+    assert told(left) == ["what_is_gone_is_dead at context: expected dead, found alive"]
+
+
+def test_what_a_system_made_goes_with_it() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    given, done, dispatcher = Made(), Made(), Made()
+    recorder.watch("given", given)
+    left.begin(given=True)
+    recorder.watch("done", done)
+    left.done(0)
+    left.ended(("the dispatcher", ref(dispatcher)))
+    assert [where for where, _ in left.gone] == ["the dispatcher", "given", "done"]
+    recorder.watch("given to all", given)
+    left.begin(given=False)
+    assert recorder.made == []
+
+
+def test_the_thread_is_judged_modes_and_keys_excepted_where_they_may_change() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    left.begin(given=False)
+    assert left.thread("add", LOCK, beside=False) == []
+    LOCAL.included |= DispatchKey.Tracer.bits
+    assert [each.law for each in left.thread("add", LOCK, beside=False)] == [
+        "deeds_leave_the_thread_alone"
+    ]
+    # It is told once.
+    assert left.thread("add", LOCK, beside=False) == []
+    LOCAL.included &= ~DispatchKey.Tracer.bits
+    assert left.thread("remove", LOCK, beside=True) == []
+
+
+def test_moments() -> None:
+    before = Moment()
+    assert before.is_now()
+    assert before.is_here()
+    LOCAL.excluded |= DispatchKey.Tracer.bits
+    now = Moment()
+    assert (before.is_now(), now.is_now()) == (False, True)
+    assert before.with_lock(LOCK) != now.with_lock(LOCK)
+    assert before.with_lock(LOCK, like=now) == now.with_lock(LOCK)
+    before.restore()
+    assert (before.is_now(), now.is_now()) == (True, False)
+
+
+def test_a_moment_of_another_thread_is_not_here() -> None:
+    from threading import Thread
+
+    made: list[Moment] = []
+    thread = Thread(target=lambda: made.append(Moment()))
+    thread.start()
+    thread.join()
+    assert not made[0].is_here()
+
+
+KEPT: list[object] = []
+
+
+class LateSystem(DispatcherSystem):
+    """Keeps something that is told of only at the end, or again in a hurry."""
+
+    found = False
+
+    def last(self) -> Sequence[Hashable]:
+        super().last()
+        return ("kept",)
+
+    def hurry(self) -> None:
+        super().hurry()
+        KEPT.append(self)
+
+    def laws(self) -> Sequence[Hashable]:
+        return ("at once",) if self.found and self in KEPT else super().laws()
+
+
+@pytest.mark.parametrize("found", [False, True])
+@pytest.mark.parametrize("budget", [None, Budget(steps=500), Budget(seconds=9)])
+def test_what_is_seen_at_the_end_is_explored_again(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget | None, *, found: bool
+) -> None:
+    monkeypatch.setattr(exploring, "dispatcher_of", LateSystem)
+    monkeypatch.setattr(LateSystem, "found", found)
+    scenario = Scenario(define("a::flip(Tensor x) -> Tensor"))
+    report = exploring.explore(scenario, "walk:1", budget=budget)
+    KEPT.clear()
+    (violation,) = report.exploration.violations
+    assert (report.verdict, violation.kind, violation.history) == ("law", "law", ())
+    assert violation.found == (
+        ("at once",) if found else ("kept", exploring.AT_THE_END)
+    )
+    assert str(violation.found[0]) in render(report)
+
+
+def test_nothing_is_watched_where_no_law_is_asked() -> None:
+    """Else what is watched grows with the history, and nobody takes it away."""
+    scenario = Scenario(
+        define("a::plain(Tensor x) -> Tensor"), impl("a::plain", lambda x: x, "CPU")
+    )
+    for laws in (True, False):
+        system = DispatcherSystem(scenario, view="upstream", laws=laws)
+        for _ in range(3):
+            system.reset()
+            handles = [system.do(step) for step in range(2)]
+            for step in (1, 0):
+                system.undo(step, handles[step])
+        kept = (system._recorder.made, system._left.gone)
+        assert any(kept) is laws

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment: no process, no file and no traceback is left."""
+"""Exit codes; and signals at any moment: no process, file or traceback is left."""
 
 import os
 import signal
@@ -7,14 +7,30 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 from uuid import uuid4
 
 import pytest
 
 from harness.cli import exits
 from harness.cli.exits import answered, deferred
+from harness.outcome import VERDICTS, Failure
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
+
+
+def test_every_code_has_a_sentence_and_every_verdict_a_code() -> None:
+    values = [value for name, value in vars(exits).items() if name.isupper()]
+    assert {code for code in values if isinstance(code, int) and code >= 10} == (
+        set(exits.GATE) - {exits.OK} | {exits.INTERRUPTED}
+    )
+    assert set(exits.OF_VERDICT) == set(VERDICTS)
+    assert set(exits.OF_FAILURE) == set(get_args(Failure))
+    used = {*exits.OF_VERDICT.values(), *exits.OF_FAILURE.values()}
+    used |= {*exits.OF_COMPARISON.values(), exits.NOT_LOADED}
+    assert used == set(exits.GATE)
+    assert set(exits.OF_COMPARISON) == {"unchanged", "changed", "missing", "stale"}
+
 
 ROOT = Path(__file__).parents[2]
 
