@@ -53,6 +53,7 @@ class Generator:
             seed = as_int(seed)
         except TypeError:
             raise UnfitValue(
+                code="UnfitValue",
                 asked="manual_seed",
                 found=f"a {type(seed).__name__}",
                 fits="an integer",

@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import page
+from runtime.errors.base import EveryorderError, page
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import host_copy
 from runtime.tensors.data import as_tensor
@@ -230,7 +229,7 @@ def assert_close(
         NotClose: elements differ by more than the tolerances.
         NotAlike: structure, length, keys, shape, dtype, device or strides differ.
         ValueError: one tolerance is given without the other.
-        UnsupportedData: something is neither a number nor an array of numbers.
+        UnfitValue: something is neither a number nor an array of numbers.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("give both rtol and atol, or neither")

@@ -8,6 +8,7 @@ import pytest
 import runtime
 from runtime.errors.registration import Conflict
 from runtime.errors.tensor import UnfitValue
+from tests.coded import code
 
 
 def test_classes_and_constants() -> None:
@@ -63,9 +64,9 @@ def test_limits_of_integers(name: str) -> None:
 
 
 def test_limits_that_there_are_not() -> None:
-    with pytest.raises(UnfitValue):
+    with pytest.raises(UnfitValue, check=code("UnfitValue")):
         runtime.finfo("int32")
-    with pytest.raises(UnfitValue):
+    with pytest.raises(UnfitValue, check=code("UnfitValue")):
         runtime.iinfo("float32")
     assert "max=65504" in str(runtime.finfo(runtime.half))
 

@@ -162,7 +162,7 @@ def _told(error: Exception) -> str:
     if isinstance(error, MissingKernel):
         return f"MissingKernel: {error.reason}"
     if isinstance(error, EveryorderError):
-        return type(error).__name__
+        return error.code
     return f"raises {type(error).__name__}"
 
 

@@ -403,6 +403,7 @@ class DispatcherSystem(Base):
         name, text = told_of(error)
         named = (("error", name),)
         if isinstance(error, EveryorderError):
+            named = (("error", error.code),)
             fields = error.fields().items()
             return named + tuple(
                 (field, str(value)) for field, value in fields if field != "table"

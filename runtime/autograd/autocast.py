@@ -29,7 +29,7 @@ from runtime.autograd.modes import GRAD, Mode
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
-from runtime.errors.autograd import AutocastRefused
+from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import View, left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
@@ -74,7 +74,7 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         cache_enabled: keep the casts of weights until the outermost one is left.
 
     Raises:
-        AutocastRefused: the device or the dtype is not served.
+        AutogradMisuse: the device or the dtype is not served.
     """
 
     __slots__ = ("_caches", "_device", "_dtype", "_enabled")
@@ -91,7 +91,8 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         asked = DType.SYNONYMS.get(asked, asked) if asked is not None else None
         low = [each.name for each in _HALVES]
         if device_type not in DEVICES or asked not in (None, *low):
-            raise AutocastRefused(
+            raise AutogradMisuse(
+                code="AutocastRefused",
                 device=device_type,
                 dtype=str(asked),
                 known=(" and ".join(DEVICES), " and ".join(low)),
@@ -130,11 +131,14 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
 def is_autocast_enabled(device_type: str) -> bool:
     """Whether the thread runs operators on a type of device in suiting dtypes.
 
-    Raises `AutocastRefused` for a device that is not served.
+    Raises `AutogradMisuse` for a device that is not served.
     """
     if device_type not in DEVICES:
-        raise AutocastRefused(
-            device=device_type, dtype="None", known=(" and ".join(DEVICES),)
+        raise AutogradMisuse(
+            code="AutocastRefused",
+            device=device_type,
+            dtype="None",
+            known=(" and ".join(DEVICES),),
         )
     return not LOCAL.excluded & DEVICES[device_type][0].bits
 

@@ -40,13 +40,7 @@ from runtime.autograd.node import (
     joined,
     through,
 )
-from runtime.errors.autograd import (
-    GradientMismatch,
-    GradientNeeded,
-    InputWithoutGradient,
-    NoGradientToCompute,
-    UnusedInput,
-)
+from runtime.errors.autograd import BackwardRefused, GradientMismatch
 from runtime.operators.call import core
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.keys import fresh_key_bits, is_handled
@@ -208,6 +202,7 @@ def fitted(gradient: Any, meta: Meta, node: Node) -> Any:
     if gradient.shape != shape:
         if not _sums_to(gradient.shape, shape):
             raise GradientMismatch(
+                code="GradientMismatch",
                 where=f"`{node.operator}`",
                 what="shape",
                 expected=str(shape),
@@ -219,6 +214,7 @@ def fitted(gradient: Any, meta: Meta, node: Node) -> Any:
     if gradient.device != device:
         if gradient.shape:
             raise GradientMismatch(
+                code="GradientMismatch",
                 where=f"`{node.operator}`",
                 what="device",
                 expected=str(device),
@@ -237,6 +233,7 @@ def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def _miscounted(node: Node, count: int) -> GradientMismatch:
     return GradientMismatch(
+        code="GradientMismatch",
         where=f"`{node.operator}`",
         what="number",
         expected=f"{len(node.next_edges)} gradients",
@@ -264,8 +261,8 @@ def backward(
         inputs: accumulate in these tensors only, which need not be leaves.
 
     Raises:
-        NoGradientToCompute, GradientNeeded, GradientMismatch: a root has no gradient.
-        InputWithoutGradient: one of `inputs` requires none.
+        BackwardRefused, BackwardRefused, GradientMismatch: a root has no gradient.
+        BackwardRefused: one of `inputs` requires none.
         GraphFreed, SavedTensorModified, NotImplementedFormula: as the graph says.
     """
     if grad_tensors is None and isinstance(tensors, Tensor):
@@ -310,7 +307,7 @@ def grad(
         materialize_grads: zeros for such an input.
 
     Raises:
-        UnusedInput: the outputs do not depend on an input, and that is not allowed.
+        BackwardRefused: the outputs do not depend on an input, and that is not allowed.
         and what `backward` raises.
     """
     wanted = _several(inputs)
@@ -324,7 +321,7 @@ def grad(
     for index, (tensor, edge) in enumerate(zip(wanted, edges, strict=True)):
         gradient = request.captured.get(edge)
         if gradient is None and not allowed:
-            raise UnusedInput(index=index, shape=tensor.shape)
+            raise BackwardRefused(code="UnusedInput", index=index, shape=tensor.shape)
         if gradient is None and materialize_grads:
             gradient = core.zeros_like(tensor)
         found.append(gradient)
@@ -347,6 +344,7 @@ def _roots(
         gradients = [*given] if listed else [given]  # type: ignore[list-item]  # `_root_gradient` looks at it
     if len(gradients) != len(outputs):
         raise GradientMismatch(
+            code="GradientMismatch",
             where=f"The call of `{asked}`",
             what="number",
             expected=f"{len(outputs)} gradients",
@@ -360,7 +358,9 @@ def _roots(
 
 def _root_edge(asked: str, index: int, output: Tensor) -> Edge:
     if not output._requires_grad:
-        raise NoGradientToCompute(asked=asked, index=index, shape=output.shape)
+        raise BackwardRefused(
+            code="NoGradientToCompute", asked=asked, index=index, shape=output.shape
+        )
     return edge_of(output)
 
 
@@ -369,10 +369,13 @@ def _root_gradient(
 ) -> Tensor:
     if gradient is None:
         if (output.shape and output.numel() != 1) or output.dtype.is_complex:
-            raise GradientNeeded(asked=asked, index=index, shape=output.shape)
+            raise BackwardRefused(
+                code="GradientNeeded", asked=asked, index=index, shape=output.shape
+            )
         return _one(output)
     if not isinstance(gradient, Tensor):
         raise GradientMismatch(
+            code="GradientMismatch",
             where=f"The call of `{asked}`, for output {index},",
             what="type",
             expected="Tensor",
@@ -388,6 +391,7 @@ def _root_gradient(
     ):
         if not fits:
             raise GradientMismatch(
+                code="GradientMismatch",
                 where=f"The call of `{asked}`, for output {index},",
                 what=what,
                 expected=str(expected),
@@ -409,7 +413,9 @@ def _one(output: Tensor) -> Tensor:
 
 def _input_edge(index: int, tensor: Tensor) -> Edge:
     if not tensor._requires_grad:
-        raise InputWithoutGradient(index=index, shape=tensor.shape)
+        raise BackwardRefused(
+            code="InputWithoutGradient", index=index, shape=tensor.shape
+        )
     return edge_of(tensor)
 
 

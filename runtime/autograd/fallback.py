@@ -30,7 +30,7 @@ from runtime.autograd.recording import below_autograd, careful, run_below
 from runtime.dispatch.kernel import fallthrough, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
-from runtime.errors.autograd import NotImplementedFormula, UnknownMode
+from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
 from runtime.schema.schema import Schema
 from runtime.tensors.tensor import Tensor
 
@@ -71,11 +71,11 @@ class Ending(Node):
 def set_fallback_mode(mode: str) -> str:
     """Choose what operators without a gradient do; the mode before is returned.
 
-    Raises `UnknownMode`.  Holds for calls from now on, of operators without formulas
+    Raises `AutogradMisuse`.  Holds for calls from now on, of operators without formulas
     and of the fallbacks that were installed without a mode of their own.
     """
     if mode not in MODES:
-        raise UnknownMode(found=mode, known=MODES)
+        raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
     before, _MODE[0] = _MODE[0], mode
     return before
 
@@ -90,10 +90,10 @@ def install_fallbacks(library: Library, mode: str | None = None) -> Registration
 
     `mode` is that of `set_fallback_mode`, for these fallbacks alone; None follows the
     process.  In the mode `fallthrough` the kernel is the one that is never called.
-    Raises `UnknownMode`, `DuplicateFallback`.
+    Raises `AutogradMisuse`, `Conflict`.
     """
     if mode is not None and mode not in MODES:
-        raise UnknownMode(found=mode, known=MODES)
+        raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
     if mode == "fallthrough":
         return library.fallback(fallthrough, "Autograd")
 
@@ -197,7 +197,9 @@ def _finish(
             operator,
             edges,
             metas,
-            lambda: NotImplementedFormula(operator=operator, inputs=names),
+            lambda: NotImplementedFormula(
+                code="NotImplementedFormula", operator=operator, inputs=names
+            ),
         )
 
     for tensor in written:

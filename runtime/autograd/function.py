@@ -59,11 +59,10 @@ from runtime.autograd.plan import (
     save_output,
 )
 from runtime.errors.autograd import (
-    DifferentiatedOnce,
-    FunctionMisuse,
+    AutogradMisuse,
     GradientMismatch,
     GraphFreed,
-    NotAGradient,
+    NotImplementedFormula,
 )
 from runtime.operators.call import core
 from runtime.tensors.keys import watcher
@@ -86,11 +85,12 @@ class Context:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, which finds them in `saved_tensors`.
 
-        Raises `FunctionMisuse` for what is no tensor.
+        Raises `AutogradMisuse` for what is no tensor.
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise FunctionMisuse(
+                raise AutogradMisuse(
+                    code="FunctionMisuse",
                     function=self.function,
                     fault=f"saves a {type(tensor).__name__} for backward",
                     remedy="set it as an attribute of ctx",
@@ -180,8 +180,8 @@ class FunctionNode(Node):
         """Call `backward`.
 
         Raises:
-            GradientMismatch: another number of gradients than arguments.
-            NotAGradient: what it returned for a tensor is neither a tensor nor None.
+            GradientMismatch: another number of gradients than arguments, or one that
+                is neither a tensor nor None.
             Exception: whatever `backward` raises.
         """
         if self._saved is None:
@@ -205,6 +205,7 @@ class FunctionNode(Node):
             results.pop()
         if len(results) != self._arguments:
             raise GradientMismatch(
+                code="GradientMismatch",
                 where=f"The backward of `{self.operator}`",
                 what="number",
                 expected=f"{self._arguments}, one for each argument of forward",
@@ -214,7 +215,9 @@ class FunctionNode(Node):
         for place, each in zip(self._places, wanted, strict=True):
             if each is not None and not isinstance(each, Tensor):
                 kind = type(each).__name__
-                raise NotAGradient(node=self.operator, position=place, type=kind)
+                raise GradientMismatch(
+                    code="NotAGradient", node=self.operator, position=place, type=kind
+                )
         return wanted
 
     def release(self) -> None:
@@ -229,7 +232,8 @@ class Function:
     @classmethod
     def forward(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; `ctx` comes first unless there is `setup_context`."""
-        raise FunctionMisuse(
+        raise AutogradMisuse(
+            code="FunctionMisuse",
             function=cls.__name__,
             fault="has no forward of its own",
             remedy="define forward as a static method",
@@ -243,7 +247,8 @@ class Function:
     @classmethod
     def backward(cls, ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments of `forward`."""
-        raise FunctionMisuse(
+        raise AutogradMisuse(
+            code="FunctionMisuse",
             function=cls.__name__,
             fault="has no backward of its own",
             remedy="define backward as a static method",
@@ -254,8 +259,8 @@ class Function:
         """Run `forward`, and record the call where an argument requires grad.
 
         Raises:
-            FunctionMisuse: the class, or what it said of its arguments, makes no sense.
-            LeafModified, ViewModified: `mark_dirty` of what must not be written to.
+            AutogradMisuse: the class, or what it said of its arguments, makes no sense.
+            WriteRefused, WriteRefused: `mark_dirty` of what must not be written to.
         """
         told = watcher()
         return cls._applied(*args) if told is None else told.applied(cls, args)
@@ -316,7 +321,8 @@ class _Wrapping:
         """The outputs as the caller sees them; `outputs` too is changed to them."""
         missing = self._dirty - {id(output) for output in outputs}
         if missing:
-            raise FunctionMisuse(
+            raise AutogradMisuse(
+                code="FunctionMisuse",
                 function=self._name,
                 fault="marked a tensor as dirty that it does not return",
                 remedy="return every tensor that is written to in place",
@@ -357,7 +363,8 @@ class _Wrapping:
 
     def _written(self, number: int, output: Tensor) -> Tensor:
         if id(output) not in self._inputs:
-            raise FunctionMisuse(
+            raise AutogradMisuse(
+                code="FunctionMisuse",
                 function=self._name,
                 fault="marked a tensor as dirty that is none of its inputs",
                 remedy="call mark_dirty with inputs that were written to in place",
@@ -369,7 +376,8 @@ class _Wrapping:
         history = output._history
         is_view = history is not None and history.view is not None
         if is_view and id(output) != self._first:
-            raise FunctionMisuse(
+            raise AutogradMisuse(
+                code="FunctionMisuse",
                 function=self._name,
                 fault="wrote to a view that is not its first tensor",
                 remedy="make it the first argument, or return a new tensor",
@@ -381,7 +389,8 @@ class _Wrapping:
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a `backward` that is not made of differentiable operators.
 
-    It runs without recording; differentiating its result raises `DifferentiatedOnce`.
+    It runs without recording; differentiating its result raises
+    `NotImplementedFormula`.
     """
 
     @wraps(backward)
@@ -404,7 +413,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
                     name,
                     [*edges],
                     (meta_of(result),),
-                    lambda: DifferentiatedOnce(function=name),
+                    lambda: NotImplementedFormula(
+                        code="DifferentiatedOnce", function=name
+                    ),
                 )
                 given[place] = with_history(sharing(result), node)
         return given[0] if single else tuple(given)

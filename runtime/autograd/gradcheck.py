@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.autograd.engine import grad
-from runtime.errors.autograd import GradcheckFailed, GradcheckMisuse
+from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
 from runtime.operators.call import core
 from runtime.tensors.making import from_numpy
 from runtime.tensors.shape import may_overlap_itself
@@ -158,7 +158,7 @@ def gradcheck(
         nondet_tol: how far two backward runs may be apart.
 
     Raises:
-        GradcheckMisuse: no input can be checked, or one cannot.
+        AutogradMisuse: no input can be checked, or one cannot.
         GradcheckFailed: an entry differs.
     """
     given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
@@ -284,19 +284,24 @@ def _is_point(value: Any) -> bool:
 def _points(given: Sequence[Any]) -> list[Tensor]:
     points = [value for value in given if _is_point(value)]
     if not points:
-        raise GradcheckMisuse(fault="no input requires grad")
+        raise AutogradMisuse(code="GradcheckMisuse", fault="no input requires grad")
     for point in points:
         if point.dtype.name not in _WIDE:
-            raise GradcheckMisuse(
+            raise AutogradMisuse(
+                code="GradcheckMisuse",
                 fault=f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
-                "fine enough for finite differences"
+                "fine enough for finite differences",
             )
         if point.device.type != "cpu":
-            raise GradcheckMisuse(fault=f"an input is on {point.device}, not on cpu")
+            raise AutogradMisuse(
+                code="GradcheckMisuse",
+                fault=f"an input is on {point.device}, not on cpu",
+            )
         if may_overlap_itself(point.shape, point.strides):
-            raise GradcheckMisuse(
+            raise AutogradMisuse(
+                code="GradcheckMisuse",
                 fault=f"elements of an input of shape {point.shape} and strides "
-                f"{point.strides} share memory"
+                f"{point.strides} share memory",
             )
     return points
 

@@ -52,8 +52,8 @@ from runtime.autograd.node import (
     listed_views,
     replace_node,
 )
-from runtime.errors.autograd import ViewModified
-from runtime.errors.python_dispatch import WrongDetach, WrongHandlerResult
+from runtime.errors.autograd import WriteRefused
+from runtime.errors.python_dispatch import HandlerError
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import view_of
 from runtime.operators.call import core
@@ -88,7 +88,7 @@ _PRUNED_AT = 16
 def edge_of(tensor: Tensor) -> Edge:
     """Where the gradient of a tensor that requires grad goes.
 
-    Raises `ViewModified` for a view that cannot follow its base.
+    Raises `WriteRefused` for a view that cannot follow its base.
     """
     history = tensor._history
     if history is not None:
@@ -130,8 +130,8 @@ def edge_text(place: int, bit: int, asked: str) -> list[str]:
 def with_history(result: Tensor, node: Node, number: int = 0) -> Tensor:
     """The result of a call as output `number` of `node`.
 
-    As it is if it cannot have a gradient.  Raises `WrongDetach` for one that belongs to
-    somebody, and that Python handles.
+    As it is if it cannot have a gradient.  Raises `HandlerError` for one that belongs
+    to somebody, and that Python handles.
     """
     if result._dtype not in DIFFERENTIABLE:
         return result
@@ -211,7 +211,7 @@ def metas_of(outputs: Sequence[Any]) -> tuple[Meta, ...]:
 def sharing(tensor: Tensor) -> Tensor:
     """Another tensor on the same elements, without history.
 
-    One that is handled is detached by that.  Raises `WrongDetach`.
+    One that is handled is detached by that.  Raises `HandlerError`.
     """
     if tensor.key_bits & PYTHON or (MODED and is_handled(tensor)):
         return _detached(tensor)
@@ -235,9 +235,14 @@ def _detached(tensor: Tensor) -> Tensor:
     LOCAL.view = view_of(view.included, view.excluded | _RECORDING)
     try:
         found: Tensor = core.detach(tensor)
-    except WrongHandlerResult as error:
-        raise WrongDetach(
-            handler=error.handler, operator="autograd", found=error.problem
+    except HandlerError as error:
+        if error.code != "WrongHandlerResult":
+            raise
+        raise HandlerError(
+            code="WrongDetach",
+            handler=error.handler,
+            operator="autograd",
+            found=error.problem,
         ) from None
     finally:
         LOCAL.view = view
@@ -332,7 +337,7 @@ def require_grad_of_views(base: Tensor) -> None:
 def renew(tensor: Tensor) -> None:
     """Make sure that the history of a view is that of its base as it is now.
 
-    Raises `ViewModified` for a view that cannot follow.
+    Raises `WriteRefused` for a view that cannot follow.
     """
     history = tensor._history
     view = None if history is None else history.view
@@ -341,7 +346,8 @@ def renew(tensor: Tensor) -> None:
     base, version = view.base, tensor._version
     if base._requires_grad:
         if view.made:
-            raise ViewModified(
+            raise WriteRefused(
+                code="ViewModified",
                 operator=view.operator,
                 made=view.made,
                 shape=tensor.shape,

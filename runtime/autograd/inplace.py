@@ -51,12 +51,7 @@ from runtime.autograd.node import (
 )
 from runtime.autograd.plan import Recipe, SavedOutput, checked
 from runtime.autograd.recording import OperatorNode, run_below, start
-from runtime.errors.autograd import (
-    LeafModified,
-    OverlappingWrite,
-    UnrecordedWrite,
-    ViewModified,
-)
+from runtime.errors.autograd import SavedTensorModified, WriteRefused
 from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors.keys import PYTHON
@@ -67,27 +62,34 @@ from runtime.tensors.tensor import Tensor
 def check_write(tensor: Tensor, operator: str) -> None:
     """Whether a recorded call may write to the tensor.
 
-    Raises `LeafModified`, `ViewModified`, `OverlappingWrite`.
+    Raises `WriteRefused`, `WriteRefused`, `WriteRefused`.
     """
     check_history(tensor, operator)
     if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
-        raise OverlappingWrite(
-            operator=operator, shape=tensor.shape, strides=tensor.strides
+        raise WriteRefused(
+            code="OverlappingWrite",
+            operator=operator,
+            shape=tensor.shape,
+            strides=tensor.strides,
         )
 
 
 def check_history(tensor: Tensor, operator: str) -> None:
     """Whether a recorded call may become the history of the tensor.
 
-    Raises `LeafModified`, `ViewModified`.
+    Raises `WriteRefused`, `WriteRefused`.
     """
     history = tensor._history
     view = None if history is None else history.view
     if view is not None and view.made:
-        raise ViewModified(operator=operator, made=view.made, shape=tensor.shape)
+        raise WriteRefused(
+            code="ViewModified", operator=operator, made=view.made, shape=tensor.shape
+        )
     if _shows_leaf(tensor):
         is_view = view is not None
-        raise LeafModified(operator=operator, shape=tensor.shape, is_view=is_view)
+        raise WriteRefused(
+            code="LeafModified", operator=operator, shape=tensor.shape, is_view=is_view
+        )
 
 
 def _shows_leaf(tensor: Tensor) -> bool:
@@ -139,7 +141,12 @@ def unrecorded(
         if _shows_leaf(tensor):
             continue
         before = edge_before(tensor)
-        error = partial(UnrecordedWrite, operator=operator, shape=tensor.shape)
+        error = partial(
+            SavedTensorModified,
+            code="UnrecordedWrite",
+            operator=operator,
+            shape=tensor.shape,
+        )
         node = Failing(operator, [before, *edges], (meta_of(tensor),), error)
         rebase(tensor, node, before)
 

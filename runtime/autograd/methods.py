@@ -30,14 +30,8 @@ from weakref import ref
 from runtime.autograd.engine import backward
 from runtime.autograd.history import is_inference, renew, sharing
 from runtime.autograd.node import Node, RemovableHandle, Table, extra_of
-from runtime.errors.autograd import (
-    GradientMismatch,
-    HookMisuse,
-    InferenceTensorUsed,
-    NotDetachable,
-)
-from runtime.errors.subclass import DoesNotFit, NotReplaceable
-from runtime.errors.tensor import NoGradient, NotALeaf
+from runtime.errors.autograd import AutogradMisuse, GradientMismatch, WriteRefused
+from runtime.errors.tensor import NeedsDetach, NotReplaceable, UnfitValue
 from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
 from runtime.operators.call import core
 from runtime.schema.checked import checked
@@ -54,7 +48,7 @@ _HANDLED = KeySet.from_bits(HANDLED)
 def read_data(tensor: Tensor) -> Tensor:
     """The elements as a leaf without grad, with a version of its own.
 
-    A handler, or a mode, is asked to `detach`, once.  Raises `WrongDetach`.
+    A handler, or a mode, is asked to `detach`, once.  Raises `HandlerError`.
     """
     if MODED and not tensor.key_bits & PYTHON and is_handled(tensor):
         with exclude_keys(_RECORDING):
@@ -70,7 +64,7 @@ def read_data(tensor: Tensor) -> Tensor:
 def write_data(tensor: Tensor, source: Tensor) -> None:
     """Put the elements of another tensor in place of the tensor's, sharing memory.
 
-    No handler is asked.  Raises `DoesNotFit`, `NotReplaceable`.
+    No handler is asked.  Raises `NotReplaceable`, `NotReplaceable`.
     """
     asked = "tensor.data = ..."
     check_fit(tensor, source, asked)
@@ -85,7 +79,7 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
 def set_source(self: Tensor, source: Tensor) -> Tensor:
     """The kernel of `set_`: the tensor has the storage of `source` from now on.
 
-    Raises `DoesNotFit`, `NotReplaceable`.
+    Raises `NotReplaceable`, `NotReplaceable`.
     """
     asked = "core::set_.source_Tensor"
     check_fit(self, source, asked)
@@ -98,21 +92,32 @@ def set_source(self: Tensor, source: Tensor) -> Tensor:
 def check_fit(tensor: Tensor, source: object, asked: str) -> None:
     """Whether a tensor can have the elements of another one in place of its own.
 
-    Raises `DoesNotFit`, `NotReplaceable`.
+    Raises `NotReplaceable`, `NotReplaceable`.
     """
     if not isinstance(source, Tensor):
-        raise DoesNotFit(
-            asked=asked, what="type", expected="Tensor", found=type(source).__name__
+        raise NotReplaceable(
+            code="DoesNotFit",
+            asked=asked,
+            what="type",
+            expected="Tensor",
+            found=type(source).__name__,
         )
     for what in ("dtype", "device", "keys"):
         expected, found = _read(tensor, what), _read(source, what)
         if expected != found:
-            raise DoesNotFit(asked=asked, what=what, expected=expected, found=found)
+            raise NotReplaceable(
+                code="DoesNotFit",
+                asked=asked,
+                what=what,
+                expected=expected,
+                found=found,
+            )
     history = tensor._history
     if history is None:
         return
     if history.view is not None:
         raise NotReplaceable(
+            code="NotReplaceable",
             asked=asked,
             reason="the tensor is a view, and would be one no more",
             remedy="ask its base, or call `.detach()` on it first",
@@ -121,7 +126,8 @@ def check_fit(tensor: Tensor, source: object, asked: str) -> None:
         history.extra is not None and history.extra.grad is not None
     )
     if kept and tensor._shape != source._shape:
-        raise DoesNotFit(
+        raise NotReplaceable(
+            code="DoesNotFit",
             asked=asked,
             what="shape",
             expected=f"{tensor._shape}, as its gradient,",
@@ -137,6 +143,7 @@ def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:
     for each in (tensor, source):
         if _is_bare(each):
             raise NotReplaceable(
+                code="NotReplaceable",
                 asked=asked,
                 reason=f"a `{type(each).__name__}` is a wrapper, without elements",
                 remedy="replace what it wraps",
@@ -166,7 +173,7 @@ def _counted_apart(storage: Storage) -> Storage:
 def grad_fn(tensor: Tensor) -> Node | None:
     """The node that the tensor is an output of; None for a leaf.
 
-    Raises `ViewModified` for a view that cannot follow its base.
+    Raises `WriteRefused` for a view that cannot follow its base.
     """
     history = tensor._history
     if history is None:
@@ -205,13 +212,21 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
     where = "The assignment to `grad`"
     if not isinstance(gradient, Tensor):
         raise GradientMismatch(
-            where=where, what="type", expected="Tensor", found=type(gradient).__name__
+            code="GradientMismatch",
+            where=where,
+            what="type",
+            expected="Tensor",
+            found=type(gradient).__name__,
         )
     for what in ("shape", "dtype", "device"):
         expected, found = getattr(tensor, what), getattr(gradient, what)
         if expected != found:
             raise GradientMismatch(
-                where=where, what=what, expected=str(expected), found=str(found)
+                code="GradientMismatch",
+                where=where,
+                what=what,
+                expected=str(expected),
+                found=str(found),
             )
     extra_of(tensor).grad = gradient
 
@@ -219,18 +234,23 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
 def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` of a leaf.
 
-    Raises `NoGradient` for a dtype without gradients, `NotALeaf` for switching it off
-    where it was computed, `InferenceTensorUsed`.
+    Raises `UnfitValue` for a dtype without gradients, `NeedsDetach` for switching it
+    off where it was computed, `WriteRefused`.
     """
     wanted = bool(requires_grad)
     if wanted and not (tensor.dtype.is_floating or tensor.dtype.is_complex):
-        raise NoGradient(dtype=str(tensor.dtype))
+        raise UnfitValue(code="NoGradient", dtype=str(tensor.dtype))
     node = grad_fn(tensor)
     if node is not None and not wanted:
-        raise NotALeaf(asked="requires_grad_(False)", operator=node.operator)
+        raise NeedsDetach(
+            code="NotALeaf", asked="requires_grad_(False)", operator=node.operator
+        )
     if wanted and is_inference(tensor) and not inference.active:
-        raise InferenceTensorUsed(
-            use="requires_grad", operator="requires_grad_", shape=tensor.shape
+        raise WriteRefused(
+            code="InferenceTensorUsed",
+            use="requires_grad",
+            operator="requires_grad_",
+            shape=tensor.shape,
         )
     tensor._requires_grad = wanted
     return tensor
@@ -250,7 +270,8 @@ def run_backward(
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook(gradient)` when the gradient of the tensor is computed.
 
-    What it returns, unless None, is the gradient from there on.  Raises `HookMisuse`.
+    What it returns, unless None, is the gradient from there on.  Raises
+    `AutogradMisuse`.
     """
     _check_requires(tensor, "register_hook")
     node = grad_fn(tensor)
@@ -268,12 +289,16 @@ def register_post_accumulate_grad_hook(
 ) -> RemovableHandle:
     """Call `hook(tensor)` when a gradient was accumulated in `grad` of a leaf.
 
-    Raises `HookMisuse`.
+    Raises `AutogradMisuse`.
     """
     asked = "register_post_accumulate_grad_hook"
     _check_requires(tensor, asked)
     if grad_fn(tensor) is not None:
-        raise HookMisuse(asked=asked, fault="gradients are accumulated in leaves only")
+        raise AutogradMisuse(
+            code="HookMisuse",
+            asked=asked,
+            fault="gradients are accumulated in leaves only",
+        )
     extra = extra_of(tensor)
     if extra.after is None:
         extra.after = Table()
@@ -283,7 +308,7 @@ def register_post_accumulate_grad_hook(
 def retain_grad(tensor: Tensor) -> None:
     """Accumulate the gradient of a tensor that is no leaf in `grad`, as of a leaf.
 
-    Raises `HookMisuse`.
+    Raises `AutogradMisuse`.
     """
     _check_requires(tensor, "retain_grad")
     node, extra = grad_fn(tensor), extra_of(tensor)
@@ -314,11 +339,11 @@ def retains_grad(tensor: Tensor) -> bool:
 
 
 def detach_(tensor: Tensor) -> Tensor:
-    """Make the tensor a leaf without grad.  Raises `NotDetachable` for views."""
+    """Make the tensor a leaf without grad.  Raises `WriteRefused` for views."""
     history = tensor._history
     if history is not None:
         if history.view is not None:
-            raise NotDetachable(shape=tensor.shape)
+            raise WriteRefused(code="NotDetachable", shape=tensor.shape)
         history.node, history.number = None, 0
     tensor._requires_grad = False
     return tensor
@@ -333,7 +358,9 @@ def base_of(tensor: Tensor) -> Tensor | None:
 
 def _check_requires(tensor: Tensor, asked: str) -> None:
     if not tensor._requires_grad:
-        raise HookMisuse(asked=asked, fault="the tensor does not require grad")
+        raise AutogradMisuse(
+            code="HookMisuse", asked=asked, fault="the tensor does not require grad"
+        )
 
 
 PROPERTIES: dict[str, property] = {

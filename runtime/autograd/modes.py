@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator
 from types import GeneratorType
 from typing import Any, Self, TypeVar
 
-from runtime.errors.mode import ModeMisuse
+from runtime.errors.autograd import AutogradMisuse
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import left_wrongly, view_of
@@ -58,7 +58,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Mode:
     """A context manager that is a decorator too; leaves define how it is entered.
 
-    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    Leaving raises `GuardMisuse`, and `GuardMisuse`.
     """
 
     __slots__ = ("_entry",)
@@ -82,13 +82,15 @@ class Mode:
     def __call__(self, function: F) -> F:
         """The function, always run inside of this mode.
 
-        Raises `ModeMisuse` for a coroutine function.
+        Raises `AutogradMisuse` for a coroutine function.
         """
         from functools import wraps
         from inspect import isasyncgenfunction, iscoroutinefunction
 
         if iscoroutinefunction(function) or isasyncgenfunction(function):
-            raise ModeMisuse(mode=type(self).__name__, function=function.__name__)
+            raise AutogradMisuse(
+                code="ModeMisuse", mode=type(self).__name__, function=function.__name__
+            )
 
         @wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:

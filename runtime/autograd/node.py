@@ -36,7 +36,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from runtime.autograd.modes import GRAD
-from runtime.errors.autograd import GradientMismatch, HookMisuse
+from runtime.errors.autograd import AutogradMisuse, GradientMismatch
 from runtime.locks import reentered
 from runtime.operators.call import core
 from runtime.schema.codes import DType
@@ -99,7 +99,7 @@ class Hooks:
         self.retained: dict[int, Callable[[Any], None]] = {}
 
     def come_in(self, gradients: list[Any]) -> list[Any]:
-        """The gradients of the outputs as hooks leave them.  Raises `HookMisuse`."""
+        """The gradients of the outputs as hooks leave them; raises `AutogradMisuse`."""
         for number, table in self.outputs.items():
             gradients[number] = through(table, gradients[number])
         for hook in [*self.before.values()]:
@@ -109,14 +109,16 @@ class Hooks:
                 if len(given) != len(gradients):
                     fault = f"the hook returned {len(given)} gradients, not "
                     fault += str(len(gradients))
-                    raise HookMisuse(asked="register_prehook", fault=fault)
+                    raise AutogradMisuse(
+                        code="HookMisuse", asked="register_prehook", fault=fault
+                    )
                 gradients = [*given]
         for number, keep in self.retained.items():
             keep(gradients[number])
         return gradients
 
     def go_out(self, results: Gradients, gradients: Gradients) -> Gradients:
-        """The gradients of the inputs as hooks leave them.  Raises `HookMisuse`."""
+        """The gradients of the inputs as hooks leave them.  Raises `AutogradMisuse`."""
         for hook in [*self.after.values()]:
             changed = hook(tuple(results), tuple(gradients))
             if changed is not None:
@@ -127,7 +129,7 @@ class Hooks:
 def through(table: Table, gradient: Any) -> Any:
     """A gradient as hooks of one tensor leave it; None never reaches them.
 
-    Raises `HookMisuse`.
+    Raises `AutogradMisuse`.
     """
     for hook in [*table.values()]:
         if gradient is None:
@@ -138,22 +140,24 @@ def through(table: Table, gradient: Any) -> Any:
             if tuple(given.shape) != tuple(gradient.shape):
                 fault = f"the hook returned a gradient of shape {tuple(given.shape)}, "
                 fault += f"not {tuple(gradient.shape)}"
-                raise HookMisuse(asked="register_hook", fault=fault)
+                raise AutogradMisuse(
+                    code="HookMisuse", asked="register_hook", fault=fault
+                )
             gradient = given
     return gradient
 
 
 def _returned(changed: Any, asked: str) -> Any:
-    """A gradient that a hook returned.  Raises `HookMisuse` if it is none."""
+    """A gradient that a hook returned.  Raises `AutogradMisuse` if it is none."""
     if changed is not None and not hasattr(changed, "key_bits"):
         kind = type(changed).__name__
         fault = f"the hook returned a {kind}, not a tensor or None"
-        raise HookMisuse(asked=asked, fault=fault)
+        raise AutogradMisuse(code="HookMisuse", asked=asked, fault=fault)
     return changed
 
 
 def _several(changed: Any, asked: str) -> tuple[Any, ...]:
-    """The gradients that a hook of a node returned.  Raises `HookMisuse`."""
+    """The gradients that a hook of a node returned.  Raises `AutogradMisuse`."""
     given = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
     return tuple(_returned(each, asked) for each in given)
 
@@ -478,6 +482,7 @@ def copied(gradient: Tensor) -> Tensor:
 def _given(gradient: Tensor | None, operator: str) -> Tensor:
     if gradient is None:
         raise GradientMismatch(
+            code="GradientMismatch",
             where=f"The handler of `{operator}`, called to accumulate a gradient,",
             what="type",
             expected="Tensor",

@@ -52,11 +52,9 @@ from typing import Any
 from runtime.autograd.history import TRACKED, sharing, with_history
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Node
-from runtime.errors.autograd import GraphFreed, InferenceTensorUsed, SavedTensorModified
+from runtime.errors.autograd import GraphFreed, SavedTensorModified, WriteRefused
 from runtime.errors.base import EveryorderError
-from runtime.errors.python_dispatch import (
-    UndefinedResult,
-)
+from runtime.errors.python_dispatch import DispatchMisuse
 from runtime.generated import block, numbered, template
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
@@ -68,9 +66,14 @@ SavedOutput = tuple[Tensor, int, int | None]
 
 
 def save(tensor: Tensor, operator: str) -> SavedInput:
-    """An input to be kept.  Raises `InferenceTensorUsed`."""
+    """An input to be kept.  Raises `WriteRefused`."""
     if tensor.key_bits & TRACKED != TRACKED:
-        raise InferenceTensorUsed(use="saved", operator=operator, shape=tensor.shape)
+        raise WriteRefused(
+            code="InferenceTensorUsed",
+            use="saved",
+            operator=operator,
+            shape=tensor.shape,
+        )
     place = tensor._place
     return tensor, 0 if place is None else place[0].version
 
@@ -116,6 +119,7 @@ def modified(saved: SavedInput, operator: str, argument: str) -> SavedTensorModi
     """The error that a saved tensor was written to."""
     tensor, version = saved
     return SavedTensorModified(
+        code="SavedTensorModified",
         operator=operator,
         argument=argument,
         shape=tensor.shape,
@@ -248,7 +252,7 @@ def _kept(saved: Saved) -> str:
     "operator, formulas, needs",
     GRAD=GRAD,
     GraphFreed=GraphFreed,
-    UndefinedResult=UndefinedResult,
+    DispatchMisuse=DispatchMisuse,
     modified=modified,
     restore=restore,
     restore_output=restore_output,
@@ -276,7 +280,9 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
         elif saved.kind == RESULT:
             text += [
                 f"if {v} is None:",
-                f"    raise UndefinedResult(operator=operator, result={name})",
+                "    raise DispatchMisuse(",
+                f"        code='UndefinedResult', operator=operator, result={name}",
+                "    )",
                 "if node.host is not None:",
                 f"    {x} = node.host({v}, operator, {name})",
                 "elif GRAD.enabled:",

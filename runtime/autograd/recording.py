@@ -47,7 +47,7 @@ from runtime.autograd.plan import (
     save_output,
     wrong_result,
 )
-from runtime.errors.autograd import OutRequiresGrad
+from runtime.errors.autograd import WriteRefused
 from runtime.generated import block, numbered, template
 from runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
 from runtime.keys.local import View, view_of
@@ -360,7 +360,9 @@ def refusing_out(schema: Schema) -> Factory:
                 value = args[place]
                 tensors = value if isinstance(value, list) else [value]
                 if any_requires_grad(tensors):
-                    raise OutRequiresGrad(operator=operator, argument=names[place])
+                    raise WriteRefused(
+                        code="OutRequiresGrad", operator=operator, argument=names[place]
+                    )
             raise AssertionError("the kernel has found one that requires grad")
 
         return refuse

@@ -30,7 +30,7 @@ from runtime.autograd.recording import Factory, Function
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
-from runtime.errors.autograd import InferenceTensorUsed
+from runtime.errors.autograd import WriteRefused
 from runtime.errors.base import EveryorderError
 from runtime.generated import numbered, template
 from runtime.keys import KeySet
@@ -47,10 +47,15 @@ EXHAUSTED = (RecursionError, MemoryError)
 def untracked(tensor: Tensor, operator: str) -> None:
     """Whether a tensor without tracking may be written to.
 
-    Raises `InferenceTensorUsed` outside of inference mode.
+    Raises `WriteRefused` outside of inference mode.
     """
     if not inference.active:
-        raise InferenceTensorUsed(use="modified", operator=operator, shape=tensor.shape)
+        raise WriteRefused(
+            code="InferenceTensorUsed",
+            use="modified",
+            operator=operator,
+            shape=tensor.shape,
+        )
 
 
 def bumping(schema: Schema) -> Factory:
@@ -125,7 +130,7 @@ def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
 def install_version_fallback(library: Library) -> Registration:
     """Register the fallback, in a library of `_`.
 
-    Raises `DuplicateFallback`; a dispatcher that starts with the built-in one has it
+    Raises `Conflict`; a dispatcher that starts with the built-in one has it
     released first (`runtime.dispatch.dispatcher.release`).
     """
     return library.fallback(linked(_bumping_any, "versions"), "ADInplaceOrView")

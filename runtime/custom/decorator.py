@@ -28,16 +28,7 @@ from runtime.custom.kernel import holds_tensors, kernel_of
 from runtime.custom.schema_kernels import selecting, takes_tensors
 from runtime.dispatch.arguments import check_kind, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.errors.custom_op import (
-    BadMutatesArgs,
-    KeywordOnlyTensor,
-    MalformedSignature,
-    MutationMismatch,
-    NotMutable,
-    NotQualified,
-    TagRefused,
-    UnknownMutated,
-)
+from runtime.errors.custom import DefinitionRefused, KeywordOnlyTensor
 from runtime.errors.schema import InferenceError
 from runtime.schema.alias import AliasInfo
 from runtime.schema.argument import Argument, placed_alias
@@ -122,13 +113,13 @@ def custom_op(
         A `CustomOpDef`.
 
     Raises:
-        NotQualified: the name has no namespace.
+        DefinitionRefused: the name has no namespace.
         InferenceError, SchemaError: the annotations, or the text, are no schema.
-        BadMutatesArgs, UnknownMutated, NotMutable, MutationMismatch: `mutates_args`.
+        DefinitionRefused: `mutates_args`.
         KeywordOnlyTensor: a tensor by name only, without the tag `out`.
-        UnfitKernel: `fn` cannot be called as the schema says.
-        NoDeviceArgument: for some devices, but no argument says which.
-        DuplicateDefinition: a library has defined an operator of that name.
+        DefinitionRefused: `fn` cannot be called as the schema says.
+        DefinitionRefused: for some devices, but no argument says which.
+        Conflict: a library has defined an operator of that name.
     """
     origin = origin_of_caller()
     names = tag_names(tags)
@@ -150,24 +141,27 @@ def custom_op(
 def signature_of(name: OperatorName, text: str) -> Schema:
     """The schema of an operator from its arguments and results, as text.
 
-    Raises `MalformedSignature`, and `SchemaSyntaxError` for what is wrong inside.
+    Raises `DefinitionRefused`, and `SchemaSyntaxError` for what is wrong inside.
     """
     operator, fault = str(name), ""
     if not isinstance(text, str) or not fullmatch(r"\s*\(.*\)\s*->.*", text, DOTALL):
         fault = "is not of the form `(arguments) -> results`, without a name"
-        raise MalformedSignature(operator=operator, found=str(text), fault=fault)
+        raise DefinitionRefused(
+            code="MalformedSignature", operator=operator, found=str(text), fault=fault
+        )
     return parse_schema(f"{name}{text.strip()}", type_variables=False)
 
 
 def qualified(name: str) -> OperatorName:
     """The name of an operator with its namespace.
 
-    Raises `NotQualified`, and `SchemaSyntaxError` for what is no name.
+    Raises `DefinitionRefused`, and `SchemaSyntaxError` for what is no name.
     """
     parsed = parse_name(name) if isinstance(name, str) and name else None
     if parsed is None or parsed.namespace is None:
-        raise NotQualified(
-            found=repr(name) if isinstance(name, str) else described(name)
+        raise DefinitionRefused(
+            code="NotQualified",
+            found=repr(name) if isinstance(name, str) else described(name),
         )
     return parsed
 
@@ -189,10 +183,13 @@ def _named(
     schema = signature_of(wanted, text)
     if schema.is_vararg or schema.is_varret:
         fault = "has `...`, but a function has arguments and results that are known"
-        raise MalformedSignature(operator=str(wanted), found=text, fault=fault)
+        raise DefinitionRefused(
+            code="MalformedSignature", operator=str(wanted), found=text, fault=fault
+        )
     written = {argument.name for argument in schema.arguments if argument.is_write}
     if declared is not None and {*declared} != written:
-        raise MutationMismatch(
+        raise DefinitionRefused(
+            code="MutationMismatch",
             operator=str(wanted),
             schema=str(schema),
             declared=tuple(sorted({*declared})),
@@ -240,8 +237,8 @@ def infer_schema(
     Raises:
         InferenceError: an annotation is missing or means nothing, a default has no
             schema form, or `fn` takes any number of arguments.
-        BadMutatesArgs, UnknownMutated, NotMutable: see `mutates_args`.
-        TagRefused: `fn` is not what its tag says.
+        DefinitionRefused, DefinitionRefused, DefinitionRefused: see `mutates_args`.
+        DefinitionRefused: `fn` is not what its tag says.
     """
     schema = schema_of(fn, mutates_args, tag_names(tags))
     text = str(schema).partition("(")[2]
@@ -271,17 +268,21 @@ def schema_of(
 
 
 def names_of(mutates_args: Iterable[str] | str) -> tuple[str, ...] | None:
-    """The names in `mutates_args`, None for "unknown".  Raises `BadMutatesArgs`."""
+    """The names in `mutates_args`, None for "unknown".  Raises `DefinitionRefused`."""
     if isinstance(mutates_args, str):
         if mutates_args != UNKNOWN:
-            raise BadMutatesArgs(found=f"the text {mutates_args!r}")
+            raise DefinitionRefused(
+                code="BadMutatesArgs", found=f"the text {mutates_args!r}"
+            )
         return None
     if not isinstance(mutates_args, Iterable):
-        raise BadMutatesArgs(found=described(mutates_args))
+        raise DefinitionRefused(code="BadMutatesArgs", found=described(mutates_args))
     names = tuple(mutates_args)
     for name in names:
         if not isinstance(name, str):
-            raise BadMutatesArgs(found=f"a list with {described(name)}")
+            raise DefinitionRefused(
+                code="BadMutatesArgs", found=f"a list with {described(name)}"
+            )
     return names
 
 
@@ -301,9 +302,16 @@ def _written(
         return frozenset(name for name, kind in types.items() if holds_tensors(kind))
     for name in names:
         if name not in types:
-            raise UnknownMutated(function=function, name=name, parameters=(*types,))
+            raise DefinitionRefused(
+                code="UnknownMutated",
+                function=function,
+                name=name,
+                parameters=(*types,),
+            )
         if not holds_tensors(types[name]):
-            raise NotMutable(function=function, name=name, type=str(types[name]))
+            raise DefinitionRefused(
+                code="NotMutable", function=function, name=name, type=str(types[name])
+            )
     return frozenset(names)
 
 
@@ -314,32 +322,42 @@ def _write(place: int, argument: Argument) -> AliasInfo:
 
 
 def _tagged(function: str, schema: Schema, tags: frozenset[str]) -> Schema:
-    """The schema with the results that a tag asks for.  Raises `TagRefused`."""
+    """The schema with the results that a tag asks for.  Raises `DefinitionRefused`."""
     if tags >= {"inplace", "out"}:
         fault = "it has the tag out as well, and an operator is one of the two"
-        raise TagRefused(function=function, tag="inplace", fault=fault)
+        raise DefinitionRefused(
+            code="TagRefused", function=function, tag="inplace", fault=fault
+        )
     written = [argument for argument in schema.arguments if argument.is_write]
     if "inplace" in tags:
         first = schema.arguments[0] if schema.arguments else None
         if [first] != written or first is None or first.kwarg_only:
             fault = "an in-place function writes to its first parameter alone"
-            raise TagRefused(function=function, tag="inplace", fault=fault)
+            raise DefinitionRefused(
+                code="TagRefused", function=function, tag="inplace", fault=fault
+            )
         tag = "inplace"
     elif "out" in tags:
         if not written or not all(each.kwarg_only for each in written):
             fault = "an out= form writes to keyword-only parameters alone"
-            raise TagRefused(function=function, tag="out", fault=fault)
+            raise DefinitionRefused(
+                code="TagRefused", function=function, tag="out", fault=fault
+            )
         tag = "out"
     else:
         return schema
     if any(each.type != TensorType for each in written):
         fault = "what it writes to and returns must be of type Tensor"
-        raise TagRefused(function=function, tag=tag, fault=fault)
+        raise DefinitionRefused(
+            code="TagRefused", function=function, tag=tag, fault=fault
+        )
     if [each.type for each in schema.returns] != [each.type for each in written]:
         fault = (
             f"it should return {_listed(written)}, and its annotation says otherwise"
         )
-        raise TagRefused(function=function, tag=tag, fault=fault)
+        raise DefinitionRefused(
+            code="TagRefused", function=function, tag=tag, fault=fault
+        )
     returns = tuple(Argument("", each.type, alias=each.alias) for each in written)
     return replace(schema, returns=returns)
 

@@ -56,7 +56,7 @@ from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.call import OperatorGone
-from runtime.errors.custom_op import NoSuchKernel
+from runtime.errors.custom import NoSuchKernel
 from runtime.errors.registration import LibraryClosed
 from runtime.keys import DispatchKey, key_of_device
 from runtime.schema.codes import DType
@@ -92,8 +92,8 @@ class CustomOpDef(Generic[P, R]):
     as a handle when it is called, and besides:
 
     Raises:
-        AliasedResult: a result shares memory with an argument or another result.
-        OtherResult: a result should be a written argument, and is not.
+        BrokenPromise: a result shares memory with an argument or another result.
+        BrokenPromise: a result should be a written argument, and is not.
         MissingFake: it was called with meta tensors, and has no fake kernel.
     """
 
@@ -158,7 +158,7 @@ class CustomOpDef(Generic[P, R]):
         name.
         """
         if self._closed:
-            raise OperatorGone(operator=self.name)
+            raise OperatorGone(code="OperatorGone", operator=self.name)
         return self.handle(*args, **kwargs)  # type: ignore[no-any-return]  # what its function gives
 
     @overload
@@ -176,8 +176,8 @@ class CustomOpDef(Generic[P, R]):
 
         Raises:
             UnknownDevice: there is no such type of device.
-            UnfitKernel: `fn` cannot be called as the schema says.
-            NoDeviceArgument: no tensor, and no `device` argument, would choose it.
+            DefinitionRefused: `fn` cannot be called as the schema says.
+            DefinitionRefused: no tensor, and no `device` argument, would choose it.
             LibraryClosed: the operator was closed.
         """
         if fn is None:
@@ -198,7 +198,7 @@ class CustomOpDef(Generic[P, R]):
         It gets meta tensors, and returns what has the right shape, dtype and device.
 
         Raises:
-            UnfitKernel: `fn` cannot be called as the schema says.
+            DefinitionRefused: `fn` cannot be called as the schema says.
             LibraryClosed: the operator was closed.
         """
         self._check_open("register_fake")
@@ -220,8 +220,8 @@ class CustomOpDef(Generic[P, R]):
         if the operator has such, saves what `backward` needs.
 
         Raises:
-            NotFunctional: the operator writes to an argument.
-            WrongArgument: one of the functions cannot be called.
+            DefinitionRefused: the operator writes to an argument.
+            LibraryMisuse: one of the functions cannot be called.
             LibraryClosed: the operator was closed.
         """
         self._check_open("register_autograd")
@@ -232,7 +232,7 @@ class CustomOpDef(Generic[P, R]):
         """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
 
         Raises:
-            AutocastRefused: the device or the dtype is not served.
+            AutogradMisuse: the device or the dtype is not served.
             LibraryClosed: the operator was closed.
         """
         self._check_open("register_autocast")
@@ -254,7 +254,7 @@ class CustomOpDef(Generic[P, R]):
         rule for that class; also a decorator.
 
         Raises:
-            WrongArgument: `cls` is no class, or `fn` no function.
+            LibraryMisuse: `cls` is no class, or `fn` no function.
             RuleTaken: somebody else has a rule for both.
             LibraryClosed: the operator was closed.
         """
@@ -373,12 +373,12 @@ class CustomOpDef(Generic[P, R]):
 def again(dispatcher: Dispatcher, name: str) -> Any:
     """The live operator that was pickled by name.
 
-    Raises `SchemaNotFound`, and `OperatorGone` if another kind of operator has it.
+    Raises `LookupFailed`, and `OperatorGone` if another kind of operator has it.
     """
     found = live(dispatcher, name)
     if found is None:
         dispatcher.find_schema_or_raise(name)
-        raise OperatorGone(operator=name)
+        raise OperatorGone(code="OperatorGone", operator=name)
     return found
 
 

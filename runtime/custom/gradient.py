@@ -32,8 +32,8 @@ from runtime.custom.recording import (
     recorded_tensors,
 )
 from runtime.dispatch.kernel import Kernel, linked
-from runtime.errors.custom_op import NotFunctional
-from runtime.errors.registration import WrongArgument
+from runtime.errors.custom import DefinitionRefused
+from runtime.errors.registration import LibraryMisuse
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
 
@@ -46,18 +46,23 @@ def gradient_kernel(
     """The kernel at Autograd.
 
     Raises:
-        NotFunctional: the operator writes to an argument.
-        WrongArgument: one of the two functions cannot be called as it has to be.
+        DefinitionRefused: the operator writes to an argument.
+        LibraryMisuse: one of the two functions cannot be called as it has to be.
     """
     given: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
     for name, function in given.items():
         if not callable(function) and (function is not None or name == "backward"):
             found = type(function).__name__
-            raise WrongArgument(argument=name, expected="a function", found=found)
+            raise LibraryMisuse(
+                code="WrongArgument", argument=name, expected="a function", found=found
+            )
     for argument in schema.arguments:
         if argument.is_write:
-            raise NotFunctional(
-                operator=str(schema.name), argument=argument.name, schema=str(schema)
+            raise DefinitionRefused(
+                code="NotFunctional",
+                operator=str(schema.name),
+                argument=argument.name,
+                schema=str(schema),
             )
     if not schema.is_varret:
         count = len(schema.returns)
@@ -76,7 +81,7 @@ def gradient_kernel(
 def _form(schema: Schema, setup_context: Function) -> str:
     """How `setup_context` is called, with `{}` for the texts of values.
 
-    Raises `WrongArgument`.
+    Raises `LibraryMisuse`.
     """
     words = {"ctx": "context", "inputs": "{inputs}"}
     if schema.kwarg_only_start < len(schema.arguments):
@@ -90,10 +95,11 @@ def _form(schema: Schema, setup_context: Function) -> str:
 
 
 def _check_takes(argument: str, function: Function, words: list[str]) -> None:
-    """Whether the function takes so many values.  Raises `WrongArgument`."""
+    """Whether the function takes so many values.  Raises `LibraryMisuse`."""
     fault = _unfit(function, words, ())
     if fault is not None:
-        raise WrongArgument(
+        raise LibraryMisuse(
+            code="WrongArgument",
             argument=argument,
             expected=f"a function that is called with ({', '.join(words)})",
             found=f"one that is not: {fault}",

@@ -46,7 +46,7 @@ from keyword import iskeyword
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, describe, direct
-from runtime.errors.custom_op import AliasedResult, OtherResult, UnfitKernel
+from runtime.errors.custom import BrokenPromise, DefinitionRefused
 from runtime.generated import block, numbered, template
 from runtime.schema.alias import WILDCARD
 from runtime.schema.excerpt import shortened
@@ -67,7 +67,7 @@ Function = Callable[..., Any]
 def kernel_of(function: Function, schema: Schema) -> Kernel:
     """The kernel of a function for the operator of `schema`.
 
-    Raises `UnfitKernel`.
+    Raises `DefinitionRefused`.
     """
     check_fit(function, schema)
     name = describe(function)
@@ -97,7 +97,8 @@ def kernel_of(function: Function, schema: Schema) -> Kernel:
 def check_fit(function: Any, schema: Schema) -> None:
     """Whether the function takes what its operator is called with.
 
-    One that shows no signature (a builtin, a ufunc) is believed.  Raises `UnfitKernel`.
+    One that shows no signature (a builtin, a ufunc) is believed.  Raises
+    `DefinitionRefused`.
     """
     from inspect import (
         isasyncgenfunction,
@@ -126,8 +127,9 @@ def check_fit(function: Any, schema: Schema) -> None:
         raise _unfit(function, schema, str(error)) from None
 
 
-def _unfit(function: object, schema: Schema, fault: str) -> UnfitKernel:
-    return UnfitKernel(
+def _unfit(function: object, schema: Schema, fault: str) -> DefinitionRefused:
+    return DefinitionRefused(
+        code="UnfitKernel",
         operator=str(schema.name),
         function=str(getattr(function, "__name__", shortened(function))),
         fault=fault,
@@ -158,7 +160,7 @@ class Look:
         )
 
     def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
-        """Raises `AliasedResult`, and `OtherResult`.
+        """Raises `BrokenPromise`, and `BrokenPromise`.
 
         What is no tensor where one is due is for the conversion of results to refuse.
         """
@@ -197,8 +199,9 @@ class Look:
 
     def _aliased(
         self, name: str, tensor: Tensor, other: str, with_: Tensor
-    ) -> AliasedResult:
-        return AliasedResult(
+    ) -> BrokenPromise:
+        return BrokenPromise(
+            code="AliasedResult",
             operator=str(self._schema.name),
             kernel=self._kernel,
             result=name,
@@ -208,8 +211,9 @@ class Look:
             written=other in self._written,
         )
 
-    def _other(self, name: str, argument: int) -> OtherResult:
-        return OtherResult(
+    def _other(self, name: str, argument: int) -> BrokenPromise:
+        return BrokenPromise(
+            code="OtherResult",
             operator=str(self._schema.name),
             kernel=self._kernel,
             result=name,

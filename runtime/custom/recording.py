@@ -33,8 +33,8 @@ from runtime.autograd.history import TRACKED, edges_of, result_text, with_histor
 from runtime.autograd.node import Edge
 from runtime.autograd.plan import SavedInput, SavedOutput, save, save_output
 from runtime.autograd.recording import RECORDED_NAMES, recorded_text, run_below
-from runtime.errors.autograd import FunctionMisuse
-from runtime.errors.custom_op import GradientStructure
+from runtime.errors.autograd import AutogradMisuse
+from runtime.errors.custom import BrokenPromise
 from runtime.generated import block, numbered, template
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
@@ -177,7 +177,8 @@ def _outputs(results: Sequence[Any]) -> list[Any]:
 def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
     """The results with their history, and the node with what it saved."""
     if node.context.dirty:
-        raise FunctionMisuse(
+        raise AutogradMisuse(
+            code="FunctionMisuse",
             function=node.context.function,
             fault="marked a tensor as dirty, but writes to none by its schema",
             remedy="leave mark_dirty out",
@@ -215,7 +216,7 @@ class CallNode(FunctionNode):
     def keep_with(self, result: Tensor) -> None:
         """Take over what `setup_context` saved, the result perhaps among it.
 
-        Raises `InferenceTensorUsed`.
+        Raises `WriteRefused`.
         """
         context = self.context
         kept: list[Any] = []
@@ -336,7 +337,7 @@ class Formula:
     def backward(self, context: Any, *gradients: Any) -> list[Any]:
         """The gradients of all tensors among the arguments, in order.
 
-        Raises `GradientStructure`, and whatever the function raises.
+        Raises `BrokenPromise`, and whatever the function raises.
         """
         given, rest = [], list(gradients)
         for output in self.outputs:
@@ -381,9 +382,10 @@ class Formula:
             raise self._misfit(fault)
         return [*result]
 
-    def _misfit(self, fault: str) -> GradientStructure:
+    def _misfit(self, fault: str) -> BrokenPromise:
         positional = self._schema.arguments[: self._schema.kwarg_only_start]
-        return GradientStructure(
+        return BrokenPromise(
+            code="GradientStructure",
             operator=str(self._schema.name),
             fault=fault,
             arguments=tuple(argument.name for argument in positional),

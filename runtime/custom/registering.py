@@ -36,14 +36,8 @@ from runtime.dispatch.kernel import Kernel, describe
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.call import OperatorGone
-from runtime.errors.custom_op import (
-    FakeNotNeeded,
-    LibraryNeeded,
-    NotAnOperator,
-    OverloadNeeded,
-)
-from runtime.errors.key import UnknownDevice
-from runtime.errors.registration import NoKernelForKey
+from runtime.errors.custom import DefinitionRefused
+from runtime.errors.registration import LookupFailed, UnknownDevice
 from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after, key_of_device
 from runtime.schema.codes import DType
 from runtime.schema.excerpt import described
@@ -58,9 +52,9 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
     """The handle of an operator, whether anything is registered for it or not.
 
     Raises:
-        NotQualified, SchemaSyntaxError: the text is no name with a namespace.
-        OverloadNeeded: a packet of several overloads.
-        NotAnOperator: nothing of the above.
+        DefinitionRefused, SchemaSyntaxError: the text is no name with a namespace.
+        DefinitionRefused: a packet of several overloads.
+        DefinitionRefused: nothing of the above.
     """
     if isinstance(op, CustomOpDef):
         return op.handle
@@ -70,7 +64,12 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
         return OperatorHandle(default_dispatcher(), qualified(op))
     if isinstance(op, OperatorPacket):
         return _only(call, op)
-    raise NotAnOperator(call=call, found=described(op), library=isinstance(op, Library))
+    raise DefinitionRefused(
+        code="NotAnOperator",
+        call=call,
+        found=described(op),
+        library=isinstance(op, Library),
+    )
 
 
 def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
@@ -81,7 +80,7 @@ def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
 
 
 def schema_known(handle: OperatorHandle) -> Schema:
-    """The schema of an operator.  Raises `SchemaNotFound`, which names near ones."""
+    """The schema of an operator.  Raises `LookupFailed`, which names near ones."""
     return dispatcher_of(handle).find_schema_or_raise(str(handle.name))
 
 
@@ -93,7 +92,12 @@ def custom_of(handle: OperatorHandle) -> CustomOpDef[..., Any] | None:
 def _only(call: str, packet: OperatorPacket) -> OperatorHandle:
     overloads = packet.overloads()
     if len(overloads) != 1:
-        raise OverloadNeeded(call=call, operator=packet._name.name, overloads=overloads)
+        raise DefinitionRefused(
+            code="OverloadNeeded",
+            call=call,
+            operator=packet._name.name,
+            overloads=overloads,
+        )
     wanted = "" if overloads[0] == "default" else overloads[0]
     return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, wanted))
 
@@ -141,8 +145,8 @@ def define(
     at the library's key, or for all backends, under the schema.
 
     Raises:
-        NotQualified: the name has no namespace.
-        MalformedSignature: the schema is not of the form above.
+        DefinitionRefused: the name has no namespace.
+        DefinitionRefused: the schema is not of the form above.
         SchemaSyntaxError, SchemaError, Conflict: as `Library.define`.
     """
     if isinstance(qualname, Library):
@@ -304,8 +308,8 @@ def register_fake(
     """Use `fn` for tensors without data, in place of older ones; also a decorator.
 
     Raises:
-        SchemaNotFound: there is no such operator.
-        FakeNotNeeded: it is made of other operators.
+        LookupFailed: there is no such operator.
+        DefinitionRefused: it is made of other operators.
         LibraryMisuse, Conflict: as `Library.impl`, or `CustomOpDef.register_fake`.
     """
     if fn is None:
@@ -316,7 +320,7 @@ def register_fake(
         return custom.register_fake(fn)
     schema_known(handle)
     if handle.has_kernel(DispatchKey.CompositeImplicitAutograd):
-        raise FakeNotNeeded(operator=str(handle.name))
+        raise DefinitionRefused(code="FakeNotNeeded", operator=str(handle.name))
     owner = _owner("register_fake", handle, lib)
     owner.impl(handle.name, fn, DispatchKey.Meta, debug=_debug(lib, fn))
     return fn
@@ -333,8 +337,8 @@ def register_autograd(
     """Use `backward` where the gradient of `op` is wanted.
 
     Raises:
-        SchemaNotFound: there is no such operator.
-        NotFunctional, WrongArgument: as `CustomOpDef.register_autograd`.
+        LookupFailed: there is no such operator.
+        DefinitionRefused, LibraryMisuse: as `CustomOpDef.register_autograd`.
     """
     handle = handle_of("register_autograd(...)", op)
     custom = custom_of(handle)
@@ -356,7 +360,7 @@ def register_autocast(
 ) -> None:
     """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
 
-    Raises `AutocastRefused`.
+    Raises `AutogradMisuse`.
     """
     handle = handle_of("register_autocast(...)", op)
     custom = custom_of(handle)
@@ -421,7 +425,9 @@ def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
     if lib is not None:
         return lib
     if dispatcher_of(handle) is not default_dispatcher():
-        raise LibraryNeeded(call=f"{call}(...)", operator=str(handle.name))
+        raise DefinitionRefused(
+            code="LibraryNeeded", call=f"{call}(...)", operator=str(handle.name)
+        )
     return _kept(handle.name.namespace or "")
 
 
@@ -461,7 +467,7 @@ class HeldKernel:
         """
         entry = self._callee.published()
         if entry is None or not entry.definitions:
-            raise OperatorGone(operator=self._callee.text)
+            raise OperatorGone(code="OperatorGone", operator=self._callee.text)
         own = self.key.bits
         bits = keyset.bits & full_after(self.key).bits
         if own & BACKEND_BITS:
@@ -482,8 +488,8 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
 
     Raises:
         UnknownKey: there is no such key.
-        SchemaNotFound: there is no such operator.
-        NoKernelForKey: it has none for the key, or the key is an alias.
+        LookupFailed: there is no such operator.
+        LookupFailed: it has none for the key, or the key is an alias.
     """
     handle = handle_of("get_kernel(...)", op)
     schema_known(handle)
@@ -493,7 +499,8 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
     caller = callee.caller(entry)
     assert entry is not None, "its caller was there"
     if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:
-        raise NoKernelForKey(
+        raise LookupFailed(
+            code="NoKernelForKey",
             operator=str(handle.name),
             key=wanted.name,
             available=tuple(sorted(each.name for each in entry.implementations)),

@@ -43,8 +43,8 @@ from runtime.autograd.versions import (
 )
 from runtime.custom.kernel import annotated, shares
 from runtime.dispatch.kernel import Kernel, direct, linked
-from runtime.errors.autograd import AutocastRefused
-from runtime.errors.custom_op import MissingFake, NoDeviceArgument, SizeNotKnown
+from runtime.errors.autograd import AutogradMisuse
+from runtime.errors.custom import DefinitionRefused, MissingFake
 from runtime.generated import block, numbered, template
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey, KeySet, key_of_device
 from runtime.keys.local import view_of
@@ -70,7 +70,7 @@ def first_fake(schema: Schema) -> Kernel:
         operator, text = str(schema.name), str(schema)
 
         def missing(*arguments: Any) -> Any:
-            raise MissingFake(operator=operator, schema=text)
+            raise MissingFake(code="MissingFake", operator=operator, schema=text)
 
         return direct(missing, "missing_fake")
     places = returned
@@ -123,11 +123,13 @@ class FakeContext:
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:  # noqa: A002  # upstream's names
         """A size that depends on the elements, of `min` to `max`.
 
-        Raises `SizeNotKnown` but while `opcheck` compares the kernel with the real one.
+        Raises `MissingFake` but while `opcheck` compares the kernel with the real one.
         """
         drawn = _CURRENT.drawn
         if drawn is None or len(drawn.bounds) == len(drawn.known):
-            raise SizeNotKnown(most=0 if drawn is None else len(drawn.known))
+            raise MissingFake(
+                code="SizeNotKnown", most=0 if drawn is None else len(drawn.known)
+            )
         drawn.bounds.append((min, inf if max is None else max))
         return drawn.known[len(drawn.bounds) - 1]
 
@@ -153,12 +155,14 @@ def takes_tensors(schema: Schema) -> bool:
 
 
 def selecting(schema: Schema) -> Kernel:
-    """The kernel for an operator without tensors.  Raises `NoDeviceArgument`."""
+    """The kernel for an operator without tensors.  Raises `DefinitionRefused`."""
     for place, argument in enumerate(schema.arguments):
         kind = unwrap_optional(argument.type)
         if argument.name == "device" and kind == DeviceType:
             return linked(_factory(place), "backend_select")
-    raise NoDeviceArgument(operator=str(schema.name), schema=str(schema))
+    raise DefinitionRefused(
+        code="NoDeviceArgument", operator=str(schema.name), schema=str(schema)
+    )
 
 
 def _factory(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
@@ -183,11 +187,13 @@ FLOATING = ("float16", "bfloat16", "float32")
 
 
 def casting(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
-    """The key and the kernel.  Raises `AutocastRefused` for what is not served."""
+    """The key and the kernel.  Raises `AutogradMisuse` for what is not served."""
     name = dtype.name if isinstance(dtype, DType) else DType.SYNONYMS.get(dtype, dtype)
     if device not in DEVICES or name not in FLOATING:
         known = " and ".join(DEVICES), ", ".join(FLOATING)
-        raise AutocastRefused(device=device, dtype=name, known=known)
+        raise AutogradMisuse(
+            code="AutocastRefused", device=device, dtype=name, known=known
+        )
     wanted = DType.named(name)
 
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:

@@ -12,13 +12,7 @@ from typing import Any
 
 from runtime.dispatch.kernel import Kernel, describe, kernel_of, untyped_kernel_of
 from runtime.dispatch.token import ClassRule
-from runtime.errors.registration import (
-    CallRefused,
-    CannotInfer,
-    LibraryRefused,
-    NotAKernel,
-    WrongArgument,
-)
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind, parse_alias_kind
 from runtime.schema.names import OperatorName
@@ -37,7 +31,7 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
     """Whether a library can have these arguments.
 
     Raises:
-        LibraryRefused: it cannot; says why, and what can.
+        LibraryMisuse: it cannot; says why, and what can.
     """
     shown = f"Library({namespace!r}, {kind!r})"
     if kind not in KINDS:
@@ -64,7 +58,7 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
         remedy = "Name the key in impl(), or open an IMPL library for it."
     else:
         return
-    raise LibraryRefused(call=shown, reason=reason, remedy=remedy)
+    raise LibraryMisuse(code="LibraryRefused", call=shown, reason=reason, remedy=remedy)
 
 
 def origin_of_caller(depth: int = 2) -> str:
@@ -80,7 +74,7 @@ KeyLike = DispatchKey | str
 def key_of(given: KeyLike) -> DispatchKey:
     """The key that is meant.
 
-    Raises `UnknownKey` for a text that names none, `WrongArgument` for no text.
+    Raises `UnknownKey` for a text that names none, `LibraryMisuse` for no text.
     """
     if isinstance(given, DispatchKey):
         return given
@@ -88,18 +82,25 @@ def key_of(given: KeyLike) -> DispatchKey:
 
 
 def text_of(argument: str, given: object) -> str:
-    """What was given for an argument that is a text.  Raises `WrongArgument`."""
+    """What was given for an argument that is a text.  Raises `LibraryMisuse`."""
     if isinstance(given, str):
         return given
     found = type(given).__name__
-    raise WrongArgument(argument=argument, expected="a text", found=found)
+    raise LibraryMisuse(
+        code="WrongArgument", argument=argument, expected="a text", found=found
+    )
 
 
 def tags_of(given: Iterable[str]) -> tuple[str, ...]:
-    """The tags of a definition, sorted.  Raises `WrongArgument` for a single text."""
+    """The tags of a definition, sorted.  Raises `LibraryMisuse` for a single text."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         found = type(given).__name__
-        raise WrongArgument(argument="tags", expected="a list of texts", found=found)
+        raise LibraryMisuse(
+            code="WrongArgument",
+            argument="tags",
+            expected="a list of texts",
+            found=found,
+        )
     return tuple(sorted({text_of("tags", tag) for tag in given}))
 
 
@@ -109,18 +110,18 @@ def kernel_for(
     with_keyset: bool,
     read: Callable[[Callable[..., Any], bool], Kernel] = kernel_of,
 ) -> Kernel:
-    """The kernel of what was given as one, by `read`.  Raises `NotAKernel`."""
+    """The kernel of what was given as one, by `read`.  Raises `LibraryMisuse`."""
     if isinstance(kernel, Kernel):
         return replace(kernel, with_keyset=True) if with_keyset else kernel
     if not callable(kernel):
-        raise NotAKernel(call=call, found=type(kernel).__name__)
+        raise LibraryMisuse(code="NotAKernel", call=call, found=type(kernel).__name__)
     return read(kernel, with_keyset)
 
 
 def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
     """The kernel of what was given as a fallback, whose annotations tell nothing.
 
-    Raises `NotAKernel`, and `WrongArgument` for a kernel that takes the arguments of
+    Raises `LibraryMisuse`, and `LibraryMisuse` for a kernel that takes the arguments of
     one operator.
     """
     made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
@@ -128,21 +129,30 @@ def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
         expected = (
             "a function of an operator and its arguments, boxed(...) or linked(...)"
         )
-        raise WrongArgument(argument="kernel", expected=expected, found="direct(...)")
+        raise LibraryMisuse(
+            code="WrongArgument",
+            argument="kernel",
+            expected=expected,
+            found="direct(...)",
+        )
     return made
 
 
 def check_rule(cls: object, function: object) -> None:
     """Whether there can be a rule for this class, of this function.
 
-    Raises `WrongArgument`.
+    Raises `LibraryMisuse`.
     """
     if not isinstance(cls, type):
         found = type(cls).__name__
-        raise WrongArgument(argument="cls", expected="a class", found=found)
+        raise LibraryMisuse(
+            code="WrongArgument", argument="cls", expected="a class", found=found
+        )
     if not callable(function):
         found = type(function).__name__
-        raise WrongArgument(argument="fn", expected="a function", found=found)
+        raise LibraryMisuse(
+            code="WrongArgument", argument="fn", expected="a function", found=found
+        )
 
 
 def rule_for(
@@ -152,7 +162,7 @@ def rule_for(
     debug: str | None,
     origin: str,
 ) -> ClassRule:
-    """The rule of a class for an operator.  Raises `WrongArgument`."""
+    """The rule of a class for an operator.  Raises `LibraryMisuse`."""
     check_rule(cls, function)
     if debug is None:
         debug = f"{describe(function)} ({origin})"
@@ -162,13 +172,14 @@ def rule_for(
 def keys_given(call: str, library: object, given: Any) -> list[DispatchKey]:
     """The keys that a kernel is to go to, as written; `Undefined` where none is.
 
-    Raises `CallRefused` for no key at all, and as `key_of`.
+    Raises `LibraryMisuse` for no key at all, and as `key_of`.
     """
     one = given is None or isinstance(given, (str, DispatchKey))
     keys = (given,) if one or not isinstance(given, Iterable) else given
     wanted = [DispatchKey.Undefined if key is None else key_of(key) for key in keys]
     if not wanted:
-        raise CallRefused(
+        raise LibraryMisuse(
+            code="CallRefused",
             call=call,
             library=repr(library),
             reason="the list of dispatch keys is empty",
@@ -201,6 +212,8 @@ def schema_of(
     if isinstance(parsed, Schema):
         return parsed.with_alias_kind(kind)
     if kernel.facts.inferred is None:
-        raise CannotInfer(call=call, operator=given, kernel=kernel.facts.name)
+        raise LibraryMisuse(
+            code="CannotInfer", call=call, operator=given, kernel=kernel.facts.name
+        )
     inferred = kernel.facts.inferred.clone_with_name(parsed)
     return inferred.with_alias_kind(AliasKind.CONSERVATIVE)

@@ -45,7 +45,7 @@ from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.table import Table
 from runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
 from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
-from runtime.errors.call import CallWithoutSchema, OperatorGone
+from runtime.errors.call import CannotRun, OperatorGone
 from runtime.keys import LOCAL, SLOTS, DispatchKey, KeySet, full_after, slot_of
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
@@ -112,7 +112,7 @@ class Callee:
         return self.dispatcher.state.find(self.namespace, self.text)
 
     def caller(self, entry: OperatorEntry | None) -> "Caller":
-        """The caller of an entry.  Raises `OperatorGone`, `CallWithoutSchema`."""
+        """The caller of an entry.  Raises `OperatorGone`, `CannotRun`."""
         found: Caller | None = None if entry is None else entry.memo.get("caller")
         return found or caller_of(entry, self.text)
 
@@ -300,12 +300,12 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
 
     Raises:
         OperatorGone: nothing is registered for the operator, or rules alone.
-        CallWithoutSchema: it has kernels and no schema.
+        CannotRun: it has kernels and no schema.
     """
     if entry is None or not entry.total:
-        raise OperatorGone(operator=name)
+        raise OperatorGone(code="OperatorGone", operator=name)
     if not entry.definitions:
-        raise CallWithoutSchema(operator=name)
+        raise CannotRun(code="CallWithoutSchema", operator=name)
     found: Caller | None = entry.memo.get("caller")
     if found is None:
         found = entry.memo["caller"] = Caller(entry, entry.definitions[0].reading)

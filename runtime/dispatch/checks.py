@@ -21,13 +21,7 @@ from runtime.dispatch.token import (
     Implementation,
     KernelReading,
 )
-from runtime.errors.registration import (
-    AliasKindConflict,
-    DuplicateDefinition,
-    OverrideForbidden,
-    SchemaMismatch,
-    SignatureMismatch,
-)
+from runtime.errors.registration import Conflict
 from runtime.schema.difference import difference
 from runtime.schema.schema import Schema
 
@@ -38,9 +32,9 @@ def check_definition_fits(
     """Whether `token` may define the operator of `entry`.
 
     Raises:
-        DuplicateDefinition: a definition is live.
-        AliasKindConflict: under the 2020 rule, the kinds do not merge.
-        SchemaMismatch: a live typed kernel differs from the schema.
+        Conflict: a definition is live.
+        Conflict: under the 2020 rule, the kinds do not merge.
+        Conflict: a live typed kernel differs from the schema.
     """
     if entry.definitions:
         _check_second_definition(entry.definitions[0], token, merges_alias_kinds)
@@ -52,8 +46,8 @@ def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
     """Whether the typed kernel of `token` may join the operator of `entry`.
 
     Raises:
-        SignatureMismatch: a live typed kernel has another signature.
-        SchemaMismatch: the live schema differs from the kernel's.
+        Conflict: a live typed kernel has another signature.
+        Conflict: the live schema differs from the kernel's.
     """
     facts = token.reading.facts
     for kernels in entry.implementations.values():
@@ -69,12 +63,13 @@ def check_no_override(state: DispatcherState, token: Implementation) -> None:
     """Whether `token` is the first kernel for its key.
 
     Raises:
-        OverrideForbidden: it is not.
+        Conflict: it is not.
     """
     entry = state.find(token.reading.namespace, token.reading.text)
     held = None if entry is None else entry.implementations.get(token.key)
     if held is not None:
-        raise OverrideForbidden(
+        raise Conflict(
+            code="OverrideForbidden",
             operator=str(token.operator),
             key=token.key.name,
             kernel=token.debug,
@@ -86,7 +81,8 @@ def _check_second_definition(
     held: Definition, token: Definition, merges_alias_kinds: bool
 ) -> None:
     if not merges_alias_kinds or held.schema != token.schema:
-        raise DuplicateDefinition(
+        raise Conflict(
+            code="DuplicateDefinition",
             operator=str(token.operator),
             schema=str(token.schema),
             definition=token.debug,
@@ -95,7 +91,8 @@ def _check_second_definition(
         )
     kind, original = token.schema.alias_kind, held.schema.alias_kind
     if kind is not None and kind is not original:
-        raise AliasKindConflict(
+        raise Conflict(
+            code="AliasKindConflict",
             operator=str(token.operator),
             kind=kind.name,
             definition=token.debug,
@@ -107,7 +104,8 @@ def _check_second_definition(
 def _check_pair(definition: Definition, token: Implementation) -> None:
     found = _difference(definition.reading, token.reading)
     if found is not None:
-        raise SchemaMismatch(
+        raise Conflict(
+            code="SchemaMismatch",
             operator=str(token.operator),
             schema=str(definition.schema),
             definition=definition.debug,
@@ -153,7 +151,8 @@ def _typed(entry: OperatorEntry) -> list[Implementation]:
 
 def _refuse_signature(entry: OperatorEntry, token: Implementation) -> None:
     other = _typed(entry)[0]
-    raise SignatureMismatch(
+    raise Conflict(
+        code="SignatureMismatch",
         operator=str(token.operator),
         signature=token.reading.facts.signature or "",
         kernel=token.debug,

@@ -53,8 +53,7 @@ from runtime.dispatch.token import (
 from runtime.dispatch.transition import ADD, AMONG, REMOVE
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
-from runtime.errors.call import PrivateDispatcher
-from runtime.errors.registration import SchemaNotFound, WriteInsideListener
+from runtime.errors.registration import LibraryMisuse, LookupFailed, WriteInsideListener
 from runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
 from runtime.locks import renewed
 from runtime.schema.names import OperatorName
@@ -160,13 +159,14 @@ class Dispatcher:
         """The schema of `name`.
 
         Raises:
-            SchemaNotFound: the operator is unknown, or has kernels and no schema.
+            LookupFailed: the operator is unknown, or has kernels and no schema.
         """
         entry = self.entry(name)
         if entry is not None and entry.schema is not None:
             return entry.schema
         defined = tuple([str(e.name) for e in self.state.entries() if e.definitions])
-        raise SchemaNotFound(
+        raise LookupFailed(
+            code="SchemaNotFound",
             operator=name,
             implemented=entry is not None and bool(entry.implementations),
             near=() if entry is not None else nearest(name, defined),
@@ -300,10 +300,10 @@ class Dispatcher:
         """Pickle the default dispatcher: the one of whoever unpickles it.
 
         Raises:
-            PrivateDispatcher: it is another one.
+            LibraryMisuse: it is another one.
         """
         if self is not default_dispatcher():
-            raise PrivateDispatcher
+            raise LibraryMisuse(code="PrivateDispatcher")
         return default_dispatcher, ()
 
     def trace(self) -> AbstractContextManager[list[str]]:

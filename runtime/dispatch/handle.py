@@ -38,7 +38,7 @@ from runtime.errors.call import (
     OperatorGone,
     OverloadGone,
 )
-from runtime.errors.registration import NoKernelForKey
+from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
 from runtime.schema.names import OperatorName
@@ -129,8 +129,8 @@ class OperatorHandle(partial[Any]):
     Raises:
         CallError: the arguments do not fit the schema.
         MissingKernel: no kernel is registered for the highest key of the call.
-        OperatorGone, CallWithoutSchema: there is nothing to call.
-        WrongReturnType, WrongReturnCount: the kernel returned something else.
+        OperatorGone, CannotRun: there is nothing to call.
+        KernelError, KernelError: the kernel returned something else.
     """
 
     __slots__ = ("_callee", "name")
@@ -195,7 +195,7 @@ class OperatorHandle(partial[Any]):
         """Run the kernel of the highest key of `keyset`, which is taken as it is.
 
         The thread's included and excluded keys and the fallthroughs do not matter.
-        Raises as `call`, and FallthroughCalled where the slot falls through.
+        Raises as `call`, and KernelError where the slot falls through.
         """
         caller, callee = self._caller(), self._callee
         return caller.redispatch(
@@ -216,7 +216,7 @@ class OperatorHandle(partial[Any]):
         The kernel gets the keyset that an ordinary call would have.
 
         Raises:
-            NoKernelForKey: there is neither.
+            LookupFailed: there is neither.
         """
         entry, callee = self.entry, self._callee
         caller = callee.caller(entry)
@@ -229,7 +229,8 @@ class OperatorHandle(partial[Any]):
             slots = entry.table.fallbacks.slots
             found = slots[key.slot] if key.slot is not None else None
             if found is None:
-                raise NoKernelForKey(
+                raise LookupFailed(
+                    code="NoKernelForKey",
                     operator=str(self.name),
                     key=key.name,
                     available=tuple(sorted(k.name for k in entry.implementations)),
@@ -243,7 +244,7 @@ class OperatorHandle(partial[Any]):
 
         Raises:
             OperatorGone: nothing is registered under the name.
-            CallWithoutSchema: only kernels are.
+            CannotRun: only kernels are.
         """
         return self._caller().schema
 
@@ -270,7 +271,7 @@ class OperatorHandle(partial[Any]):
         entry = self._published()
         # Rules alone make no operator.
         if entry is None or not entry.total:
-            raise OperatorGone(operator=str(self.name))
+            raise OperatorGone(code="OperatorGone", operator=str(self.name))
         return entry
 
     @property
@@ -332,12 +333,13 @@ class OperatorHandle(partial[Any]):
         """Whether a call whose highest key is the runtime key `key` finds a kernel.
 
         Raises:
-            NoKernelForKey: `key` is an alias or a building block: it has no slot.
+            LookupFailed: `key` is an alias or a building block: it has no slot.
         """
         wanted = DispatchKey.parse(key) if isinstance(key, str) else key
         entry = self.entry
         if wanted.slot is None:
-            raise NoKernelForKey(
+            raise LookupFailed(
+                code="NoKernelForKey",
                 operator=str(self.name),
                 key=wanted.name,
                 available=tuple(sorted(k.name for k in entry.implementations)),

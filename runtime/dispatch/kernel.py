@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.errors.call import NamedNotSupported
-from runtime.errors.registration import NotAKernel
+from runtime.errors.call import CannotRun
+from runtime.errors.registration import LibraryMisuse
 from runtime.schema.infer import kernel_signature
 from runtime.schema.schema import Schema
 
@@ -76,10 +76,12 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     `operator` is the `OperatorHandle`, `keyset` the `KeySet` of the call, `stack` a
     list that ends with the arguments; the function pops exactly these and pushes
     exactly its results.  The dispatcher checks the balance after every call.
-    Raises `NotAKernel` for what cannot be called.
+    Raises `LibraryMisuse` for what cannot be called.
     """
     if not callable(function):
-        raise NotAKernel(call="boxed(...)", found=type(function).__name__)
+        raise LibraryMisuse(
+            code="NotAKernel", call="boxed(...)", found=type(function).__name__
+        )
     return Kernel(function, Facts("stack", name or describe(function)))
 
 
@@ -87,10 +89,12 @@ def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
     """A kernel that gets every argument, by position, in the order of the schema.
 
     Codes come as objects (`DType`, ...).  What annotations say does not matter, and no
-    signature is checked.  `name` is what dumps show.  Raises `NotAKernel`.
+    signature is checked.  `name` is what dumps show.  Raises `LibraryMisuse`.
     """
     if not callable(function):
-        raise NotAKernel(call="direct(...)", found=type(function).__name__)
+        raise LibraryMisuse(
+            code="NotAKernel", call="direct(...)", found=type(function).__name__
+        )
     return Kernel(function, Facts("direct", name or describe(function)))
 
 
@@ -102,15 +106,17 @@ def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kern
     `below(*arguments)` runs the kernel of the next key under this kernel's slot, of the
     same entry.  `below.at(keyset)` is such a function for another keyset, and
     `below.schema` the operator's schema.  A factory that returns `below.run` costs a
-    call nothing.  Raises `NotAKernel`.
+    call nothing.  Raises `LibraryMisuse`.
     """
     if not callable(factory):
-        raise NotAKernel(call="linked(...)", found=type(factory).__name__)
+        raise LibraryMisuse(
+            code="NotAKernel", call="linked(...)", found=type(factory).__name__
+        )
     return Kernel(factory, Facts("linked", name))
 
 
 def _refuse_names(operator: Any, keyset: Any, stack: list[Any]) -> None:
-    raise NamedNotSupported(operator=str(operator.name))
+    raise CannotRun(code="NamedNotSupported", operator=str(operator.name))
 
 
 named_not_supported = boxed(_refuse_names, "named tensors are not supported")

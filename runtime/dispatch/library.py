@@ -66,12 +66,7 @@ from runtime.dispatch.token import (
     read_kernel,
 )
 from runtime.dispatch.transition import is_live
-from runtime.errors.registration import (
-    CallRefused,
-    KeyMismatch,
-    LibraryClosed,
-    NamespaceMismatch,
-)
+from runtime.errors.registration import LibraryClosed, LibraryMisuse
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
 from runtime.schema.definition import check_definition
 from runtime.schema.names import OperatorName
@@ -100,8 +95,8 @@ class Library(Closing):
         origin: what dumps show instead of "registered at FILE:LINE".
 
     Raises:
-        LibraryRefused: no library can have these arguments.
-        NamespaceTaken: a DEF library of the namespace is live.
+        LibraryMisuse: no library can have these arguments.
+        Conflict: a DEF library of the namespace is live.
     """
 
     __slots__ = (
@@ -181,7 +176,8 @@ class Library(Closing):
         call = f"define({str(schema)!r})"
         self._check_open(call)
         if self.kind == "IMPL":
-            raise CallRefused(
+            raise LibraryMisuse(
+                code="CallRefused",
                 call=call,
                 library=repr(self),
                 reason="an IMPL library defines no operators",
@@ -230,7 +226,7 @@ class Library(Closing):
 
         Raises:
             LibraryMisuse: the name, the key or the kernel is not allowed here.
-            UnknownKey, NotRegistrable: no kernel can be registered at that key.
+            UnknownKey, KeyMisuse: no kernel can be registered at that key.
             Conflict: the kernel does not fit the schema or the other typed kernels.
         """
         if self._closed:
@@ -273,13 +269,14 @@ class Library(Closing):
 
         Raises:
             LibraryMisuse: not an IMPL library of namespace `_`, or no key at all.
-            NotRegistrable: nothing can fall back at that key.
-            DuplicateFallback: one of the keys has a fallback; none is registered.
+            KeyMisuse: nothing can fall back at that key.
+            Conflict: one of the keys has a fallback; none is registered.
         """
         self._check_open(call := "fallback(...)")
         key = self.key if dispatch_key is None else key_of(dispatch_key)
         if self.kind != "IMPL" or self.namespace != WILDCARD or key is None:
-            raise CallRefused(
+            raise LibraryMisuse(
+                code="CallRefused",
                 call=call,
                 library=repr(self),
                 reason="a fallback serves one dispatch key in all namespaces",
@@ -357,14 +354,16 @@ class Library(Closing):
         else:
             written = parse_name(op) if isinstance(op, str) else op
         if not isinstance(written, OperatorName):
-            raise CallRefused(
+            raise LibraryMisuse(
+                code="CallRefused",
                 call=call,
                 library=repr(self),
                 reason=f"an operator has a name, and {type(op).__name__} is none",
                 remedy="Pass its name as text, or its handle.",
             )
         if self.namespace == WILDCARD:
-            raise CallRefused(
+            raise LibraryMisuse(
+                code="CallRefused",
                 call=call,
                 library=repr(self),
                 reason="an operator belongs to a namespace",
@@ -374,7 +373,8 @@ class Library(Closing):
 
     def _qualified(self, call: str, name: OperatorName) -> OperatorName:
         if name.namespace not in (None, self.namespace):
-            raise NamespaceMismatch(
+            raise LibraryMisuse(
+                code="NamespaceMismatch",
                 call=call,
                 given=name.namespace or "",
                 namespace=self.namespace,
@@ -399,8 +399,12 @@ class Library(Closing):
 
     def _check_key(self, call: str, key: DispatchKey) -> None:
         if self.key is not None and key not in (self.key, DispatchKey.Undefined):
-            raise KeyMismatch(
-                call=call, given=key.name, key=self.key.name, library=repr(self)
+            raise LibraryMisuse(
+                code="KeyMismatch",
+                call=call,
+                given=key.name,
+                key=self.key.name,
+                library=repr(self),
             )
 
     def __repr__(self) -> str:

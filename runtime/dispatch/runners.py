@@ -21,7 +21,7 @@ from runtime.dispatch.dump import listed_keys, reading_of, render_table
 from runtime.dispatch.kernel import Kernel, keyword_places
 from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.token import DefinitionReading, Fallback, Implementation
-from runtime.errors.call import FallthroughCalled, MissingKernel, StackMismatch
+from runtime.errors.call import KernelError, MissingKernel
 from runtime.keys import (
     BACKEND_BITS,
     LOCAL,
@@ -252,7 +252,8 @@ class Runners:
             intact = bool(stack) and stack[0] is below
             results = stack[1:] if intact else stack
             if not intact or (fixed and len(results) != given):
-                raise StackMismatch(
+                raise KernelError(
+                    code="StackMismatch",
                     operator=text,
                     kernel=name,
                     popped=taken if intact else taken + 1,
@@ -270,7 +271,7 @@ class Runners:
         text = str(self.name)
 
         def refuse(operator: Any, bits: int, values: list[Any]) -> Any:
-            raise FallthroughCalled(operator=text, key=key)
+            raise KernelError(code="FallthroughCalled", operator=text, key=key)
 
         return refuse
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import Kernel, boxed
 from runtime.dispatch.token import Fallback, Implementation
-from runtime.errors.call import AmbiguousKernel
+from runtime.errors.call import CannotRun
 from runtime.keys import AUTOGRADOTHER_BACKENDS, FULL, SLOTS, DispatchKey, members
 from runtime.keys.dispatch_key import guarded_backends
 from runtime.keys.model import BACKENDS
@@ -257,7 +257,9 @@ NO_FALLBACKS = fallbacks_of(())
 
 
 def _refuse_ambiguity(operator: Any, keyset: Any, stack: list[Any]) -> None:
-    raise AmbiguousKernel(operator=str(operator.name), state=operator.dump_state())
+    raise CannotRun(
+        code="AmbiguousKernel", operator=str(operator.name), state=operator.dump_state()
+    )
 
 
 # What a slot of provenance "ambiguous autogradother" runs; both names are a format.

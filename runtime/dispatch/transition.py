@@ -38,7 +38,7 @@ from runtime.dispatch.token import (
     Token,
 )
 from runtime.errors.python_dispatch import RuleTaken
-from runtime.errors.registration import DuplicateFallback, NamespaceTaken
+from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
 
@@ -237,8 +237,11 @@ def _add_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
         assert key.slot is not None, "fallbacks are registered for runtime keys"
         held = state.fallbacks.slots[key.slot]
         if held is not None:
-            raise DuplicateFallback(
-                key=key.name, fallback=token.debug, original=held.debug
+            raise Conflict(
+                code="DuplicateFallback",
+                key=key.name,
+                fallback=token.debug,
+                original=held.debug,
             )
     return _with_fallbacks(state, fallbacks_of((*state.fallbacks.tokens, token)))
 
@@ -268,8 +271,11 @@ def _with_fallbacks(state: DispatcherState, fallbacks: Fallbacks) -> DispatcherS
 def _add_claim(state: DispatcherState, token: Claim) -> DispatcherState:
     for held in state.claims:
         if held.namespace == token.namespace:
-            raise NamespaceTaken(
-                namespace=token.namespace, holder=held.debug, newcomer=token.debug
+            raise Conflict(
+                code="NamespaceTaken",
+                namespace=token.namespace,
+                holder=held.debug,
+                newcomer=token.debug,
             )
     claims = sorted((*state.claims, token), key=lambda claim: claim.namespace)
     return state._replace(claims=tuple(claims))

@@ -7,11 +7,10 @@ Rules: values and exceptions are named by their types, so that an error keeps ne
 alive; what a callback raised is the `__cause__` of the error that tells of it.
 """
 
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import ClassVar
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import page
+from runtime.errors.base import EveryorderError, Words, page
 
 
 def described(value: object) -> str:
@@ -26,25 +25,42 @@ def named(function: object) -> str:
     return type(function).__qualname__
 
 
-@dataclass(eq=False, kw_only=True)
 class FutureError(EveryorderError):
     """Base of the errors of futures and awaits."""
 
 
-@dataclass(eq=False, kw_only=True)
 class FutureMisuse(FutureError, TypeError, RuntimeError):
-    """`call` was given what it cannot take; `wanted` says what it takes."""
+    """A future or an await was asked for what it does not do, or `call` given what is
+    none.
+    """
 
-    call: str
-    found: str
-    wanted: str
+    call: str = ""
+    found: str = ""
+    wanted: str = ""
+    kind: str = ""
+    asked: str = ""
 
-    def render(self) -> str:
-        """The call, what was found, and what belongs there."""
-        return page(f"`{self.call}` was given {self.found}.", ("it takes", self.wanted))
+    words: ClassVar[Words] = {
+        "FutureMisuse": (
+            "`{call}` was given {found}.",
+            ("it takes", "{wanted}"),
+        ),
+        "Unmovable": (
+            "{kind} objects cannot be {asked}: who waits holds this one.",
+            ("to do", "wait, and let the value be {asked}"),
+        ),
+        "WithoutFunction": (
+            "This await was made of a value by `awaitable_nowait`: there is no "
+            "function.",
+            ("to do", "ask `is_nowait()` first"),
+        ),
+        "NotSettled": (
+            "`value()` was asked of a future that is not complete.",
+            ("to do", "`wait()` waits for it; `then(...)` runs when it is complete"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class AlreadySettled(FutureError, RuntimeError):
     """A future was to be completed a second time; the first time stays.
 
@@ -54,56 +70,41 @@ class AlreadySettled(FutureError, RuntimeError):
     found: str
     wanted: str
 
-    def render(self) -> str:
-        """What is there, what was to come, and who may complete a future."""
-        return page(
-            f"A future was to be completed with {self.wanted}, and is complete.",
-            ("it holds", f"{self.found}, as before"),
+    words: ClassVar[Words] = {
+        "AlreadySettled": (
+            "A future was to be completed with {wanted}, and is complete.",
+            ("it holds", "{found}, as before"),
             ("to do", "complete it once; ask `done()` where several may do so"),
-        )
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class NotSettled(FutureError, RuntimeError):
-    """The value of a future was asked for that has none yet."""
-
-    def render(self) -> str:
-        """What was asked, and what waits."""
-        return page(
-            "`value()` was asked of a future that is not complete.",
-            ("to do", "`wait()` waits for it; `then(...)` runs when it is complete"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
 class FutureTimeout(FutureError, TimeoutError):
     """Nobody completed the future in time; it is as it was."""
 
     seconds: float
 
-    def render(self) -> str:
-        """How long was waited, and that one may wait again."""
-        return page(
-            f"A future was not complete after {self.seconds:g} s.",
+    words: ClassVar[Words] = {
+        "FutureTimeout": (
+            "A future was not complete after {seconds:g} s.",
             ("state", "it can still be completed, and waited for again"),
-        )
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class FutureCancelled(FutureError, RuntimeError):
     """A future of another library, which this one stands for, was cancelled."""
 
     library: str
 
-    def render(self) -> str:
-        """Whose future it was."""
-        return page(
-            f"The {self.library} future behind this one was cancelled, so that there "
+    words: ClassVar[Words] = {
+        "FutureCancelled": (
+            "The {library} future behind this one was cancelled, so that there "
             "is no value.",
-        )
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class CallbackFailed(FutureError, RuntimeError):
     """A callback raised `error`, a type and a text.
 
@@ -120,44 +121,14 @@ class CallbackFailed(FutureError, RuntimeError):
         return page(f"The callback `{self.callback}` raised {self.error}", *rows)
 
 
-@dataclass(eq=False, kw_only=True)
-class Unmovable(FutureError, RuntimeError, TypeError):
-    """A `kind` cannot be copied or pickled, since others wait for this very object."""
-
-    kind: str
-    asked: str
-
-    def render(self) -> str:
-        """What was asked, and what can be moved instead."""
-        return page(
-            f"{self.kind} objects cannot be {self.asked}: who waits holds this one.",
-            ("to do", f"wait, and let the value be {self.asked}"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WithoutFunction(FutureError, RuntimeError):
-    """An await was asked for its function, and was made of a value."""
-
-    def render(self) -> str:
-        """What it was made of, and how to tell."""
-        return page(
-            "This await was made of a value by `awaitable_nowait`: there is no "
-            "function.",
-            ("to do", "ask `is_nowait()` first"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
 class AwaitedAttribute(FutureError, AttributeError):
     """Neither an await nor what it stands for, a `kind`, has the attribute."""
 
     attribute: str
     kind: str
 
-    def render(self) -> str:
-        """The type that was asked, and the attribute."""
-        return page(
-            f"This await stands for a `{self.kind}`, which has no attribute "
-            f"`{self.attribute}`.",
-        )
+    words: ClassVar[Words] = {
+        "AwaitedAttribute": (
+            "This await stands for a `{kind}`, which has no attribute `{attribute}`.",
+        ),
+    }

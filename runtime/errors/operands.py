@@ -1,40 +1,71 @@
-"""Errors of an operator's operands: shapes, dtypes, devices, targets and options.
+"""Errors of operators that refuse what they were given, before anything is written.
 
-Who must act: the caller.  All are raised before anything is written.
+Who must act: the caller.
 
 Rules: `operator` is the operator as called (`core::add_`, `core::add.out`); shapes
 are tuples of ints, dtypes and devices are texts; `fits` says what would be taken.
 """
 
-from dataclasses import dataclass
+from typing import ClassVar
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import page
+from runtime.errors.base import EveryorderError, Words
 
 
-@dataclass(eq=False, kw_only=True)
 class OperandError(EveryorderError, RuntimeError):
     """Base: an operator refuses what it was given; nothing was written."""
 
-    operator: str
+    operator: str = ""
 
 
-@dataclass(eq=False, kw_only=True)
-class ShapesRefused(OperandError, ValueError):
-    """The shapes of the operands do not go together."""
+class ShapesDoNotFit(OperandError, ValueError):
+    """Shapes of the arguments of an operator that do not go together.
+
+    `shapes` are the shapes, with the names of the arguments where these say more;
+    `fits` says what would do.
+    """
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] | tuple[tuple[int, ...], ...] = ()
+    reason: str = ""
+    fits: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    wanted: tuple[int, ...] = ()
+
+    words: ClassVar[Words] = {
+        "ShapesDoNotFit": (
+            "`{operator}` cannot work on these shapes: {reason}.",
+            ("given", "{_given}"),
+            ("fits", "{fits}"),
+        ),
+        "ShapesRefused": (
+            "`{operator}` cannot combine shapes {shapes: and }.",
+            ("fits", "{fits}"),
+        ),
+        "ViewImpossible": (
+            "`{operator}` cannot show shape {shape} as {wanted} without a copy.",
+            ("strides", "{strides}"),
+            ("to do", "use reshape(...), which copies where it must"),
+        ),
+    }
+
+    @property
+    def _given(self) -> str:
+        return ", ".join(f"{name} {shape}" for name, shape in self.shapes)
+
+
+class ShapesDiffer(EveryorderError, ValueError, RuntimeError):
+    """Shapes do not broadcast together."""
 
     shapes: tuple[tuple[int, ...], ...]
-    fits: str
 
-    def render(self) -> str:
-        """The shapes, and what would go together."""
-        shown = " and ".join(str(shape) for shape in self.shapes)
-        return page(
-            f"`{self.operator}` cannot combine shapes {shown}.", ("fits", self.fits)
-        )
+    words: ClassVar[Words] = {
+        "ShapesDiffer": (
+            "The shapes {shapes: and } do not broadcast.",
+            ("would fit", "counted from the last, sizes that are equal or 1"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class DTypeRefused(OperandError, TypeError):
     """The operator is not defined for elements of this dtype."""
 
@@ -42,124 +73,160 @@ class DTypeRefused(OperandError, TypeError):
     dtype: str
     fits: str
 
-    def render(self) -> str:
-        """The argument, its dtype, and which dtypes would do."""
-        return page(
-            f"`{self.operator}` does not take `{self.argument}` of dtype {self.dtype}.",
-            ("fits", self.fits),
-        )
+    words: ClassVar[Words] = {
+        "DTypeRefused": (
+            "`{operator}` does not take `{argument}` of dtype {dtype}.",
+            ("fits", "{fits}"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class DevicesDiffer(OperandError, ValueError):
-    """The tensors of one call lie on different devices."""
+    """What one call works on lies on different devices."""
 
-    devices: tuple[str, ...]
+    devices: tuple[str, ...] = ()
+    what: str = ""
+    belongs: str = ""
+    used_on: str = ""
 
-    def render(self) -> str:
-        """The devices, and what may be mixed."""
-        return page(
-            f"`{self.operator}` needs its tensors on one device, but they lie on "
-            f"{' and '.join(self.devices)}.",
+    words: ClassVar[Words] = {
+        "DevicesDiffer": (
+            "`{operator}` needs its tensors on one device, but they lie on "
+            "{devices: and }.",
             ("fits", "one device for all; a CPU tensor without dimensions goes along"),
             ("to do", "move them with `.to(device)`"),
-        )
+        ),
+        "WrongDevice": (
+            "{what} belongs to `{belongs}` and cannot be used on `{used_on}`.",
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class TargetShape(OperandError, ValueError):
-    """The tensor that is written to has not the shape of the result."""
-
-    argument: str
-    shape: tuple[int, ...]
-    result: tuple[int, ...]
-
-    def render(self) -> str:
-        """Both shapes, and what would fit."""
-        fits = f"shape {self.result}"
-        if self.argument != "self":
-            fits += ", or a tensor without elements, which is resized"
-        return page(
-            f"`{self.operator}` computes shape {self.result}, which cannot be written "
-            f"to `{self.argument}` of shape {self.shape}.",
-            ("fits", fits),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class TargetDType(OperandError, TypeError):
-    """The tensor that is written to cannot hold the dtype of the result."""
+class TargetRefused(OperandError, ValueError, TypeError):
+    """The tensor that is written to cannot take the result."""
 
     argument: str
-    dtype: str
-    result: str
+    shape: tuple[int, ...] = ()
+    result: tuple[int, ...] | str = ()
+    dtype: str = ""
+    strides: tuple[int, ...] = ()
 
-    def render(self) -> str:
-        """Both dtypes, and what would fit."""
-        return page(
-            f"`{self.operator}` computes {self.result}, which does not convert to the "
-            f"{self.dtype} of `{self.argument}`.",
-            ("fits", f"{self.result}, or a dtype that it converts to"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class TargetOverlaps(OperandError, ValueError):
-    """Several elements of the tensor that is written to share one place in memory."""
-
-    argument: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def render(self) -> str:
-        """The shape and strides, and what to do."""
-        return page(
-            f"`{self.operator}` cannot write to `{self.argument}`: several of its "
-            "elements share one place in memory.",
-            ("shape", f"{self.shape}, strides {self.strides}"),
+    words: ClassVar[Words] = {
+        "TargetShape": (
+            "`{operator}` computes shape {result}, which cannot be written to "
+            "`{argument}` of shape {shape}.",
+            ("fits", "shape {result}{_resized}"),
+        ),
+        "TargetDType": (
+            "`{operator}` computes {result}, which does not convert to the "
+            "{dtype} of `{argument}`.",
+            ("fits", "{result}, or a dtype that it converts to"),
+        ),
+        "TargetOverlaps": (
+            "`{operator}` cannot write to `{argument}`: several of its elements "
+            "share one place in memory.",
+            ("shape", "{shape}, strides {strides}"),
             ("to do", "write to its `.clone()`"),
-        )
+        ),
+    }
+
+    @property
+    def _resized(self) -> str:
+        if self.argument == "self":
+            return ""
+        return ", or a tensor without elements, which is resized"
 
 
-@dataclass(eq=False, kw_only=True)
-class DimensionOutOfRange(OperandError, IndexError):
-    """A dimension that the tensor does not have, or that was named twice."""
+class DimensionOutOfRange(OperandError, IndexError, ValueError):
+    """A dimension that the tensor does not have, that was named twice, or that is
+    empty.
+    """
 
-    dim: int
-    shape: tuple[int, ...]
+    dim: int = 0
+    shape: tuple[int, ...] = ()
     repeated: bool = False
+    dims: tuple[int, ...] = ()
+    ndim: int = 0
 
-    def render(self) -> str:
-        """The dimension, the shape, and which dimensions there are."""
-        count = max(len(self.shape), 1)
-        what = "names it twice" if self.repeated else "has no such dimension"
-        return page(
-            f"`{self.operator}` was given dimension {self.dim} for shape "
-            f"{self.shape}, which {what}."
-            if not self.repeated
-            else f"`{self.operator}` was given dimension {self.dim} of shape "
-            f"{self.shape} twice.",
-            ("fits", f"{-count} to {count - 1}, each once"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NothingToReduce(OperandError, ValueError, IndexError):
-    """A reduction without an identity over no elements."""
-
-    shape: tuple[int, ...]
-    dims: tuple[int, ...]
-
-    def render(self) -> str:
-        """The shape and the dimensions."""
-        return page(
-            f"`{self.operator}` has no result for no elements: shape {self.shape} "
-            f"over dimensions {self.dims}.",
+    words: ClassVar[Words] = {
+        "DimensionOutOfRange": (
+            "`{operator}` was given dimension {dim} {_fault}.",
+            ("fits", "{_room}, each once"),
+        ),
+        "NothingToReduce": (
+            "`{operator}` has no result for no elements: shape {shape} over "
+            "dimensions {dims}.",
             ("fits", "dimensions whose sizes are not 0"),
-        )
+        ),
+        "BadDimension": (
+            "There is no dimension {dim} in a tensor of {ndim} dimensions.",
+            ("there are", "{_room}"),
+        ),
+        "RepeatedDimension": (
+            "A dimension is named twice in {dims}, for a tensor of {ndim} dimensions.",
+        ),
+    }
+
+    @property
+    def _fault(self) -> str:
+        if self.repeated:
+            return f"of shape {self.shape} twice"
+        return f"for shape {self.shape}, which has no such dimension"
+
+    @property
+    def _room(self) -> str:
+        if self.code == "DimensionOutOfRange":
+            count = max(len(self.shape), 1)
+        else:
+            count = self.ndim or 1
+            # Some take 0 and -1 where there is no dimension; others say nothing.
+            if not self.ndim and -count <= self.dim < count:
+                return ""
+        return f"{-count} to {count - 1}"
 
 
-@dataclass(eq=False, kw_only=True)
+class IndexOutOfRange(OperandError, IndexError):
+    """An index names a place that the indexed tensor lacks, or picks nothing.
+
+    `size` is that of dimension `dim` of the indexed tensor; `wraps` says whether the
+    operator counts negative indices from the end; a part of `tensor[...]` is at fault
+    as written, at its `position` in the brackets.
+    """
+
+    index: int | str
+    size: int = 0
+    dim: int = 0
+    wraps: bool = False
+    position: int = 0
+    shape: tuple[int, ...] = ()
+    reason: str = ""
+    fits: str = ""
+
+    words: ClassVar[Words] = {
+        "IndexOutOfRange": (
+            "`{operator}` was given index {index} for dimension {dim}, which has "
+            "size {size}.",
+            ("fits", "{_room}"),
+            ("state", "nothing was written"),
+        ),
+        "IndexRefused": (
+            "`tensor[{_written}]`: {reason}.",
+            ("shape", "{shape}"),
+            ("fits", "{fits}"),
+        ),
+    }
+
+    @property
+    def _room(self) -> str:
+        if not self.size:
+            return "nothing: the dimension is empty"
+        return f"{-self.size if self.wraps else 0} to {self.size - 1}"
+
+    @property
+    def _written(self) -> str:
+        return f"{':, ' * self.position}{self.index}"
+
+
 class WrongOption(OperandError, ValueError):
     """The value of an option is not one that the operator knows."""
 
@@ -167,30 +234,73 @@ class WrongOption(OperandError, ValueError):
     found: str
     fits: str
 
-    def render(self) -> str:
-        """The option, its value, and what would do."""
-        return page(
-            f"`{self.operator}` does not take {self.found} for `{self.argument}`.",
-            ("fits", self.fits),
-        )
+    words: ClassVar[Words] = {
+        "WrongOption": (
+            "`{operator}` does not take {found} for `{argument}`.",
+            ("fits", "{fits}"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class PartOutOfRange(WrongOption, IndexError):
     """A part was asked for that a dimension does not have."""
 
+    words: ClassVar[Words] = {
+        "PartOutOfRange": (
+            "`{operator}` does not take {found} for `{argument}`.",
+            ("fits", "{fits}"),
+        ),
+    }
 
-@dataclass(eq=False, kw_only=True)
-class NoDataToRead(OperandError):
-    """The result depends on the elements of a tensor that holds none (meta)."""
+
+class NoData(OperandError):
+    """The numbers of a tensor that holds none (meta) were asked for.
+
+    Make the tensor on a device that holds data, or ask for shape and dtype only.
+    """
 
     device: str
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
     asked: str
 
-    def render(self) -> str:
-        """What was asked for, and why there is nothing to read."""
-        return page(
-            f"`{self.operator}` {self.asked}, but a tensor on {self.device} holds no "
-            "elements.",
+    words: ClassVar[Words] = {
+        "NoData": (
+            "`{asked}` needs the numbers, but a tensor on `{device}` holds none.",
+            ("it has", "shape {shape} and dtype {dtype}, nothing else"),
+        ),
+        "NoDataToRead": (
+            "`{operator}` {asked}, but a tensor on {device} holds no elements.",
             ("to do", "call it with a tensor on a device that holds data"),
-        )
+        ),
+    }
+
+
+class DivisionByZero(EveryorderError, ZeroDivisionError, RuntimeError):
+    """An integer was to be divided by zero."""
+
+    operator: str
+    dtype: str
+
+    words: ClassVar[Words] = {
+        "DivisionByZero": (
+            "`{operator}` would divide {dtype} by zero: no integer is that.",
+            ("fits", "divisors without zeros, or floating-point elements"),
+            ("state", "nothing was written"),
+        ),
+    }
+
+
+class NegativeExponent(EveryorderError, ValueError, RuntimeError):
+    """An integer was to be raised to a negative integer power."""
+
+    operator: str
+    dtype: str
+
+    words: ClassVar[Words] = {
+        "NegativeExponent": (
+            "`{operator}` was given a negative exponent, and {dtype} has no fractions.",
+            ("fits", "exponents from 0 on, or floating-point elements"),
+            ("state", "nothing was written"),
+        ),
+    }

@@ -1,95 +1,118 @@
-"""Errors of dispatch to Python: handlers, and the classes of tensors.
+"""Errors of dispatch to Python: handlers, classes of tensors, modes, contexts.
 
-Who must act: the author of a handler (`HandlerError` and its leaves), or of a class of
-tensors (`SubclassError` and its leaves).  What whoever enters modes does wrong is said
-by `runtime.errors.mode_stack`.
+Who must act: the author of a handler (`HandlerError`), of a class of tensors
+(`SubclassError`) or of an operator (`AliasError`), whoever enters and leaves modes
+(`ModeStackError`), or whoever opens, enters or mixes contexts (`ContextError`).
 
-Rules: classes, modes and tensors are named by text, so that an error keeps nothing
-alive; an exception that a handler raises is never wrapped, but for endless recursion.
+Rules: classes, modes, tensors and contexts are named by text, so that an error keeps
+nothing alive; an exception that a handler raises is never wrapped, but for endless
+recursion.
 """
 
-from dataclasses import dataclass
+from typing import ClassVar
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import page
+from runtime.errors.base import EveryorderError, Row, Words
 from runtime.errors.registration import Conflict
 
 
-@dataclass(eq=False, kw_only=True)
 class PythonDispatchError(EveryorderError):
     """Dispatch to Python is used as it cannot be."""
 
 
-@dataclass(eq=False, kw_only=True)
-class HandlerError(PythonDispatchError):
+class HandlerError(PythonDispatchError, TypeError):
     """A `__torch_dispatch__` is not what it has to be; `handler` names it."""
 
     handler: str
+    found: str = ""
+    operator: str = ""
+    problem: str = ""
+    schema: str = ""
+    argument: str = ""
+    expected: str = ""
 
-
-@dataclass(eq=False, kw_only=True)
-class PlainHandler(HandlerError, TypeError):
-    """The handler of a class of tensors is a plain method: make it a classmethod."""
-
-    def render(self) -> str:
-        """The handler, and how it is to be written."""
-        return page(
-            f"`{self.handler}` is a plain method: it would be called with a class for "
+    words: ClassVar[Words] = {
+        "PlainHandler": (
+            "`{handler}` is a plain method: it would be called with a class for "
             "`self`.",
             ("to do", "put `@classmethod` above it, and call its first parameter cls"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class ClassHandler(HandlerError, TypeError):
-    """The handler of a mode is a classmethod or staticmethod: make it a method."""
-
-    found: str
-
-    def render(self) -> str:
-        """The handler, what it is, and how it is to be written."""
-        return page(
-            f"`{self.handler}` is a {self.found}, but modes are objects: their handler "
-            "is called on the one that was entered.",
-            (
-                "to do",
-                f"take `@{self.found}` away: `def __torch_dispatch__(self, ...)`",
-            ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class HandlerNotCallable(HandlerError, TypeError):
-    """The handler of a class of tensors is no function: `found`."""
-
-    found: str
-
-    def render(self) -> str:
-        """The handler, what it is, and what it can be."""
-        return page(
-            f"`{self.handler}` is {self.found}, which cannot be called.",
+        ),
+        "ClassHandler": (
+            "`{handler}` is a {found}, but modes are objects: their handler is "
+            "called on the one that was entered.",
+            ("to do", "take `@{found}` away: `def __torch_dispatch__(self, ...)`"),
+        ),
+        "HandlerNotCallable": (
+            "`{handler}` is {found}, which cannot be called.",
             ("to do", "make it a classmethod, or `disabled` for no handler at all"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class ModeWithoutHandler(HandlerError, TypeError):
-    """A mode has no handler, or one that cannot be called."""
-
-    def render(self) -> str:
-        """The handler, and how it is written."""
-        return page(
-            f"There is no `{self.handler}` that could be asked: the mode cannot be "
-            "entered.",
+        ),
+        "ModeWithoutHandler": (
+            "There is no `{handler}` that could be asked: the mode cannot be entered.",
             (
                 "to do",
                 "define `def __torch_dispatch__(self, func, types, args=(), "
                 "kwargs=None)`",
             ),
-        )
+        ),
+        "WrongHandlerResult": (
+            "`{handler}` handled `{operator}`, and its result is not what the "
+            "operator returns.",
+            ("found", "{problem}"),
+            ("schema", "{schema}"),
+        ),
+        "WrongDetach": (
+            "`{handler}` was asked to detach a tensor for {operator} and "
+            "returned {found}, which is no tensor.",
+            ("to do", "return a tensor on the same elements for `core::detach`"),
+        ),
+        "WrongSuperCall": (
+            "`{handler}` takes {expected} as `{argument}`, and was given {found}.",
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
+class EndlessDispatch(PythonDispatchError, RecursionError):
+    """A handler called its own operator on its own tensors, until Python gave up.
+
+    `depth` counts the handlers that were running.
+    """
+
+    handler: str
+    operator: str
+    depth: int
+
+    words: ClassVar[Words] = {
+        "EndlessDispatch": (
+            "`{handler}` handled `{operator}` inside of itself {depth} times, "
+            "and Python's recursion ends there.",
+            (
+                "to do",
+                "call the operator on what the tensor wraps, or call "
+                "`super().__torch_dispatch__`, or call it inside of "
+                "`no_dispatch()`",
+            ),
+        ),
+    }
+
+
+class RuleTaken(PythonDispatchError, Conflict, ValueError):
+    """The class has a rule for that operator already."""
+
+    handler: str
+    rule: str
+
+    words: ClassVar[Words] = {
+        "RuleTaken": (
+            "`{handler}` has a rule for `{operator}` already.",
+            ("live", "{original}"),
+            ("refused", "{rule}"),
+            (
+                "to do",
+                "close the registration of the live one, or the library that owns it",
+            ),
+        ),
+    }
+
+
 class NoImplementation(PythonDispatchError, TypeError):
     """All handlers of a call returned NotImplemented.
 
@@ -100,295 +123,315 @@ class NoImplementation(PythonDispatchError, TypeError):
     operator: str
     asked: tuple[str, ...]
 
-    def render(self) -> str:
-        """The operator and who was asked."""
-        return page(
-            f"Nobody handles `{self.operator}`: every `__torch_dispatch__` that was "
+    words: ClassVar[Words] = {
+        "NoImplementation": (
+            "Nobody handles `{operator}`: every `__torch_dispatch__` that was "
             "asked returned NotImplemented.",
-            ("asked", ", ".join(self.asked)),
+            ("asked", "{asked:, }"),
             ("to do", "return a result for the operator from one of them"),
-        )
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class UndefinedResult(PythonDispatchError, RuntimeError):
-    """A gradient needs a result of its operator, and a handler returned None for it."""
+class DispatchMisuse(PythonDispatchError, RuntimeError):
+    """A call reaches Python, or comes back, in a way that no handler answers."""
 
-    operator: str
-    result: str
+    operator: str = ""
+    result: str = ""
+    call: str = ""
 
-    def render(self) -> str:
-        """The operator, the result, and what to return."""
-        return page(
-            f"The gradient of `{self.operator}` is computed from its result "
-            f"`{self.result}`, and a `__torch_dispatch__` returned None for that.",
+    words: ClassVar[Words] = {
+        "UndefinedResult": (
+            "The gradient of `{operator}` is computed from its result "
+            "`{result}`, and a `__torch_dispatch__` returned None for that.",
             ("to do", "return a tensor, or call the operator in no_grad()"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WrongHandlerResult(HandlerError, TypeError):
-    """A handler returned what its operator does not return."""
-
-    operator: str
-    problem: str
-    schema: str
-
-    def render(self) -> str:
-        """The handler, the operator, and what does not fit."""
-        return page(
-            f"`{self.handler}` handled `{self.operator}`, and its result is not what "
-            "the operator returns.",
-            ("found", self.problem),
-            ("schema", self.schema),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WrongDetach(HandlerError, TypeError):
-    """A handler detached a tensor and returned something else: `found`."""
-
-    operator: str
-    found: str
-
-    def render(self) -> str:
-        """The handler, who asked, and what came."""
-        return page(
-            f"`{self.handler}` was asked to detach a tensor for {self.operator} and "
-            f"returned {self.found}, which is no tensor.",
-            ("to do", "return a tensor on the same elements for `core::detach`"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class EndlessDispatch(HandlerError, RecursionError):
-    """A handler called its own operator on its own tensors, until Python gave up.
-
-    `depth` counts the handlers that were running.
-    """
-
-    operator: str
-    depth: int
-
-    def render(self) -> str:
-        """The handler, the operator, and how such a call is ended."""
-        return page(
-            f"`{self.handler}` handled `{self.operator}` inside of itself {self.depth} "
-            "times, and Python's recursion ends there.",
-            (
-                "to do",
-                "call the operator on what the tensor wraps, or call "
-                "`super().__torch_dispatch__`, or call it inside of `no_dispatch()`",
-            ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WrongSuperCall(HandlerError, TypeError):
-    """The arguments of the call above come in something that is no list or tuple."""
-
-    argument: str
-    expected: str
-    found: str
-
-    def render(self) -> str:
-        """The handler, the argument, and what it is."""
-        return page(
-            f"`{self.handler}` takes {self.expected} as `{self.argument}`, and was "
-            f"given {self.found}.",
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class RuleTaken(HandlerError, Conflict, ValueError):
-    """The class has a rule for that operator already."""
-
-    operator: str
-    rule: str
-    original: str
-
-    def render(self) -> str:
-        """The class and the operator, and both rules."""
-        return page(
-            f"`{self.handler}` has a rule for `{self.operator}` already.",
-            ("live", self.original),
-            ("refused", self.rule),
-            (
-                "to do",
-                "close the registration of the live one, or the library that owns it",
-            ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class OutsideOfHandler(PythonDispatchError, RuntimeError):
-    """What only makes sense inside of a handler was asked for outside, by `call`."""
-
-    call: str
-
-    def render(self) -> str:
-        """What was asked, and where it belongs."""
-        return page(
-            f"`{self.call}` brings back what held when dispatch to Python began, "
-            "and no handler runs in this thread.",
+        ),
+        "OutsideOfHandler": (
+            "`{call}` brings back what held when dispatch to Python began, and "
+            "no handler runs in this thread.",
             ("to do", "call it inside of a `__torch_dispatch__`"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NothingToHandle(PythonDispatchError, RuntimeError):
-    """The Python key is included by hand, and there is neither mode nor subclass."""
-
-    operator: str
-
-    def render(self) -> str:
-        """The operator, and how it got there."""
-        return page(
-            f"`{self.operator}` was dispatched to Python, but no mode is entered and "
+        ),
+        "NothingToHandle": (
+            "`{operator}` was dispatched to Python, but no mode is entered and "
             "no argument is of a class with a `__torch_dispatch__`.",
             ("to do", "enter a mode instead of including the key Python"),
-        )
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class NotATensorClass(PythonDispatchError, TypeError):
-    """What tensors are to be made of is no class of tensors, or no tensor."""
+class SubclassError(PythonDispatchError, TypeError, ValueError):
+    """A class of tensors is not made, or not used, as it has to be; `cls` names it."""
 
-    call: str
-    argument: str
-    expected: str
-    found: str
+    call: str = ""
+    argument: str = ""
+    expected: str | int = ""
+    found: str | int = ""
+    cls: str = ""
+    asked: str = ""
+    known: tuple[str, ...] = ()
+    operator: str = ""
+    missing: tuple[str, ...] = ()
+    option: str = ""
+    fits: str = ""
 
-    def render(self) -> str:
-        """The call, the argument, and what it is."""
-        return page(
-            f"`{self.call}` takes {self.expected} as `{self.argument}`, and was given "
-            f"{self.found}.",
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class SubclassError(PythonDispatchError, TypeError):
-    """A class of tensors is not made as it has to be; `cls` names it."""
-
-    cls: str
-
-
-@dataclass(eq=False, kw_only=True)
-class NoHandler(SubclassError):
-    """A wrapper has no elements, so its class must have a handler."""
-
-    def render(self) -> str:
-        """The class, and what it lacks."""
-        return page(
-            f"`{self.cls}` defines no `__torch_dispatch__`, and a wrapper without one "
+    words: ClassVar[Words] = {
+        "NotATensorClass": (
+            "`{call}` takes {expected} as `{argument}`, and was given {found}.",
+        ),
+        "NoHandler": (
+            "`{cls}` defines no `__torch_dispatch__`, and a wrapper without one "
             "could do nothing: it has no elements.",
             ("to do", "define the handler, or call `_make_subclass` on a tensor"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class AlreadyWrapped(SubclassError):
-    """A tensor that is of a class with a handler cannot become one of another."""
-
-    found: str
-
-    def render(self) -> str:
-        """Both classes."""
-        return page(
-            f"The tensor is a `{self.found}` already, and its handler gave a "
-            f"`{self.found}` when it was detached; it cannot become a `{self.cls}`.",
-            (
-                "to do",
-                f"let `{self.cls}` wrap it: `_make_wrapper_subclass` and an attribute",
-            ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NotMade(SubclassError):
-    """A class of tensors was called that does not say how its tensors are made."""
-
-    def render(self) -> str:
-        """The class, and how tensors of it are made."""
-        remedy = (
-            f"call `tensor.as_subclass({self.cls})`, or define `__new__` with "
-            "`Tensor._make_subclass` or `Tensor._make_wrapper_subclass`"
-        )
-        if self.cls == "Tensor":
-            remedy = "call `runtime.tensor(data)`, `runtime.empty(sizes)`, ..."
-        return page(f"`{self.cls}(...)` makes no tensor by itself.", ("to do", remedy))
-
-
-@dataclass(eq=False, kw_only=True)
-class NoElements(SubclassError):
-    """The elements of a wrapper were asked for: it has none of its own."""
-
-    def render(self) -> str:
-        """The class, and where its elements are to be asked for."""
-        return page(
-            f"The elements of a `{self.cls}` were asked for, which is a wrapper and "
+        ),
+        "AlreadyWrapped": (
+            "The tensor is a `{found}` already, and its handler gave a `{found}` "
+            "when it was detached; it cannot become a `{cls}`.",
+            ("to do", "let `{cls}` wrap it: `_make_wrapper_subclass` and an attribute"),
+        ),
+        "NotMade": (
+            "`{cls}(...)` makes no tensor by itself.",
+            ("to do", "{_remedy}"),
+        ),
+        "NoElements": (
+            "The elements of a `{cls}` were asked for, which is a wrapper and "
             "has none of its own.",
             (
                 "to do",
-                "let its `__torch_dispatch__` compute with what it wraps; kernels, and "
-                "calls with the handler switched off, know nothing of that",
+                "let its `__torch_dispatch__` compute with what it wraps; "
+                "kernels, and calls with the handler switched off, know nothing "
+                "of that",
             ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NotForSubclasses(SubclassError):
-    """The elements of a tensor with a handler do not leave behind its back."""
-
-    asked: str
-
-    def render(self) -> str:
-        """What was asked, and the class."""
-        return page(
-            f"{self.asked} would read a `{self.cls}` behind the back of its "
-            "`__torch_dispatch__`.",
+        ),
+        "NotForSubclasses": (
+            "{asked} would read a `{cls}` behind the back of its `__torch_dispatch__`.",
             (
                 "to do",
                 "read what it wraps; where it has elements of its own, inside of "
                 "`no_dispatch()` what `clone()` returns",
             ),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class UnknownPolicy(SubclassError, ValueError):
-    """`dispatch_sizes_strides_policy` is one of a few words."""
-
-    found: str
-    known: tuple[str, ...]
-
-    def render(self) -> str:
-        """What was given, and the words."""
-        known = " or ".join(repr(each) for each in self.known)
-        return page(
-            f"`{self.cls}` was made with dispatch_sizes_strides_policy="
-            f"{self.found!r}; it is {known}, or left out.",
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WrongMetadata(SubclassError, ValueError):
-    """What a tensor was told of its sizes or strides is not what these can be.
-
-    `operator` asked, and `found` is the answer.
-    """
-
-    operator: str
-    found: str
-
-    def render(self) -> str:
-        """The class, the operator, the answer, and what it can be."""
-        return page(
-            f"A `{self.cls}` asked `{self.operator}` and was told {self.found}: no "
-            "size, stride, offset or number of dimensions is negative.",
+        ),
+        "UnknownPolicy": (
+            "`{cls}` was made with dispatch_sizes_strides_policy={found!r}; it "
+            "is {_choices}, or left out.",
+        ),
+        "WrongMetadata": (
+            "A `{cls}` asked `{operator}` and was told {found}: no size, stride, "
+            "offset or number of dimensions is negative.",
             (
                 "to do",
                 "answer in its handler with what it has, or None for the default",
             ),
+        ),
+        "NotAWrapper": (
+            "A `{cls}` cannot be taken apart: it has no `{missing:` and no `}`.",
+            (
+                "to do",
+                "define `__tensor_flatten__(self)`, which returns the names of "
+                "its tensors and a context, and the static method "
+                "`__tensor_unflatten__(tensors, context, size, strides)`",
+            ),
+        ),
+        "WrongParts": (
+            "`{cls}.__tensor_flatten__()` gave {found}; it is to return a pair: "
+            "the names of the attributes that hold its tensors, and a context.",
+        ),
+        "WrongWhole": (
+            "`{cls}.__tensor_unflatten__(...)` gave {found}; it is to return "
+            "{expected}, as was taken apart.",
+        ),
+        "WrongTensorCount": (
+            "A `{cls}` is made of {expected} tensors, and {found} were given.",
+        ),
+        "UnsupportedForWrappers": (
+            "A `{cls}` cannot be made with {option}={found}: it has no elements.",
+            ("fits", "{fits}"),
+        ),
+    }
+
+    @property
+    def _remedy(self) -> str:
+        if self.cls == "Tensor":
+            return "call `runtime.tensor(data)`, `runtime.empty(sizes)`, ..."
+        return (
+            f"call `tensor.as_subclass({self.cls})`, or define `__new__` with "
+            "`Tensor._make_subclass` or `Tensor._make_wrapper_subclass`"
         )
+
+    @property
+    def _choices(self) -> str:
+        return " or ".join(map(repr, self.known))
+
+
+class AliasError(EveryorderError, RuntimeError, TypeError):
+    """What a call returned cannot be made to share what its schema says."""
+
+    operator: str
+    argument: str = ""
+    expected: str | int = ""
+    found: str = ""
+    reason: str = ""
+    schema: str = ""
+
+    words: ClassVar[Words] = {
+        "WrapperOfAnotherClass": (
+            "A result of `{operator}` shows `{argument}`, which is a "
+            "`{expected}`, and is a `{found}`: only wrappers of one class can "
+            "share a storage.",
+            ("to do", "wrap the result in a `{expected}`"),
+        ),
+        "WrongResultCount": (
+            "`{operator}` returns {expected} values, and what was to be "
+            "corrected is {found}.",
+        ),
+        "UnsupportedAliases": (
+            "The results of `{operator}` cannot be corrected: {reason}.",
+            ("schema", "{schema}"),
+            ("to do", "let the handler itself return what its schema says"),
+        ),
+    }
+
+
+class ModeStackError(PythonDispatchError, RuntimeError):
+    """The stack of modes is not as it has to be.
+
+    Modes are named by their classes; `stack` names those that are entered, outermost
+    first, and `left` those that a handler left.
+    """
+
+    stack: tuple[str, ...]
+    handler: str = ""
+    left: tuple[str, ...] = ()
+    mode: str = ""
+    place: int | str = 0
+    holder: str = ""
+    known: tuple[str, ...] = ()
+
+    rows: ClassVar[tuple[Row, ...]] = (("modes", "{stack:, |none are entered}"),)
+
+    words: ClassVar[Words] = {
+        "ModeStackChanged": (
+            "`{handler}` left other modes than it was called with, {left:, "
+            "|none}; they are as before again.",
+            ("to do", "enter modes by `with`"),
+        ),
+        "EmptyModeStack": ("{_asked}",),
+        "NoModeAtPlace": ("There is no mode at place {place} of {_entered}.",),
+        "ModeNotInnermost": (
+            "{mode} is left, but {_innermost} is the innermost mode.",
+            (
+                "to do",
+                "leave modes in the reverse of the order they were entered in, "
+                "in the thread that entered them",
+            ),
+        ),
+        "ModeNotEntered": (
+            "{mode} is left, and it is not entered in this thread.",
+            ("to do", "leave it once for each time that it was entered"),
+        ),
+        "ModeSlotTaken": (
+            "{mode} is entered, but the place {place} is that of {holder}.",
+            ("to do", "leave the other one first"),
+        ),
+        "NoModeSlot": (
+            "{mode} is entered, and there is no place {place} for infra modes.",
+            ("to do", "let `infra` be None, {known:, / or }"),
+        ),
+        "PutAsideElsewhere": (
+            "Modes were put aside in another thread than the one that wants them back.",
+            ("to do", "leave what puts modes aside in the thread that entered it"),
+        ),
+    }
+
+    @property
+    def _asked(self) -> str:
+        if self.mode:
+            return f"{self.mode} is left, and no mode is entered in this thread."
+        return "The innermost mode was asked for, and no mode is entered."
+
+    @property
+    def _entered(self) -> int:
+        return len(self.stack)
+
+    @property
+    def _innermost(self) -> str:
+        return self.stack[-1]
+
+
+class ContextError(PythonDispatchError, RuntimeError):
+    """A context is used as it cannot be; `context` names it.
+
+    `operator` is the operator as handlers see it, or as it was registered; `key` is
+    empty for a definition; `beside` says that a kernel is there which knows nothing of
+    contexts.
+    """
+
+    context: str
+    operator: str = ""
+    other: str = ""
+    call: str = ""
+    cls: str = ""
+    asked: str = ""
+    current: str = ""
+    key: str = ""
+    timeout: float = 0.0
+    beside: bool = False
+    schema: str = ""
+    expected: str = ""
+
+    words: ClassVar[Words] = {
+        "MixedContexts": (
+            "`{operator}` was called with what belongs to the context "
+            "`{context}` and to `{other}`: neither can handle both.",
+            ("to do", "unwrap the tensors of one, and wrap them in the other"),
+        ),
+        "WrappedElsewhere": (
+            "`{call}` was given a `{cls}` of the context `{other}` in the "
+            "context `{context}`: which context handles a tensor never changes.",
+            ("to do", "wrap what the tensor wraps, or hold it as an attribute"),
+        ),
+        "ContextClosed": (
+            "`{asked}` needs the context `{context}`, which is closed.",
+            ("to do", "let go of its tensors and modes before it is closed"),
+        ),
+        "MainStaysOpen": (
+            "`{context}` is the main context, which is there from the start to "
+            "the end.",
+            ("to do", "close its libraries, or the contexts beside it"),
+        ),
+        "ContextNotEntered": (
+            "The context `{context}` is left, and the thread is in `{current}`.",
+            ("to do", "enter contexts by `with`, and leave each in its own thread"),
+        ),
+        "NotVerified": (
+            "The context `{context}` registered {_what}`{operator}`, and waited "
+            "{timeout:g} s in vain for the main context to do the same.",
+            ("found", "{_other_kernel}"),
+            (
+                "to do",
+                "do the same in every context, the main one first: its libraries "
+                "come from `MAIN.library(...)`, and each module has to be "
+                "imported there, too; or let the context wait longer: "
+                "`Context.timeout`",
+            ),
+        ),
+        "SchemaDiffers": (
+            "The context `{context}` defined `{operator}` in another way than "
+            "the main context.",
+            ("here", "{schema}"),
+            ("there", "{expected}"),
+            ("to do", "define it alike, or under another name"),
+        ),
+        "NoCopy": (
+            "`{operator}` has a kernel at {key} of which every context runs its "
+            "own copy, and `{context}` has none.",
+            ("to do", "register it in `{context}` by its own `library(...)`"),
+        ),
+    }
+
+    @property
+    def _what(self) -> str:
+        return f"a kernel at {self.key} for " if self.key else "a definition of "
+
+    @property
+    def _other_kernel(self) -> str:
+        return "a kernel of a library that is no context's: all run it" * self.beside

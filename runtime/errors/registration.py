@@ -1,358 +1,282 @@
-"""What can go wrong when something is registered, looked up or taken down.
+"""Errors of registering, looking up and taking down, and of keys and keysets.
 
-True only here: the leaves are split by who must act.  A `LibraryMisuse` is mended in
-the call of the library; a `Conflict` needs two registrations to be brought together,
-and therefore names both; a `LookupFailed` is mended by registering what is missing.
+Who must act: whoever wrote the call (`LibraryMisuse`, `KeyMisuse`, `GuardMisuse`, the
+unknown names), whoever can bring two registrations together (`Conflict`, which names
+both), or whoever registers what is missing (`LookupFailed`).
 
 Rule: nothing here depends on the order of registration.  Where several partners of a
 conflict exist, the caller names the one that sorts first.
 """
 
-from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from runtime.errors.base import EveryorderError
+from runtime.errors.base import EveryorderError, Words, page
 
 
-class LibraryMisuse(EveryorderError):
+class LibraryMisuse(EveryorderError, ValueError, TypeError):
     """The call of a library is wrong by itself, whatever else is registered."""
+
+    call: str = ""
+    reason: str = ""
+    remedy: str = ""
+    library: str = ""
+    given: str = ""
+    namespace: str = ""
+    key: str = ""
+    found: str = ""
+    argument: str = ""
+    expected: str = ""
+    operator: str = ""
+    kernel: str = ""
+
+    words: ClassVar[Words] = {
+        "LibraryRefused": ("{call}: {reason}.\n  {remedy}"),
+        "CallRefused": ("{call}: {reason}.\n  library: {library}\n  {remedy}"),
+        "NamespaceMismatch": (
+            "{call}: the name is in namespace {given!r}, the library in "
+            "{namespace!r}.\n  library: {library}\n  Leave the namespace out of "
+            "the name, or use a library of {given!r}."
+        ),
+        "KeyMismatch": (
+            "{call}: asks for key {given}, but every kernel of this library goes "
+            "to {key}.\n  library: {library}\n  Open a second library with "
+            "dispatch_key={given!r}, or one without a key."
+        ),
+        "NotAKernel": (
+            "{call}: a kernel is a callable, `runtime.fallthrough` or a "
+            "`Kernel`; found {found}."
+        ),
+        "WrongArgument": ("`{argument}` is {expected}; found {found}."),
+        "CannotInfer": (
+            "{call}: {operator!r} is a name without a schema, and the kernel "
+            "tells none.\n  kernel: {kernel}\n  Write the schema, for example "
+            '"{operator}(Tensor x) -> Tensor", or annotate every parameter and '
+            "the return of the kernel."
+        ),
+        "PrivateDispatcher": (
+            "Only the default dispatcher and its operators can be pickled or "
+            "copied: nothing says where another process has this one.",
+            ("to do", "send the operator's name, and look it up there"),
+        ),
+    }
+
+
+class LibraryClosed(LibraryMisuse, RuntimeError):
+    """The library has been closed and registers nothing any more."""
+
+    words: ClassVar[Words] = {
+        "LibraryClosed": (
+            "{call}: the library is closed.\n  library: {library}\n  Open a new "
+            "one; its registrations went with it."
+        ),
+    }
+
+
+class WriteInsideListener(LibraryMisuse, RuntimeError):
+    """A listener tried to register or deregister while it was being told."""
+
+    words: ClassVar[Words] = {
+        "WriteInsideListener": (
+            "{call}: called by a listener while the dispatcher tells its "
+            "listeners.\n  A listener runs inside the registration that it hears "
+            "of: note what is to be done, and do it after."
+        ),
+    }
 
 
 class Conflict(EveryorderError):
     """Two registrations cannot both be live."""
 
+    namespace: str = ""
+    holder: str = ""
+    newcomer: str = ""
+    operator: str = ""
+    schema: str = ""
+    definition: str = ""
+    original_schema: str = ""
+    original: str = ""
+    inferred: str = ""
+    kernel: str = ""
+    key: str = ""
+    difference: str = ""
+    signature: str = ""
+    other_signature: str = ""
+    other: str = ""
+    other_key: str = ""
+    fallback: str = ""
+    kind: str = ""
+    original_kind: str = ""
+
+    words: ClassVar[Words] = {
+        "NamespaceTaken": (
+            "namespace {namespace!r} already has its DEF library.\n  holder: "
+            "{holder}\n  second: {newcomer}\n  Close the holder first, or use "
+            "kind='FRAGMENT' for further definitions and kind='IMPL' for kernels."
+        ),
+        "DuplicateDefinition": (
+            "{operator} is already defined; one definition may be live at a "
+            "time.\n  live: {original_schema}\n        {original}\n  new:  "
+            "{schema}\n        {definition}\n  Close the live definition first, "
+            "or give the new one an overload name."
+        ),
+        "SchemaMismatch": (
+            "the kernel for {key} does not fit the schema of {operator}: "
+            "{difference}.\n  schema: {schema}\n          {definition}\n  "
+            "kernel: {inferred}\n          {kernel}\n  Change the annotations of "
+            "the kernel or the schema, so that both say the same."
+        ),
+        "SignatureMismatch": (
+            "two typed kernels of {operator} have different signatures.\n  "
+            "{other_key}: {other_signature}\n      {other}\n  {key}: "
+            "{signature}\n      {kernel}\n  All typed kernels of an operator "
+            "take and return the same types."
+        ),
+        "DuplicateFallback": (
+            "key {key} already has a fallback, and each key has one at most.\n  "
+            "live: {original}\n  new:  {fallback}\n  {_remedy} Nothing of the "
+            "new one was registered."
+        ),
+        "OverrideForbidden": (
+            "{operator} already has a kernel for {key}, and allow_override=False "
+            "was asked for.\n  live: {original}\n  new:  {kernel}"
+        ),
+        "AliasKindConflict": (
+            "the definitions of {operator} disagree on alias analysis.\n  live: "
+            "{original_kind} ({original})\n  new:  {kind} ({definition})\n  A "
+            "second definition may only leave the kind out."
+        ),
+    }
+
+    @property
+    def _remedy(self) -> str:
+        if self.original == "built in":
+            return "Take a Dispatcher(builtin_fallbacks=False), which has none."
+        return "Close the live one first."
+
 
 class LookupFailed(EveryorderError, LookupError):
     """Nothing is registered under the name that was asked for."""
 
-
-@dataclass(eq=False, kw_only=True)
-class LibraryRefused(LibraryMisuse, ValueError):
-    """`Library(...)` was given arguments that no library can have."""
-
-    call: str
-    reason: str
-    remedy: str
-
-    def render(self) -> str:
-        """The call, why no library can be so, and what can."""
-        return f"{self.call}: {self.reason}.\n  {self.remedy}"
-
-
-@dataclass(eq=False, kw_only=True)
-class CallRefused(LibraryMisuse, ValueError):
-    """A method of a library was called in a way that its kind does not allow."""
-
-    call: str
-    library: str
-    reason: str
-    remedy: str
-
-    def render(self) -> str:
-        """The call, the library, why not there, and where."""
-        return (
-            f"{self.call}: {self.reason}.\n  library: {self.library}\n  {self.remedy}"
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NamespaceMismatch(LibraryMisuse, ValueError):
-    """A name spells out another namespace than that of its library."""
-
-    call: str
-    given: str
-    namespace: str
-    library: str
-
-    def render(self) -> str:
-        """The call, both namespaces, and the ways out."""
-        return (
-            f"{self.call}: the name is in namespace {self.given!r}, the library in "
-            f"{self.namespace!r}.\n  library: {self.library}\n"
-            f"  Leave the namespace out of the name, or use a library of "
-            f"{self.given!r}."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class KeyMismatch(LibraryMisuse, ValueError):
-    """A dispatch key was given that differs from the library's own."""
-
-    call: str
-    given: str
-    key: str
-    library: str
-
-    def render(self) -> str:
-        """The call, both keys, and the ways out."""
-        return (
-            f"{self.call}: asks for key {self.given}, but every kernel of this library "
-            f"goes to {self.key}.\n  library: {self.library}\n"
-            f"  Open a second library with dispatch_key={self.given!r}, or one without "
-            "a key."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NotAKernel(LibraryMisuse, TypeError):
-    """What was given as a kernel cannot be called."""
-
-    call: str
-    found: str
-
-    def render(self) -> str:
-        """The call, what was found, and what a kernel is."""
-        return (
-            f"{self.call}: a kernel is a callable, `runtime.fallthrough` or a "
-            f"`Kernel`; found {self.found}."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class WrongArgument(LibraryMisuse, TypeError):
-    """An argument of a library's call is of a class that it cannot be."""
-
-    argument: str
-    expected: str
-    found: str
-
-    def render(self) -> str:
-        """The argument, what it can be, and what came."""
-        return f"`{self.argument}` is {self.expected}; found {self.found}."
-
-
-@dataclass(eq=False, kw_only=True)
-class LibraryClosed(LibraryMisuse, RuntimeError):
-    """The library has been closed and registers nothing any more."""
-
-    call: str
-    library: str
-
-    def render(self) -> str:
-        """The call and the library."""
-        return (
-            f"{self.call}: the library is closed.\n  library: {self.library}\n"
-            "  Open a new one; its registrations went with it."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class CannotInfer(LibraryMisuse, ValueError):
-    """A bare name was defined with a kernel that tells no schema."""
-
-    call: str
     operator: str
-    kernel: str
+    implemented: bool = False
+    near: tuple[str, ...] = ()
+    key: str = ""
+    available: tuple[str, ...] = ()
 
-    def render(self) -> str:
-        """The call, the kernel, and both ways to give a schema."""
-        return (
-            f"{self.call}: {self.operator!r} is a name without a schema, and the "
-            f"kernel tells none.\n  kernel: {self.kernel}\n"
-            "  Write the schema, for example "
-            f'"{self.operator}(Tensor x) -> Tensor", or annotate every parameter and '
-            "the return of the kernel."
-        )
+    words: ClassVar[Words] = {
+        "SchemaNotFound": ("no schema is registered for {operator}.{_hint}"),
+        "NoKernelForKey": (
+            "{operator} has no kernel for {key}.\n  Direct kernels: {available:, "
+            "|none}."
+        ),
+    }
 
-
-@dataclass(eq=False, kw_only=True)
-class WriteInsideListener(LibraryMisuse, RuntimeError):
-    """A listener tried to register or deregister while it was being told."""
-
-    call: str
-
-    def render(self) -> str:
-        """The call, and when to make it."""
-        return (
-            f"{self.call}: called by a listener while the dispatcher tells its "
-            "listeners.\n  A listener runs inside the registration that it hears of: "
-            "note what is to be done, and do it after."
-        )
+    @property
+    def _hint(self) -> str:
+        near = f"\n  Near: {', '.join(self.near)}." if self.near else ""
+        if not self.implemented:
+            return near
+        return f"\n  Kernels are registered under this name; define it as well.{near}"
 
 
-@dataclass(eq=False, kw_only=True)
-class NamespaceTaken(Conflict):
-    """A second DEF library for a namespace that has a live one."""
-
-    namespace: str
-    holder: str
-    newcomer: str
-
-    def render(self) -> str:
-        """Both libraries, and the ways out."""
-        return (
-            f"namespace {self.namespace!r} already has its DEF library.\n"
-            f"  holder: {self.holder}\n  second: {self.newcomer}\n"
-            "  Close the holder first, or use kind='FRAGMENT' for further definitions "
-            "and kind='IMPL' for kernels."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class DuplicateDefinition(Conflict):
-    """The same operator and overload was defined twice."""
-
-    operator: str
-    schema: str
-    definition: str
-    original_schema: str
-    original: str
-
-    def render(self) -> str:
-        """Both definitions, and the ways out."""
-        return (
-            f"{self.operator} is already defined; one definition may be live at a "
-            f"time.\n  live: {self.original_schema}\n        {self.original}\n"
-            f"  new:  {self.schema}\n        {self.definition}\n"
-            "  Close the live definition first, or give the new one an overload name."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class SchemaMismatch(Conflict):
-    """A typed kernel takes or returns something else than the schema says."""
-
-    operator: str
-    schema: str
-    definition: str
-    inferred: str
-    kernel: str
-    key: str
-    difference: str
-
-    def render(self) -> str:
-        """The schema, the kernel, and the first difference."""
-        return (
-            f"the kernel for {self.key} does not fit the schema of {self.operator}: "
-            f"{self.difference}.\n"
-            f"  schema: {self.schema}\n          {self.definition}\n"
-            f"  kernel: {self.inferred}\n          {self.kernel}\n"
-            "  Change the annotations of the kernel or the schema, so that both say "
-            "the same."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class SignatureMismatch(Conflict):
-    """Two typed kernels of one operator have different signatures."""
-
-    operator: str
-    signature: str
-    kernel: str
-    key: str
-    other_signature: str
-    other: str
-    other_key: str
-
-    def render(self) -> str:
-        """Both kernels with their signatures."""
-        return (
-            f"two typed kernels of {self.operator} have different signatures.\n"
-            f"  {self.other_key}: {self.other_signature}\n      {self.other}\n"
-            f"  {self.key}: {self.signature}\n      {self.kernel}\n"
-            "  All typed kernels of an operator take and return the same types."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class DuplicateFallback(Conflict):
-    """A dispatch key already has a fallback."""
-
-    key: str
-    fallback: str
-    original: str
-
-    def render(self) -> str:
-        """Both fallbacks."""
-        remedy = "Close the live one first."
-        if self.original == "built in":
-            remedy = "Take a Dispatcher(builtin_fallbacks=False), which has none."
-        return (
-            f"key {self.key} already has a fallback, and each key has one at most.\n"
-            f"  live: {self.original}\n  new:  {self.fallback}\n"
-            f"  {remedy} Nothing of the new one was registered."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class OverrideForbidden(Conflict):
-    """`allow_override=False`, and the key of the operator has a kernel."""
-
-    operator: str
-    key: str
-    kernel: str
-    original: str
-
-    def render(self) -> str:
-        """Both kernels."""
-        return (
-            f"{self.operator} already has a kernel for {self.key}, and "
-            "allow_override=False was asked for.\n"
-            f"  live: {self.original}\n  new:  {self.kernel}"
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class AliasKindConflict(Conflict):
-    """Two definitions whose alias analysis kinds the 2020 rule does not merge."""
-
-    operator: str
-    kind: str
-    definition: str
-    original_kind: str
-    original: str
-
-    def render(self) -> str:
-        """Both definitions with their kinds."""
-        return (
-            f"the definitions of {self.operator} disagree on alias analysis.\n"
-            f"  live: {self.original_kind} ({self.original})\n"
-            f"  new:  {self.kind} ({self.definition})\n"
-            "  A second definition may only leave the kind out."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class SchemaNotFound(LookupFailed):
-    """No operator of that name has a schema."""
-
-    operator: str
-    implemented: bool
-    near: tuple[str, ...]
-
-    def render(self) -> str:
-        """The name, what is there under it, and what is near."""
-        lines = [f"no schema is registered for {self.operator}."]
-        if self.implemented:
-            lines.append("  Kernels are registered under this name; define it as well.")
-        if self.near:
-            lines.append(f"  Near: {', '.join(self.near)}.")
-        return "\n".join(lines)
-
-
-@dataclass(eq=False, kw_only=True)
 class UnknownOperator(LookupFailed, AttributeError):
     """Nothing at all is registered under that name."""
 
-    operator: str
-    near: tuple[str, ...]
+    words: ClassVar[Words] = {
+        "UnknownOperator": ("no operator {operator} is registered.{_hint}"),
+    }
+
+
+class UnknownKey(EveryorderError, KeyError):
+    """No dispatch key, or no backend, has this name; names are case sensitive."""
+
+    name: str
+    near: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+    words: ClassVar[Words] = {
+        "UnknownKey": ("no dispatch key is named {name!r}.  {_guess}"),
+        "UnknownBackend": ("no backend is named {name!r}.  Backends: {known:, }."),
+    }
+
+    @property
+    def _guess(self) -> str:
+        if not self.near:
+            return "`list(DispatchKey)` holds them all."
+        *most, last = self.near
+        return f"Did you mean {', '.join(most)}{' or ' * bool(most)}{last}?"
+
+
+class UnknownDevice(EveryorderError, ValueError):
+    """A device string is not `type` or `type:index`, or names no known type."""
+
+    device: str
+    reason: Literal["type", "form"]
+    known: tuple[str, ...]
+    near: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """The name and what is near."""
-        text = f"no operator {self.operator} is registered."
-        return f"{text}\n  Near: {', '.join(self.near)}." if self.near else text
-
-
-@dataclass(eq=False, kw_only=True)
-class NoKernelForKey(LookupFailed):
-    """The operator has neither a direct kernel nor a fallback for the key."""
-
-    operator: str
-    key: str
-    available: tuple[str, ...]
-
-    def render(self) -> str:
-        """The operator, the key, and the keys that have kernels."""
-        return (
-            f"{self.operator} has no kernel for {self.key}.\n"
-            f"  Direct kernels: {', '.join(self.available) or 'none'}."
+        """Says what is wrong with the string, and lists the device types."""
+        if self.reason == "form":
+            return page(
+                f"{self.device!r} is not a device: write a type, or a type and an "
+                f"index without leading zeros, such as 'cuda' or 'cuda:1'."
+            )
+        return page(
+            f"{self.device!r} does not begin with a known device type.",
+            *((("near", ", ".join(self.near)),) if self.near else ()),
+            ("types", ", ".join(self.known)),
         )
+
+
+class KeyMisuse(EveryorderError, ValueError):
+    """A key, or a set of keys, is not for what was asked of it."""
+
+    key: str = ""
+    subject: Literal["kernel", "fallback"] = "kernel"
+    reason: Literal["building block", "undefined"] = "building block"
+    instead: tuple[str, ...] = ()
+    bits: int = 0
+    full: int = 0
+
+    words: ClassVar[Words] = {
+        "NotRegistrable": (
+            "a {subject} cannot be registered at {key}: {_why}.  Register at "
+            "{instead:, / or }."
+        ),
+        "NoPriority": (
+            "nothing comes after {key}: it has no place in the order of keys.  "
+            "Take a runtime key or a functionality, such as AutogradCPU."
+        ),
+        "ForeignBits": (
+            "{bits:#x} is not a set of keys: bits lie between 0 and {full:#x}."
+        ),
+    }
+
+    @property
+    def _why(self) -> str:
+        if self.reason == "undefined":
+            return "it stands for a call in which no key is left"
+        return "it is half a key, and calls go to whole ones"
+
+
+class GuardMisuse(EveryorderError, RuntimeError):
+    """A guard over the keys of a thread is left in another thread, or too often."""
+
+    guard: str
+
+    words: ClassVar[Words] = {
+        "GuardLeftElsewhere": (
+            "`{guard}` was entered in another thread: a guard belongs to the "
+            "thread that entered it, and the keys of this one stay as they are.",
+            (
+                "to do",
+                "leave it where it was entered; a generator that is suspended "
+                "inside of it: close or exhaust it in that thread",
+            ),
+        ),
+        "GuardNotEntered": (
+            "`{guard}` is left more often than it was entered.",
+            ("to do", "leave it once for each time it was entered, as `with` does"),
+        ),
+    }

@@ -1,25 +1,23 @@
-"""Errors of reading programs: no source, no program, not supported, not defined.
+"""Errors of programs: reading, compiling, tracing, graphs.
 
 Who must act: whoever wrote the program; all are `ScriptError`, one class for each thing
 that one can do about it.
 
 Rules: what is wrong at a place of the program is a `ProgramError`, which carries the
-source and the span of the place and draws both.
+source and the span of the place and draws both; places are otherwise texts,
+`file:line:column`, or empty if nobody knows them.
 """
 
-from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import page
-from runtime.errors.source import Since, Source, Span, with_calls
+from runtime.errors.base import EveryorderError, Words, filled
+from runtime.errors.source import Since, Source, Span, printable, with_calls
 
 
-@dataclass(eq=False, kw_only=True)
 class ScriptError(EveryorderError):
     """Base of the errors of compiling programs."""
 
 
-@dataclass(eq=False, kw_only=True)
 class NoSource(ScriptError, TypeError):
     """The source of `found` cannot be read.
 
@@ -30,29 +28,42 @@ class NoSource(ScriptError, TypeError):
     reason: str
     hint: str = ""
 
-    def render(self) -> str:
-        """What was to be compiled, why it cannot be read, and what to do."""
-        rows = [("to do", self.hint)] if self.hint else []
-        return page(f"{self.found} cannot be compiled: {self.reason}.", *rows)
+    words: ClassVar[Words] = {
+        "NoSource": (
+            "{found} cannot be compiled: {reason}.",
+            ("to do", "{hint}"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class MarkMisuse(ScriptError, TypeError):
-    """`call` marks what it cannot mark; `wanted` says what it takes."""
+class NotScriptable(ScriptError, TypeError):
+    """`found` cannot be compiled, or marked, or not be used as what is compiled is.
 
-    call: str
+    `reason` says why, `hint` what can be done (it may be empty).
+    """
+
     found: str
-    wanted: str
+    reason: str = ""
+    hint: str = ""
+    call: str = ""
+    wanted: str = ""
 
-    def render(self) -> str:
-        """The mark, what was found, and what belongs there."""
-        return page(f"`{self.call}` was given {self.found}.", ("it takes", self.wanted))
+    words: ClassVar[Words] = {
+        "NotScriptable": (
+            "{found} is not for scripts: {reason}.",
+            ("to do", "{hint}"),
+        ),
+        "MarkMisuse": (
+            "`{call}` was given {found}.",
+            ("it takes", "{wanted}"),
+        ),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
 class ProgramError(ScriptError):
     """Base of the errors at a place of a program: `span` of `source`.
 
+    `words` has the complaint of each, without a full stop, and what to write instead.
     `since` are the calls because of which the function is compiled, innermost first:
     the name of what is called, and the place of the call.
     """
@@ -66,20 +77,28 @@ class ProgramError(ScriptError):
 
     def complaint(self) -> str:
         """What is wrong, without a full stop."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what is wrong")
+        return filled(self._words()[0], self)
 
     def advice(self) -> str:
         """What to write instead; empty if nothing is known."""
-        return ""
+        return filled(self._words()[1], self)
+
+    def _words(self) -> tuple[str, str]:
+        words = self.words.get(self.code)
+        if not isinstance(words, tuple):
+            raise NotImplementedError(f"{self.code} does not say what is wrong")
+        complaint, advice = map(str, words)
+        return complaint, advice
+
+    def place(self) -> str:
+        """The source with a marker."""
+        return f"{self.complaint()}:\n{self.source.excerpt(self.span)}"
 
     def render(self) -> str:
         """The complaint, the source with a marker, and what to write."""
-        text = f"{self.complaint()}:\n{self.source.excerpt(self.span)}"
-        advice = self.advice()
-        return f"{text}\n{advice}" if advice else text
+        return "\n".join(filter(None, (self.place(), self.advice())))
 
 
-@dataclass(eq=False, kw_only=True)
 class NotSupported(ProgramError, NotImplementedError):
     """The language does not have the `construct`, for a `reason`.
 
@@ -90,102 +109,58 @@ class NotSupported(ProgramError, NotImplementedError):
     reason: str
     hint: str
 
-    def complaint(self) -> str:
-        """The construct and the reason."""
-        return f"{self.construct} is not supported, because {self.reason}"
+    words: ClassVar[Words] = {
+        "NotSupported": (
+            "{construct} is not supported, because {reason}",
+            "{hint}",
+        )
+    }
 
-    def advice(self) -> str:
-        """What to write instead."""
-        return self.hint
 
-
-@dataclass(eq=False, kw_only=True)
-class MalformedProgram(ProgramError, ValueError):
-    """The text is no program of Python, which says the `message`."""
+class MalformedProgram(ProgramError, ValueError, TypeError):
+    """The text is no program of Python, or what it declares is none for scripts."""
 
     message: str
+    parameter: str = ""
+    name: str = ""
+    hint: str = ""
 
-    def complaint(self) -> str:
-        """What Python says."""
-        return f"this is no program of Python: {self.message}"
+    words: ClassVar[Words] = {
+        "MalformedProgram": ("this is no program of Python: {message}", ""),
+        "UnfitParameter": ("the parameter `{parameter}` {message}", "{hint}"),
+        "UnfitClass": ("the class `{name}` {message}", "{hint}"),
+    }
 
 
-@dataclass(eq=False, kw_only=True)
-class NotDefined(ProgramError, NameError):
-    """A variable is used that may have no value.
+class UnknownName(ProgramError, NameError):
+    """A `variable` means nothing where it is used, or may have no value there.
 
-    `way` is how it comes to have none, `cause` the place of that, if there is one;
-    `span` is the place of the use.
+    `near` are names that mean something; `way` is how it comes to have no value,
+    `cause` the place of that, if there is one; `span` is the place of the use.
     """
 
     variable: str
-    way: str
-    cause: Span | None
+    near: tuple[str, ...] = ()
+    way: str = ""
+    cause: Span | None = None
 
-    def complaint(self) -> str:
-        """The variable, and how it comes to have no value."""
-        return f"`{self.variable}` is not defined {self.way}"
+    words: ClassVar[Words] = {
+        "UnknownName": ("`{variable}` means nothing here", "{_guess}"),
+        "NotDefined": ("`{variable}` is not defined {way}", ""),
+    }
 
-    def render(self) -> str:
+    @property
+    def _guess(self) -> str:
+        return _close(self.near)
+
+    def place(self) -> str:
         """How the variable comes to have no value, and where it is used."""
-        used = self.source.excerpt(self.span)
         if self.cause is None:
-            return f"{self.complaint()}:\n{used}"
-        cause = self.source.excerpt(self.cause)
+            return super().place()
+        cause, used = map(self.source.excerpt, (self.cause, self.span))
         return f"{self.complaint()}:\n{cause}\nand is used here:\n{used}"
 
 
-@dataclass(eq=False, kw_only=True)
-class UnfitParameter(ProgramError, ValueError):
-    """No schema follows from a `parameter`; `hint` says what to write instead."""
-
-    parameter: str
-    message: str
-    hint: str
-
-    def complaint(self) -> str:
-        """The parameter and what is wrong with it."""
-        return f"the parameter `{self.parameter}` {self.message}"
-
-    def advice(self) -> str:
-        """What to write instead."""
-        return self.hint
-
-
-@dataclass(eq=False, kw_only=True)
-class UnfitClass(ProgramError, TypeError):
-    """A class of Python, `name`, is none for scripts; `hint` says what to write."""
-
-    name: str
-    message: str
-    hint: str = ""
-
-    def complaint(self) -> str:
-        """The class and what is wrong with it."""
-        return f"the class `{self.name}` {self.message}"
-
-    def advice(self) -> str:
-        """What to write instead."""
-        return self.hint
-
-
-@dataclass(eq=False, kw_only=True)
-class UnknownName(ProgramError, NameError):
-    """A `variable` means nothing where it is used; `near` are names that do."""
-
-    variable: str
-    near: tuple[str, ...] = ()
-
-    def complaint(self) -> str:
-        """The name."""
-        return f"`{self.variable}` means nothing here"
-
-    def advice(self) -> str:
-        """The nearest names."""
-        return f"Did you mean {_either(self.near)}?" if self.near else ""
-
-
-@dataclass(eq=False, kw_only=True)
 class UnknownAttribute(ProgramError, AttributeError):
     """The `owner`, in words, has no such `attribute`; `near` are those that it has."""
 
@@ -194,18 +169,15 @@ class UnknownAttribute(ProgramError, AttributeError):
     near: tuple[str, ...] = ()
     hint: str = ""
 
-    def complaint(self) -> str:
-        """The object and the attribute."""
-        return f"{self.owner} has no attribute `{self.attribute}`"
+    words: ClassVar[Words] = {
+        "UnknownAttribute": ("{owner} has no attribute `{attribute}`", "{_guess}"),
+    }
 
-    def advice(self) -> str:
-        """The nearest names."""
-        if self.hint:
-            return self.hint
-        return f"Did you mean {_either(self.near)}?" if self.near else ""
+    @property
+    def _guess(self) -> str:
+        return self.hint or _close(self.near)
 
 
-@dataclass(eq=False, kw_only=True)
 class IllTyped(ProgramError, TypeError):
     """A value is of a type that its use does not take; `hint` says what to write.
 
@@ -216,23 +188,16 @@ class IllTyped(ProgramError, TypeError):
     hint: str = ""
     others: tuple[tuple[str, Source, Span], ...] = ()
 
-    def complaint(self) -> str:
-        """What does not fit."""
-        return self.message
+    words: ClassVar[Words] = {"IllTyped": ("{message}", "{hint}")}
 
-    def advice(self) -> str:
-        """What to write instead."""
-        return self.hint
-
-    def render(self) -> str:
+    def place(self) -> str:
         """What does not fit, and where; the other places behind it."""
-        lines = [f"{self.complaint()}:", self.source.excerpt(self.span)]
+        lines = [super().place()]
         for words, source, span in self.others:
             lines += [f"{words}:", source.excerpt(span)]
-        return "\n".join([*lines, self.hint] if self.hint else lines)
+        return "\n".join(lines)
 
 
-@dataclass(eq=False, kw_only=True)
 class NoSuchCall(ProgramError, TypeError):
     """The `arguments` of a call fit none of the `candidates`.
 
@@ -243,21 +208,120 @@ class NoSuchCall(ProgramError, TypeError):
     arguments: tuple[str, ...]
     candidates: tuple[tuple[str, str], ...]
 
-    def complaint(self) -> str:
-        """What is called, and with what."""
-        given = f"({', '.join(self.arguments)})"
-        return f"{self.callee} does not take {given}"
+    words: ClassVar[Words] = {
+        "NoSuchCall": ("{callee} does not take ({arguments:, })", "{_forms}")
+    }
 
-    def advice(self) -> str:
-        """The candidates, each with its reason."""
-        lines = []
-        for schema, reason in self.candidates:
-            lines.append(f"  {schema}")
-            lines.append(f"    {reason}")
-        many = len(self.candidates) > 1
-        head = "It has these forms:" if many else "It is:"
+    @property
+    def _forms(self) -> str:
+        lines = [f"  {schema}\n    {reason}" for schema, reason in self.candidates]
+        head = "It has these forms:" if len(lines) > 1 else "It is:"
         return "\n".join([head, *lines]) if lines else ""
 
 
-def _either(names: tuple[str, ...]) -> str:
-    return " or ".join(f"`{each}`" for each in names)
+def _close(near: tuple[str, ...]) -> str:
+    return f"Did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
+
+
+class GraphFault(NamedTuple):
+    """A law that is broken, the number of the line of the text where, and how."""
+
+    law: str
+    line: int
+    fault: str
+
+
+class BrokenGraph(EveryorderError, RuntimeError):
+    """A graph breaks laws, each of `faults` one.
+
+    `stage` says after what it was looked at (it may be empty), `text` is the graph;
+    lines count from 1.
+    """
+
+    graph: str
+    stage: str
+    faults: tuple[GraphFault, ...]
+    text: str
+
+    def render(self) -> str:
+        """The number of faults, and the text with each fault under its line."""
+        count = len(self.faults)
+        name = f" `{self.graph}`" if self.graph else ""
+        stage = f" after {self.stage}" if self.stage else ""
+        drawn = [f"The graph{name} has {count} fault{'s'[: count != 1]}{stage}:"]
+        for number, line in enumerate(self.text.rstrip("\n").split("\n"), 1):
+            drawn.append(f"  {printable(line)}")
+            indent = " " * (len(line) - len(line.lstrip()))
+            drawn += [
+                f"  {indent}^ {each.law}: {each.fault}"
+                for each in self.faults
+                if each.line == number
+            ]
+        return "\n".join(drawn)
+
+
+class Untraceable(ScriptError, TypeError, RuntimeError):
+    """A trace, or a graph that is built from Python, cannot hold something.
+
+    `path` leads to it in the example or in the result, `source` and `span` are the
+    place of a call, if somebody knows it.
+    """
+
+    function: str = ""
+    path: str = ""
+    reason: str
+    advice: str = ""
+    call: str = ""
+    source: Source | None = None
+    span: Span | None = None
+    kind: str = ""
+
+    words: ClassVar[Words] = {
+        "UntraceableInput": (
+            "`{function}` cannot be traced with {path}: {reason}.",
+            ("it takes", "tensors, and tuples, lists and dictionaries of them"),
+            ("to do", "give everything else to the function before it is traced"),
+        ),
+        "UntraceableOutput": (
+            "{path} of `{function}` cannot be traced: {reason}.",
+            ("to do", "{advice}"),
+        ),
+        "Untraceable": ("`{call}` cannot be traced: {reason}.",),
+        "BuildRefused": ("No node `{kind}` can be built: {reason}.",),
+    }
+
+    def render(self) -> str:
+        """The sentence, and the place of the call, if it is known."""
+        if self.source is None or self.span is None:
+            return super().render()
+        return f"{super().render()}\n{self.source.excerpt(self.span)}"
+
+
+class TraceWarning(UserWarning):
+    """What a trace keeps may be otherwise the next time."""
+
+
+class TraceDiffers(ScriptError, RuntimeError):
+    """A trace, run with some inputs, is not the function that was traced.
+
+    `inputs` says which, `difference` what differs in the results, `step` and `place`
+    are the first of the trace that differ (both may be empty), `found` is how it
+    differs.
+    """
+
+    function: str
+    inputs: str
+    difference: str
+    step: str
+    place: str
+    found: str
+
+    words: ClassVar[Words] = {
+        "TraceDiffers": (
+            "The trace of `{function}` is not the function for {inputs}.",
+            ("results", "{difference}"),
+            ("from", "{step}"),
+            ("at", "{place}"),
+            ("because", "{found}"),
+        ),
+    }

@@ -21,13 +21,7 @@ from collections.abc import Callable
 from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from runtime.errors.future import (
-    AwaitedAttribute,
-    FutureMisuse,
-    WithoutFunction,
-    described,
-    named,
-)
+from runtime.errors.future import AwaitedAttribute, FutureMisuse, described, named
 from runtime.futures.settling import Stays
 
 # By this attribute the dispatcher knows a tensor.  An await is none: operators that are
@@ -117,6 +111,7 @@ class Await(Stays, Generic[W]):
             FutureMisuse: always.
         """
         raise FutureMisuse(
+            code="FutureMisuse",
             call=f"{cls.__name__}()",
             found="what no await is made of",
             wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
@@ -143,11 +138,11 @@ class Await(Stays, Generic[W]):
         """The function.
 
         Raises:
-            WithoutFunction: it was made of a value.
+            FutureMisuse: it was made of a value.
         """
         fn = self.__call.fn
         if fn is None:
-            raise WithoutFunction
+            raise FutureMisuse(code="WithoutFunction")
         return fn
 
     def args(self) -> tuple[Any, ...]:
@@ -201,6 +196,7 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
     """
     if not callable(func):
         raise FutureMisuse(
+            code="FutureMisuse",
             call="awaitable",
             found=described(func),
             wanted="a callable, then its arguments",
@@ -219,6 +215,7 @@ def awaitable_wait(aw: Await[W]) -> W:
     """
     if type(aw) is not Await:
         raise FutureMisuse(
+            code="FutureMisuse",
             call="awaitable_wait",
             found=described(aw),
             wanted="what `awaitable` or `awaitable_nowait` made",

@@ -118,6 +118,7 @@ def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
     for place, each in enumerate(members):
         if not isinstance(each, Future):
             raise FutureMisuse(
+                code="FutureMisuse",
                 call=call,
                 found=f"{described(each)} at place {place}",
                 wanted="futures of `runtime.futures`",
@@ -182,6 +183,7 @@ def _take(future: Future[Any], settled: Any, library: str) -> None:
 def _check(call: str, other: object, kind: type) -> None:
     if not isinstance(other, kind):
         raise FutureMisuse(
+            code="FutureMisuse",
             call=call,
             found=described(other),
             wanted=f"a future of `{call.removeprefix('from_')}`",

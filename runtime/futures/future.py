@@ -30,13 +30,7 @@ from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import (
-    AlreadySettled,
-    FutureMisuse,
-    FutureTimeout,
-    NotSettled,
-    described,
-)
+from runtime.errors.future import AlreadySettled, FutureMisuse, FutureTimeout, described
 from runtime.futures.settling import LOCK, Error, Outcome, Stays, Step, Value, due, run
 
 if TYPE_CHECKING:
@@ -96,12 +90,12 @@ class Future(Stays, Generic[T]):
         """The value that is there.
 
         Raises:
-            NotSettled: there is none yet.
+            FutureMisuse: there is none yet.
             BaseException: the error that the future was completed with, itself.
         """
         outcome = self._outcome
         if outcome is None:
-            raise NotSettled
+            raise FutureMisuse(code="NotSettled")
         if isinstance(outcome, Value):
             value: T = outcome.value
             return value
@@ -135,6 +129,7 @@ class Future(Stays, Generic[T]):
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
+                code="FutureMisuse",
                 call="Future.set_exception",
                 found=described(result),
                 wanted="an instance of Exception",
@@ -274,6 +269,7 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
         return Value(result)
     if result is child:
         misuse = FutureMisuse(
+            code="FutureMisuse",
             call="Future.then_async",
             found="a callback that returned the future of its own result",
             wanted="callbacks that return a value or another future",
@@ -296,6 +292,7 @@ def _complete(future: Future[Any], outcome: Outcome) -> AlreadySettled:
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:
     return FutureMisuse(
+        code="FutureMisuse",
         call=f"Future.{method}",
         found=described(callback),
         wanted="a callable of one argument, the future",
@@ -309,6 +306,7 @@ def _seconds(timeout: float | None) -> float | None:
     if not isinstance(timeout, int | float) or not timeout >= 0:
         number = isinstance(timeout, int | float)
         raise FutureMisuse(
+            code="FutureMisuse",
             call="Future.wait",
             found=f"a timeout of {timeout}" if number else described(timeout),
             wanted="seconds from 0 on, or None for no end",
@@ -321,6 +319,7 @@ def _check_devices(devices: Iterable[object]) -> None:
         name = str(each)
         if name.partition(":")[0] != "cpu":
             raise FutureMisuse(
+                code="FutureMisuse",
                 call="Future(devices=...)",
                 found=f"the device `{name}`",
                 wanted="the CPU only: values of other devices are not waited for",
@@ -386,6 +385,7 @@ def _tell(settled: "Future[Any]", other: Any) -> None:
     if isinstance(error, StopIteration):
         # Inside of a coroutine it means an end without an error; asyncio refuses it.
         told = FutureMisuse(
+            code="FutureMisuse",
             call="await",
             found="a future that was completed with StopIteration",
             wanted="errors that a coroutine can raise",

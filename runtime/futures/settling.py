@@ -32,7 +32,8 @@ from traceback import format_exception_only, walk_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, SupportsIndex, TypeVar
 
-from runtime.errors.future import CallbackFailed, Unmovable, named
+from runtime.errors.base import code_of
+from runtime.errors.future import CallbackFailed, FutureMisuse, named
 from runtime.locks import reentered
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Error:
 
     def described(self) -> str:
         """The type of the exception, for texts."""
-        return f"the error {type(self.error).__name__}"
+        return f"the error {code_of(self.error)}"
 
 
 # A settled `Value | Error`.
@@ -99,33 +100,35 @@ class Stays:
         """Refuse to be pickled.
 
         Raises:
-            Unmovable: always.
+            FutureMisuse: always.
         """
-        raise Unmovable(kind=type(self).__name__, asked="pickled")
+        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="pickled")
 
     def __setstate__(self, state: Any) -> NoReturn:
         """Refuse to be made of what somebody pickled.
 
         Raises:
-            Unmovable: always.
+            FutureMisuse: always.
         """
-        raise Unmovable(kind=type(self).__name__, asked="unpickled")
+        raise FutureMisuse(
+            code="Unmovable", kind=type(self).__name__, asked="unpickled"
+        )
 
     def __copy__(self) -> NoReturn:
         """Refuse to be copied.
 
         Raises:
-            Unmovable: always.
+            FutureMisuse: always.
         """
-        raise Unmovable(kind=type(self).__name__, asked="copied")
+        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="copied")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         """Refuse to be copied in depth.
 
         Raises:
-            Unmovable: always.
+            FutureMisuse: always.
         """
-        raise Unmovable(kind=type(self).__name__, asked="copied")
+        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="copied")
 
 
 LOCK = reentered()
@@ -278,7 +281,7 @@ def _failed(step: Step, error: BaseException) -> Outcome:
             text = "".join(format_exception_only(error)).strip()
             frames = tuple(_frames(error.__traceback__))
         except Exception:  # an error that cannot be drawn, or no room for it
-            text, frames = type(error).__name__, ()
+            text, frames = code_of(error), ()
         name = named(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error

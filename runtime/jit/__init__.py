@@ -5,7 +5,7 @@ What is compiled runs as Python would, in its own interpreter, and can be saved.
 
 from typing import Final
 
-from runtime.errors.trace import TraceWarning
+from runtime.errors.script import TraceWarning
 from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
 from runtime.jit.scripting import (
     CompilationUnit,

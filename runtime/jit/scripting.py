@@ -36,7 +36,8 @@ from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.base import nearest
 from runtime.errors.future import described
-from runtime.errors.module import NoSuchMember, NotScriptable
+from runtime.errors.program import NoSuchMember
+from runtime.errors.script import NotScriptable
 from runtime.locks import load
 from runtime.modules import Module
 from runtime.schema.types import Type
@@ -109,6 +110,7 @@ class ScriptFunction(Compiled):
             NotScriptable: always.
         """
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the compiled function `{self.name}`",
             reason="a compiled function is not pickled",
             hint="Use `jit.save` and `jit.load`.",
@@ -150,6 +152,7 @@ def script(
     if callable(obj) and inspect.isroutine(obj):
         return _function(obj, example_inputs)
     raise NotScriptable(
+        code="NotScriptable",
         found=_named(obj),
         reason="functions, classes and modules are compiled",
         hint="Pass the object to a compiled function, if it is a value.",
@@ -159,12 +162,14 @@ def script(
 def _class(python: type) -> type:
     if issubclass(python, Module) and not is_interface(python):
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the class `{python.__name__}`",
             reason="modules are compiled, not their classes",
             hint="Make an object, and compile that.",
         )
     if issubclass(python, BaseException):
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the class `{python.__name__}`",
             reason="exceptions are Python's; programs raise them by their names",
         )
@@ -182,12 +187,14 @@ def _class(python: type) -> type:
 def _function(function: Any, examples: Any) -> ScriptFunction:
     if not inspect.isfunction(function) and not inspect.ismethod(function):
         raise NotScriptable(
+            code="NotScriptable",
             found=_named(function),
             reason="it is not written in Python",
             hint="Call it in a function, and compile that.",
         )
     if inspect.ismethod(function):
         raise NotScriptable(
+            code="NotScriptable",
             found=_named(function),
             reason="it has an object to it",
             hint="Compile the module, or the class, whose method it is.",
@@ -195,6 +202,7 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
     mark = mark_of(function)
     if mark in (Mark.IGNORE, Mark.UNUSED):
         raise NotScriptable(
+            code="NotScriptable",
             found=_named(function),
             reason=f"it is marked by `@{mark.value}`, and stays Python's",
         )
@@ -264,6 +272,7 @@ def _arguments(call: Any) -> tuple[Any, ...]:
 
 def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
     return NotScriptable(
+        code="NotScriptable",
         found=f"the parameter `{name}` of `{function.__qualname__}`",
         reason=f"its examples have no type: {reason}",
         hint="Annotate it.",
@@ -308,6 +317,7 @@ class CompilationUnit:
         functions = self.__dict__.get("_functions", {})
         if name not in functions:
             raise NoSuchMember(
+                code="NoSuchMember",
                 module="CompilationUnit",
                 wanted="function",
                 path=name,
@@ -340,6 +350,7 @@ def script_method(fn: Any) -> NoReturn:
         NotScriptable: always.
     """
     raise NotScriptable(
+        code="NotScriptable",
         found=f"`{getattr(fn, '__qualname__', fn)}`",
         reason="methods are compiled with their module",
         hint="Derive from `runtime.Module`, and call `jit.script` with an object.",
@@ -391,6 +402,7 @@ def save(m: Any, f: Any, **options: Any) -> None:
     """
     if not isinstance(m, ScriptModule | Compiled):
         raise NotScriptable(
+            code="NotScriptable",
             found=f"an object of class {type(m).__name__}",
             reason="what is saved has been compiled",
             hint="Compile it by `jit.script`, or `jit.trace`.",
@@ -454,6 +466,7 @@ def freeze(
     """
     if not isinstance(mod, ScriptModule):
         raise NotScriptable(
+            code="NotScriptable",
             found=f"an object of class {type(mod).__name__}",
             reason="what is frozen is a compiled module",
             hint="Compile it by `jit.script`.",

@@ -35,12 +35,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from runtime.errors.base import nearest
-from runtime.errors.key import (
-    NotRegistrable,
-    UnknownBackend,
-    UnknownDevice,
-    UnknownKey,
-)
+from runtime.errors.registration import KeyMisuse, UnknownDevice, UnknownKey
 from runtime.keys.model import (
     ALIASES,
     BACKENDS,
@@ -210,10 +205,12 @@ def _unknown(name: str) -> UnknownKey:
     """The error for a name, with candidates compared without regard to case."""
     former = dict(FORMER_NAMES).get(name)
     if former is not None:
-        return UnknownKey(name=name, near=(former,))
+        return UnknownKey(code="UnknownKey", name=name, near=(former,))
     folded = {known.lower(): known for known in _BY_NAME}
     near = nearest(name.lower(), tuple(folded))
-    return UnknownKey(name=name, near=tuple(folded[each] for each in near))
+    return UnknownKey(
+        code="UnknownKey", name=name, near=tuple(folded[each] for each in near)
+    )
 
 
 _BY_NAME: dict[str, DispatchKey] = {key.name: key for key in _generate()}
@@ -280,19 +277,19 @@ def guarded_backends(autograd_key: DispatchKey) -> tuple[DispatchKey, ...]:
 def autograd_key_of(backend: str | None) -> DispatchKey:
     """The autograd key of a backend component; AutogradOther where there is none.
 
-    Raises `UnknownBackend`.
+    Raises `UnknownKey`.
     """
     if backend is None:
         return DispatchKey.AutogradOther
     if backend not in BACKENDS:
-        raise UnknownBackend(name=backend, known=BACKENDS)
+        raise UnknownKey(code="UnknownBackend", name=backend, known=BACKENDS)
     return DispatchKey[f"Autograd{backend}"]
 
 
 def kernel_key(key: DispatchKey) -> DispatchKey:
     """The key under which a kernel registered at `key` is kept.
 
-    Raises `NotRegistrable` for a building block.
+    Raises `KeyMisuse` for a building block.
     """
     if key is DispatchKey.Undefined:
         return DispatchKey.CompositeImplicitAutograd
@@ -304,10 +301,11 @@ def kernel_key(key: DispatchKey) -> DispatchKey:
 def fallback_keys(key: DispatchKey) -> tuple[DispatchKey, ...]:
     """The runtime keys that a fallback at `key` covers, in slot order.
 
-    Raises `NotRegistrable` for Undefined and for a building block.
+    Raises `KeyMisuse` for Undefined and for a building block.
     """
     if key is DispatchKey.Undefined:
-        raise NotRegistrable(
+        raise KeyMisuse(
+            code="NotRegistrable",
             key=key.name,
             subject="fallback",
             reason="undefined",
@@ -320,9 +318,10 @@ def fallback_keys(key: DispatchKey) -> tuple[DispatchKey, ...]:
 
 def _building_block(
     key: DispatchKey, subject: Literal["kernel", "fallback"]
-) -> NotRegistrable:
+) -> KeyMisuse:
     instances = [each for each in SLOTS if each.functionality == key.functionality]
-    return NotRegistrable(
+    return KeyMisuse(
+        code="NotRegistrable",
         key=key.name,
         subject=subject,
         reason="building block",

@@ -18,7 +18,7 @@ The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
 from collections.abc import Iterable, Iterator
 
 from runtime.errors.call import WrongValue
-from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend
+from runtime.errors.registration import KeyMisuse, UnknownKey
 from runtime.keys.dispatch_key import (
     BACKEND_BITS,
     SLOTS,
@@ -112,9 +112,9 @@ class KeySet:
 
     @classmethod
     def from_bits(cls, bits: int) -> "KeySet":
-        """The set with exactly these bits; raises `ForeignBits` beyond bit 61."""
+        """The set with exactly these bits; raises `KeyMisuse` beyond bit 61."""
         if not 0 <= bits <= _ALL:
-            raise ForeignBits(bits=bits, full=_ALL)
+            raise KeyMisuse(code="ForeignBits", bits=bits, full=_ALL)
         made = cls.__new__(cls)
         object.__setattr__(made, "bits", bits)
         return made
@@ -129,7 +129,7 @@ class KeySet:
         return self.bits & other.bits == other.bits
 
     def has_backend(self, backend: str) -> bool:
-        """Whether the backend's bit is set; raises `UnknownBackend`."""
+        """Whether the backend's bit is set; raises `UnknownKey`."""
         return bool(self.bits & backend_bit(backend))
 
     def add(self, key: Key) -> "KeySet":
@@ -141,7 +141,7 @@ class KeySet:
         return self.from_bits(self.bits & (BACKEND_BITS | ~_bits_of(key)))
 
     def remove_backend(self, backend: str) -> "KeySet":
-        """Without the backend's bit; raises `UnknownBackend`."""
+        """Without the backend's bit; raises `UnknownKey`."""
         return self.from_bits(self.bits & ~backend_bit(backend))
 
     @property
@@ -237,9 +237,9 @@ def _bits_of(key: object) -> int:
 
 
 def backend_bit(backend: str) -> int:
-    """The bit of a backend component; raises `UnknownBackend`."""
+    """The bit of a backend component; raises `UnknownKey`."""
     if backend not in BACKENDS:
-        raise UnknownBackend(name=backend, known=BACKENDS)
+        raise UnknownKey(code="UnknownBackend", name=backend, known=BACKENDS)
     return 1 << BACKENDS.index(backend)
 
 
@@ -247,10 +247,10 @@ def full_after(key: DispatchKey) -> KeySet:
     """Every bit strictly below the key's functionality, and PythonDispatcher.
 
     PythonDispatcher is always in, as in 2.13: a redispatch must not lose it.  Raises
-    `NoPriority` for Undefined and aliases.
+    `KeyMisuse` for Undefined and aliases.
     """
     if key.bits == 0:
-        raise NoPriority(key=key.name)
+        raise KeyMisuse(code="NoPriority", key=key.name)
     functionality = key.bits & ~BACKEND_BITS
     return KeySet.from_bits(functionality - 1 | DispatchKey.PythonDispatcher.bits)
 

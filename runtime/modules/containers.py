@@ -15,7 +15,7 @@ from operator import index as as_index
 from typing import Any, Self, overload
 
 from runtime.errors.future import described
-from runtime.errors.module import UnfitIndex, UnfitMember
+from runtime.errors.program import UnfitMember
 from runtime.modules.module import Module
 
 
@@ -28,12 +28,18 @@ class _Indexed(Module):
             place = as_index(index)
         except TypeError:
             found = described(index)
-            raise UnfitIndex(
-                module=type(self).__name__, index=found, length=length
+            raise UnfitMember(
+                code="UnfitIndex",
+                module=type(self).__name__,
+                index=found,
+                length=length,
             ) from None
         if not -length <= place < length:
-            raise UnfitIndex(
-                module=type(self).__name__, index=str(place), length=length
+            raise UnfitMember(
+                code="UnfitIndex",
+                module=type(self).__name__,
+                index=str(place),
+                length=length,
             )
         return place % length
 
@@ -200,5 +206,10 @@ class ModuleDict(Module):
         for each in [*pairs]:
             if not isinstance(each, tuple | list) or len(each) != 2:
                 reason = f"{described(each)} is no pair of a key and a module"
-                raise UnfitMember(module=type(self).__name__, member="?", reason=reason)
+                raise UnfitMember(
+                    code="UnfitMember",
+                    module=type(self).__name__,
+                    member="?",
+                    reason=reason,
+                )
             self[each[0]] = each[1]

@@ -18,12 +18,7 @@ from typing import Any, Self
 from runtime.autograd.node import RemovableHandle, Table
 from runtime.errors.base import nearest
 from runtime.errors.future import described
-from runtime.errors.module import (
-    ModuleNotInitialized,
-    NoForward,
-    NoSuchMember,
-    UnfitMember,
-)
+from runtime.errors.program import NoForward, NoSuchMember, UnfitMember
 from runtime.modules.parameter import Parameter
 from runtime.modules.state import IncompatibleKeys, give_state, state_of
 from runtime.modules.walking import (
@@ -159,7 +154,7 @@ class Module:
     def _put(self, kind: str, name: Any, value: Any, wanted: type) -> None:
         of = type(self).__name__
         if PARAMETERS not in self.__dict__:
-            raise ModuleNotInitialized(module=of, member=str(name))
+            raise NoSuchMember(code="ModuleNotInitialized", module=of, member=str(name))
         reason = None
         if value is not None and not isinstance(value, wanted):
             reason = f"{described(value)} is no {_WORDS[kind]}"
@@ -170,7 +165,9 @@ class Module:
         elif name not in self.__dict__[kind] and hasattr(self, name):
             reason = "there is an attribute of this name"
         if reason is not None:
-            raise UnfitMember(module=of, member=str(name), reason=reason)
+            raise UnfitMember(
+                code="UnfitMember", module=of, member=str(name), reason=reason
+            )
         self.__dict__[kind][name] = value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -186,7 +183,9 @@ class Module:
             object.__setattr__(self, name, value)
             return
         if kind not in tables:
-            raise ModuleNotInitialized(module=type(self).__name__, member=name)
+            raise NoSuchMember(
+                code="ModuleNotInitialized", module=type(self).__name__, member=name
+            )
         if kind is PARAMETERS and name in tables[BUFFERS]:
             tables[BUFFERS][name] = value
             return
@@ -205,7 +204,12 @@ class Module:
                 f"only a {_WORDS[kind]} or None replaces the one that is there, not "
                 f"{described(value)}"
             )
-            raise UnfitMember(module=type(self).__name__, member=name, reason=reason)
+            raise UnfitMember(
+                code="UnfitMember",
+                module=type(self).__name__,
+                member=name,
+                reason=reason,
+            )
         self.__dict__[kind][name] = value
 
     def __getattr__(self, name: str) -> Any:
@@ -214,6 +218,7 @@ class Module:
             if table is not None and name in table:
                 return table[name]
         raise NoSuchMember(
+            code="NoSuchMember",
             module=type(self).__name__,
             wanted="attribute",
             path=name,
@@ -291,6 +296,7 @@ class Module:
             known = found._modules
             if known.get(name) is None:
                 raise NoSuchMember(
+                    code="NoSuchMember",
                     module=type(self).__name__,
                     wanted="module",
                     path=target,
@@ -315,6 +321,7 @@ class Module:
         if found is None:
             known = [path for path, _ in members_within(self, kind, "", True, False)]
             raise NoSuchMember(
+                code="NoSuchMember",
                 module=type(self).__name__,
                 wanted=wanted,
                 path=target,
@@ -336,7 +343,10 @@ class Module:
         if not isinstance(mode, bool):
             reason = f"it is a bool, not {described(mode)}"
             raise UnfitMember(
-                module=type(self).__name__, member="training", reason=reason
+                code="UnfitMember",
+                module=type(self).__name__,
+                member="training",
+                reason=reason,
             )
         self.training = mode
         for each in self.children():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.autograd import no_grad
 from runtime.errors.future import described
-from runtime.errors.module import StateMismatch
+from runtime.errors.program import StateMismatch
 from runtime.modules.parameter import Parameter
 from runtime.modules.walking import joined, modules_within
 from runtime.tensors import Tensor

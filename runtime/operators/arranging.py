@@ -11,8 +11,7 @@ adds nothing, as it does in torch.
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
@@ -51,6 +50,7 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
     first = kept[0].shape
     if not first:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=call,
             shapes=_shapes(kept),
             reason="a tensor without dimensions has no end to join at",
@@ -67,6 +67,7 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
             shape[:place] != first[:place] or shape[place + 1 :] != first[place + 1 :]
         ):
             raise ShapesDoNotFit(
+                code="ShapesDoNotFit",
                 operator=call,
                 shapes=_shapes(tensors),
                 reason=f"shapes {first} and {shape} differ outside of dimension "
@@ -124,6 +125,7 @@ def stack(tensors: Sequence[Tensor], dim: int) -> Any:
     first = tensors[0].shape
     if any(each.shape != first for each in tensors):
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=call,
             shapes=_shapes(tensors),
             reason="they do not have one shape",

@@ -17,12 +17,12 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.errors.arithmetic import NegativeExponent
 from runtime.errors.operands import (
-    ShapesRefused,
+    NegativeExponent,
+    ShapesDiffer,
+    ShapesDoNotFit,
     WrongOption,
 )
-from runtime.errors.tensor import ShapesDiffer
 from runtime.operators.fast_paths import (
     fast_binary,
     fast_in_place,
@@ -67,13 +67,13 @@ def broadcast(call: str, *shapes: Shape) -> Shape:
     """The shape that all shapes broadcast to.
 
     Raises:
-        ShapesRefused: there is none; the error says which dimension is in the way.
+        ShapesDoNotFit: there is none; the error says which dimension is in the way.
     """
     try:
         return broadcast_shapes(*shapes)
     except ShapesDiffer:
-        raise ShapesRefused(
-            operator=call, shapes=shapes, fits=_fitting(shapes)
+        raise ShapesDoNotFit(
+            code="ShapesRefused", operator=call, shapes=shapes, fits=_fitting(shapes)
         ) from None
 
 

@@ -126,7 +126,7 @@ def again(
 
     Raises:
         CallError: `error`, if there is nothing to read in another way.
-        UnsupportedData, UnknownDevice: a dtype or a device that there is not.
+        UnfitValue, UnknownDevice: a dtype or a device that there is not.
     """
     if "inplace" in kwargs and run.schema.name.base in ACTIVATIONS:
         rest = {name: value for name, value in kwargs.items() if name != "inplace"}

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     COMPLEXES,
@@ -112,7 +111,13 @@ def conv_geometry(
 
     def wrong(reason: str, fits: str) -> ShapesDoNotFit:
         shapes = (("input", image), ("weight", weight))
-        return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
+        return ShapesDoNotFit(
+            code="ShapesDoNotFit",
+            operator=call,
+            shapes=shapes,
+            reason=reason,
+            fits=fits,
+        )
 
     if share * groups != channels:
         raise wrong(
@@ -358,6 +363,7 @@ def pool_geometry(
     ]
     if min(sizes) < 1:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=call,
             shapes=(("self", image),),
             reason=f"a window of {kernel} is larger than the padded image",

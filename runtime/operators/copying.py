@@ -15,7 +15,7 @@ Rules:
 
 from typing import Any
 
-from runtime.errors.operands import NoDataToRead, ShapesRefused, WrongOption
+from runtime.errors.operands import NoData, ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.creation import pinned
 from runtime.operators.fast_paths import SERIAL, fast_fill
@@ -53,9 +53,9 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
     """Write the elements of `source`, broadcast, into `target`; returns it.
 
     Raises:
-        ShapesRefused: `source` does not broadcast to the shape of `target`.
-        TargetOverlaps: elements of `target` share memory.
-        NoDataToRead: `source` is on meta, `target` is not.
+        ShapesDoNotFit: `source` does not broadcast to the shape of `target`.
+        TargetRefused: elements of `target` share memory.
+        NoData: `source` is on meta, `target` is not.
     """
     if target is source or _copied_shortly(target, source):
         return target
@@ -95,20 +95,24 @@ def _copied_shortly(target: Tensor, source: Tensor) -> bool:
 
 
 def fitting(call: str, shape: Shape, source: Shape) -> None:
-    """Make sure that `source` broadcasts to `shape`.  Raises `ShapesRefused`."""
+    """Make sure that `source` broadcasts to `shape`.  Raises `ShapesDoNotFit`."""
     back = len(shape) - len(source)
     if back >= 0 and all(
         size in (1, wanted) for size, wanted in zip(source, shape[back:], strict=True)
     ):
         return
     fits = f"a source of shape {shape}, or one that broadcasts to it"
-    raise ShapesRefused(operator=call, shapes=(shape, source), fits=fits)
+    raise ShapesDoNotFit(
+        code="ShapesRefused", operator=call, shapes=(shape, source), fits=fits
+    )
 
 
 def refuse_meta(call: str, source: Tensor) -> None:
-    """Refuse a tensor without elements as a source.  Raises `NoDataToRead`."""
+    """Refuse a tensor without elements as a source.  Raises `NoData`."""
     if source.device.type == "meta":
-        raise NoDataToRead(operator=call, device="meta", asked="copies elements")
+        raise NoData(
+            code="NoDataToRead", operator=call, device="meta", asked="copies elements"
+        )
 
 
 def moved(tensor: Tensor, device: Device) -> Tensor:
@@ -144,10 +148,10 @@ def to_copy(
     """A new tensor with the elements of `self`, in another dtype or on another device.
 
     Raises:
-        NoDataToRead: from meta to a device that holds elements.
+        NoData: from meta to a device that holds elements.
         WrongOption: `pin_memory` for a device other than the CPU, `memory_format` of
             another number of dimensions.
-        DeviceUnavailable, UnsupportedData: the target is not to be had.
+        DeviceUnavailable, UnfitValue: the target is not to be had.
     """
     place = self.device if device is None else resolved(device)
     kind = self.dtype if dtype is None else dtype
@@ -265,10 +269,12 @@ def equal(self: Tensor, other: Tensor) -> bool:
 
     Raises:
         DevicesDiffer: they lie on different devices.
-        NoDataToRead: on meta.
+        NoData: on meta.
     """
     if self.device.type == "meta" or other.device.type == "meta":
-        raise NoDataToRead(operator="core::equal", device="meta", asked="compares")
+        raise NoData(
+            code="NoDataToRead", operator="core::equal", device="meta", asked="compares"
+        )
     same_device("core::equal", self, other)
     if self.shape != other.shape:
         return False
@@ -280,7 +286,7 @@ def local_scalar(self: Tensor) -> bool | int | float | complex:
     """The one element as a Python number.
 
     Raises:
-        NotOneElement, NoData: there is none to read.
+        BadSize, NoData: there is none to read.
     """
     number: bool | int | float | complex = self.item()
     return number

@@ -21,7 +21,7 @@ from typing import Any
 
 from numpy import array, empty
 
-from runtime.errors.tensor import ShapesDiffer
+from runtime.errors.operands import ShapesDiffer
 from runtime.locks import load
 from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.operators.produce import meet

@@ -172,10 +172,10 @@ def allclose(
     Equal infinities are close, and NaNs if `equal_nan` is true.
 
     Raises:
-        WrongArgumentType: no tensor, or a tolerance that is no real number.
+        CallError: no tensor, or a tolerance that is no real number.
         DTypeRefused: the two have different dtypes.
         WrongOption: a tolerance below 0, or NaN.
-        ShapesRefused, DevicesDiffer, NoData: as the operators of a comparison.
+        ShapesDoNotFit, DevicesDiffer, NoData: as the operators of a comparison.
     """
     given = self, other, rtol, atol, equal_nan
     self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})

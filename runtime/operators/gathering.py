@@ -13,8 +13,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import DTypeRefused, IndexOutOfRange, WrongOption
 from runtime.operators.plan import (
     ALL,
     BOOL,

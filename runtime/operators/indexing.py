@@ -31,8 +31,12 @@ from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused, NoDataToRead
-from runtime.errors.operator import IndexRefused, ShapesDoNotFit
+from runtime.errors.operands import (
+    DTypeRefused,
+    IndexOutOfRange,
+    NoData,
+    ShapesDoNotFit,
+)
 from runtime.operators.call import core
 from runtime.operators.gathering import check_places
 from runtime.operators.plan import (
@@ -63,11 +67,11 @@ def numbers_of(call: str, mask: Tensor) -> list[Tensor]:
     """Where a mask is true: one tensor of numbers for each of its dimensions.
 
     Raises:
-        NoDataToRead: on meta.
+        NoData: on meta.
     """
     if mask.device.type == "meta":
         asked = "has a result whose size depends on a mask"
-        raise NoDataToRead(operator=call, device="meta", asked=asked)
+        raise NoData(code="NoDataToRead", operator=call, device="meta", asked=asked)
     table = table_for(mask.device)
     found = empty_tensor(
         (table["nonzero_count"](mask), len(mask.shape)), INT64, mask.device
@@ -87,7 +91,7 @@ def resolved(call: str, self: Tensor, indices: Sequence[Tensor | None]) -> Indic
         DTypeRefused: an index holds neither integers nor booleans.
         ShapesDoNotFit: too many indices, a mask of another shape, or indices that do
             not broadcast.
-        NoDataToRead: a mask on meta.
+        NoData: a mask on meta.
     """
     found: Indices = []
     for at, index in enumerate(indices):
@@ -141,6 +145,7 @@ def common_shape(call: str, indices: Indices) -> Shape:
         return broadcast_shapes(*shapes)
     except ValueError:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=call,
             shapes=tuple((f"index {at}", shape) for at, shape in enumerate(shapes)),
             reason="the indices do not broadcast together",
@@ -280,7 +285,7 @@ def plan_nonzero(call: str, self: Tensor) -> Plan:
     """One row of numbers for each element that is not zero."""
     if self.device.type == "meta":
         asked = "has one row for each element that is not zero"
-        raise NoDataToRead(operator=call, device="meta", asked=asked)
+        raise NoData(code="NoDataToRead", operator=call, device="meta", asked=asked)
     count = table_for(self.device)["nonzero_count"](self)
     shape = (count, len(self.shape))
     return Plan(((shape, INT64),), self.device, (self,))
@@ -294,7 +299,7 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     """`self[index]`.
 
     Raises:
-        IndexRefused: a part of the index is out of range, or picks nothing.
+        IndexOutOfRange: a part of the index is out of range, or picks nothing.
         ShapesDoNotFit, IndexOutOfRange: an index tensor does not fit.
     """
     kind = type(index)
@@ -316,8 +321,8 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`.
 
     Raises:
-        IndexRefused, ShapesDoNotFit, IndexOutOfRange: as `get_item`.
-        ShapesRefused: the value does not broadcast to what the index picks.
+        IndexOutOfRange, ShapesDoNotFit, IndexOutOfRange: as `get_item`.
+        ShapesDoNotFit: the value does not broadcast to what the index picks.
     """
     view, indices = _taken(self, index)
     number = isinstance(value, _NUMBERS)
@@ -433,7 +438,7 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
 
 
 def _listed(self: Tensor, position: int, part: Any) -> Tensor:
-    """A list, range or array of places as a tensor.  Raises `IndexRefused`."""
+    """A list, range or array of places as a tensor.  Raises `IndexOutOfRange`."""
     if isinstance(part, range):
         part = list(part)
     if isinstance(part, list) and not part:
@@ -462,7 +467,8 @@ def _selected(
 ) -> Tensor:
     size = view.shape[dim] if dim < len(view.shape) else -1
     if not -size <= index < size:
-        raise IndexRefused(
+        raise IndexOutOfRange(
+            code="IndexRefused",
             index=str(index),
             position=position,
             shape=shape,
@@ -501,9 +507,10 @@ _SHOWN = 40
 
 def _refused(
     self: Tensor, part: Any, position: int, reason: str, fits: str
-) -> IndexRefused:
+) -> IndexOutOfRange:
     text = _written(part)
-    return IndexRefused(
+    return IndexOutOfRange(
+        code="IndexRefused",
         index=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...",
         position=position,
         shape=self.shape,

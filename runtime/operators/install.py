@@ -70,7 +70,7 @@ def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
     """Register every operator; the libraries own the registrations.
 
     On the default dispatcher this happens once; asked again, the same libraries are
-    returned.  Raises `NamespaceTaken` where `core` is taken.
+    returned.  Raises `Conflict` where `core` is taken.
     """
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)

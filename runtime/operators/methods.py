@@ -28,8 +28,8 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError
-from runtime.errors.key import UnknownDevice
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit
+from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import UnfitValue
 from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
@@ -108,6 +108,7 @@ def comparison(symbol: str, name: str) -> Method:
     def other_side(self: Tensor, other: Any) -> Any:
         if isinstance(other, (list, tuple)):
             raise UnfitValue(
+                code="UnfitValue",
                 asked=f"Tensor.{symbol}",
                 found=f"a {type(other).__name__}",
                 fits="a tensor, a number or an array",
@@ -146,7 +147,7 @@ def matmul_reflected(self: Tensor, other: Any) -> Any:
 def operand(value: Any, device: Device) -> Any:
     """A tensor or a number to compute with: of NumPy's, arrays become tensors.
 
-    Anything else gives the mark of absence.  Raises `UnsupportedData` for an array
+    Anything else gives the mark of absence.  Raises `UnfitValue` for an array
     of a dtype that tensors lack.
     """
     if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
@@ -311,7 +312,7 @@ def _conversion(name: str, kind: DType) -> Method:
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in a dtype and on a device: `to(dtype)`, `to("cuda")`, `to(other)`.
 
-    Raises as `core::to`, `UnsupportedData` for a dtype that tensors lack, and
+    Raises as `core::to`, `UnfitValue` for a dtype that tensors lack, and
     `UnfitValue` for a name of neither a device nor a dtype.
     """
     options = dict(kwargs)
@@ -340,6 +341,7 @@ def _place_name(name: str) -> str:
     except UnknownDevice as error:
         near = error.near or nearest(name, sorted(_DTYPES))
         raise UnfitValue(
+            code="UnfitValue",
             asked="Tensor.to",
             found=f"{name!r}, which is neither",
             fits="a device, a dtype or a tensor",
@@ -381,6 +383,7 @@ def matrices_transposed(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
     if len(self.shape) < 2:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator="Tensor.mT",
             shapes=(("self", self.shape),),
             reason="there are no matrices",

@@ -26,9 +26,9 @@ from runtime.errors.operands import (
     DevicesDiffer,
     DimensionOutOfRange,
     DTypeRefused,
+    ShapesDoNotFit,
     WrongOption,
 )
-from runtime.errors.operator import ShapesDoNotFit
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.elements import SUPPORTED, compute_dtype, info
@@ -97,7 +97,9 @@ def common_device(call: str, *tensors: Tensor | None) -> Device:
         if device is found or not (tensor.shape or device.type != "cpu"):
             continue
         if found is not None:
-            raise DevicesDiffer(operator=call, devices=(str(found), str(device)))
+            raise DevicesDiffer(
+                code="DevicesDiffer", operator=call, devices=(str(found), str(device))
+            )
         found = device
     return CPU if found is None else found
 
@@ -114,7 +116,7 @@ def same_device(call: str, *tensors: Tensor | None) -> Device:
             continue
         if found is not None:
             devices = (str(found), str(tensor.device))
-            raise DevicesDiffer(operator=call, devices=devices)
+            raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
         found = tensor.device
     return CPU if found is None else found
 
@@ -152,7 +154,9 @@ def one_dim(call: str, dim: int, shape: Shape) -> int:
     """
     count = len(shape) or 1
     if not -count <= dim < count:
-        raise DimensionOutOfRange(operator=call, dim=dim, shape=shape)
+        raise DimensionOutOfRange(
+            code="DimensionOutOfRange", operator=call, dim=dim, shape=shape
+        )
     return dim % count
 
 
@@ -167,7 +171,11 @@ def distinct_dims(call: str, dims: Sequence[int], shape: Shape) -> list[int]:
         wrapped = one_dim(call, dim, shape)
         if wrapped in found:
             raise DimensionOutOfRange(
-                operator=call, dim=dim, shape=shape, repeated=True
+                code="DimensionOutOfRange",
+                operator=call,
+                dim=dim,
+                shape=shape,
+                repeated=True,
             )
         found.append(wrapped)
     return found
@@ -254,7 +262,9 @@ def computing(dtype: DType) -> DType | None:
 def misfit(call: str, reason: str, fits: str, *named: Named) -> ShapesDoNotFit:
     """The error that says why the shapes of these tensors do not go together."""
     shapes = tuple((name, each.shape) for name, each in named if each is not None)
-    return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
+    return ShapesDoNotFit(
+        code="ShapesDoNotFit", operator=call, shapes=shapes, reason=reason, fits=fits
+    )
 
 
 def require_ndim(call: str, named: Named, *counts: int) -> None:

@@ -44,7 +44,7 @@ def check_condition(call: str, argument: str, condition: Tensor, device: Any) ->
         )
     if condition.device is not device:
         devices = (str(device), str(condition.device))
-        raise DevicesDiffer(operator=call, devices=devices)
+        raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
 
 
 def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Plan:

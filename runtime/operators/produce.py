@@ -27,14 +27,13 @@ from typing import Any
 
 from numpy import empty
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operands import (
     DevicesDiffer,
-    TargetDType,
-    TargetOverlaps,
-    TargetShape,
+    DivisionByZero,
+    IndexOutOfRange,
+    NegativeExponent,
+    TargetRefused,
 )
-from runtime.errors.operator import IndexOutOfRange
 from runtime.locks import load
 from runtime.operators.plan import CPU, KernelTable, Plan, Shape, number_for, number_of
 from runtime.schema.codes import DType
@@ -208,7 +207,7 @@ def _placed(made: Tensor, order: Shape) -> Tensor:
 def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     """A tensor of any values, of a shape that a plan has checked.
 
-    Raises `NotEnoughMemory`, and `BadStrides` as `empty_tensor` does.
+    Raises `OutOfMemory`, and `BadSize` as `empty_tensor` does.
     """
     if device is not CPU:
         return empty_tensor(shape, dtype, device)
@@ -251,7 +250,7 @@ def write_to(
     `table` is None on meta, where checking is all there is to do.
 
     Raises:
-        DevicesDiffer, TargetDType, TargetShape, TargetOverlaps: it does not fit.
+        DevicesDiffer, TargetRefused, TargetRefused, TargetRefused: it does not fit.
         DivisionByZero, NegativeExponent, IndexOutOfRange: the kernel refuses values.
     """
     planned = plan.outputs[0]
@@ -306,29 +305,35 @@ def check_target(
     """Make sure that a result of this shape and dtype can be written to `target`.
 
     Raises:
-        DevicesDiffer, TargetDType, TargetShape, TargetOverlaps: it cannot.
+        DevicesDiffer, TargetRefused, TargetRefused, TargetRefused: it cannot.
     """
     if target.device is not device:
         devices = (str(device), str(target.device))
-        raise DevicesDiffer(operator=call, devices=devices)
+        raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
     if target.dtype is not dtype and not can_cast(dtype, target.dtype):
-        raise TargetDType(
+        raise TargetRefused(
+            code="TargetDType",
             operator=call,
             argument=argument,
             dtype=str(target.dtype),
             result=str(dtype),
         )
     if target.shape != shape and (argument == "self" or target.numel()):
-        raise TargetShape(
-            operator=call, argument=argument, shape=target.shape, result=shape
+        raise TargetRefused(
+            code="TargetShape",
+            operator=call,
+            argument=argument,
+            shape=target.shape,
+            result=shape,
         )
     check_apart(target, argument, call)
 
 
 def check_apart(target: Tensor, argument: str, call: str) -> None:
-    """Refuse a target of which elements share memory.  Raises `TargetOverlaps`."""
+    """Refuse a target of which elements share memory.  Raises `TargetRefused`."""
     if target._place is not None and may_overlap_itself(target.shape, target.strides):
-        raise TargetOverlaps(
+        raise TargetRefused(
+            code="TargetOverlaps",
             operator=call,
             argument=argument,
             shape=target.shape,

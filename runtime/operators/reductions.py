@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
-from runtime.errors.operands import NothingToReduce, WrongOption
+from runtime.errors.operands import DimensionOutOfRange, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
@@ -206,11 +206,13 @@ _GREATEST, _LEAST = _along("argmax"), _along("argmin")
 
 
 def check_elements(call: str, shape: Shape, dims: tuple[int, ...]) -> None:
-    """Refuse to reduce no elements to one.  Raises `NothingToReduce`."""
+    """Refuse to reduce no elements to one.  Raises `DimensionOutOfRange`."""
     if not prod(shape):
         kept = [size for at, size in enumerate(shape) if at not in dims]
         if prod(kept) and not prod(shape[dim] for dim in dims):
-            raise NothingToReduce(operator=call, shape=shape, dims=dims)
+            raise DimensionOutOfRange(
+                code="NothingToReduce", operator=call, shape=shape, dims=dims
+            )
 
 
 def _of_bytes(name: str) -> Callable[..., None]:

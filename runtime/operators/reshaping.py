@@ -18,8 +18,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import ShapesRefused, WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core, onward
 from runtime.operators.plan import (
     INT64,
@@ -111,6 +110,7 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     )
     if not fits:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator="core::sum_to_size",
             shapes=(("self", shape), ("size", wanted)),
             reason="the size does not broadcast to the shape",
@@ -187,12 +187,17 @@ def resize_(
 ) -> Tensor:
     """Another shape, in place; elements that are gained have any value.
 
-    Raises `ShapesRefused` for a negative size, and `WrongOption` for a tensor that
+    Raises `ShapesDoNotFit` for a negative size, and `WrongOption` for a tensor that
     requires grad, and for a format of another number of dimensions.
     """
     call, shape = "core::resize_", tuple(size)
     if any(each < 0 for each in shape):
-        raise ShapesRefused(operator=call, shapes=(shape,), fits="sizes of 0 and more")
+        raise ShapesDoNotFit(
+            code="ShapesRefused",
+            operator=call,
+            shapes=(shape,),
+            fits="sizes of 0 and more",
+        )
     check_count(call, shape)
     if self._requires_grad:
         raise WrongOption(

@@ -18,9 +18,14 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, WrongOption
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
-from runtime.errors.storage import BadStrides, OutOfStorage
+from runtime.errors.operands import (
+    DimensionOutOfRange,
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
+from runtime.errors.tensor import BadSize
 from runtime.operators.call import core
 from runtime.operators.plan import (
     PLAIN,
@@ -45,7 +50,9 @@ Ints = tuple[int, ...]
 def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
     """As `one_dim`, where a tensor without dimensions has none to name."""
     if not shape:
-        raise DimensionOutOfRange(operator=call, dim=dim, shape=shape)
+        raise DimensionOutOfRange(
+            code="DimensionOutOfRange", operator=call, dim=dim, shape=shape
+        )
     return one_dim(call, dim, shape)
 
 
@@ -61,6 +68,7 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
             open_ = place
         elif size < 0:
             raise ShapesDoNotFit(
+                code="ShapesDoNotFit",
                 operator=operator,
                 shapes=(("self", shape), ("wanted", tuple(wanted))),
                 reason=f"size {size} at position {place} is no size",
@@ -73,6 +81,7 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
         sizes[open_] = count // known
     elif open_ >= 0 or known != count:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=operator,
             shapes=(("self", shape), ("wanted", tuple(wanted))),
             reason="they do not have the same number of elements",
@@ -82,7 +91,7 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
 
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
-    """A view in another shape.  Raises `ShapesDoNotFit`, `ViewImpossible`."""
+    """A view in another shape.  Raises `ShapesDoNotFit`, `ShapesDoNotFit`."""
     _, offset, strides = self._place or claimed(self)
     return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
 
@@ -94,8 +103,12 @@ def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
     wanted = tuple(sized("core::view", shape, size))
     steps = view_strides(shape, strides, wanted)
     if steps is None:
-        raise ViewImpossible(
-            operator="core::view", shape=shape, strides=strides, wanted=wanted
+        raise ShapesDoNotFit(
+            code="ViewImpossible",
+            operator="core::view",
+            shape=shape,
+            strides=strides,
+            wanted=wanted,
         )
     return wanted, steps
 
@@ -106,7 +119,12 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
     size = self.shape[dim]
     if not -size <= index < size:
         raise IndexOutOfRange(
-            operator="core::select", index=index, size=size, dim=dim, wraps=True
+            code="IndexOutOfRange",
+            operator="core::select",
+            index=index,
+            size=size,
+            dim=dim,
+            wraps=True,
         )
     shape = self.shape
     _, offset, strides = self._place or claimed(self)
@@ -169,6 +187,7 @@ def t(self: Tensor) -> Tensor:
         return view_of(self, shape[::-1], (right, down), offset)
     if len(shape) > 2:
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator="core::t",
             shapes=(("self", self.shape),),
             reason=f"{len(self.shape)} dimensions are no matrix",
@@ -181,6 +200,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     """A view with the dimensions in another order."""
     if len(dims) != len(self.shape):
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator="core::permute",
             shapes=(("self", self.shape), ("dims", tuple(dims))),
             reason=f"{len(dims)} dimensions are named",
@@ -224,6 +244,7 @@ def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
     return ShapesDoNotFit(
+        code="ShapesDoNotFit",
         operator="core::expand",
         shapes=(("self", shape), ("wanted", tuple(size))),
         reason="only a dimension of size 1 can be repeated",
@@ -250,7 +271,10 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     count = len(self.shape) + 1
     if not -count <= dim < count:
         raise DimensionOutOfRange(
-            operator="core::unsqueeze", dim=dim, shape=(*self.shape, 1)
+            code="DimensionOutOfRange",
+            operator="core::unsqueeze",
+            dim=dim,
+            shape=(*self.shape, 1),
         )
     place = dim if dim >= 0 else dim + count
     shape, strides = self.shape, self.strides
@@ -276,6 +300,7 @@ def as_strided(
     """
     if len(size) != len(stride):
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator="core::as_strided",
             shapes=(("size", tuple(size)), ("stride", tuple(stride))),
             reason="there is not one stride for each size",
@@ -287,7 +312,7 @@ def as_strided(
     held = self.storage().nbytes() // itemsize(self.dtype)
     try:
         check_bounds(shape, strides, offset, held)
-    except (BadStrides, OutOfStorage) as error:
+    except BadSize as error:
         raise WrongOption(
             operator="core::as_strided",
             argument="size, stride and storage_offset",
@@ -303,7 +328,11 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     second = real_dim("core::diagonal", dim2, self.shape)
     if first == second:
         raise DimensionOutOfRange(
-            operator="core::diagonal", dim=dim2, shape=self.shape, repeated=True
+            code="DimensionOutOfRange",
+            operator="core::diagonal",
+            dim=dim2,
+            shape=self.shape,
+            repeated=True,
         )
     rows, columns = self.shape[first], self.shape[second]
     down, right = self.strides[first], self.strides[second]
@@ -397,6 +426,7 @@ def view_as_complex(self: Tensor) -> Tensor:
         )
     if self.shape[-1:] != (2,):
         raise ShapesDoNotFit(
+            code="ShapesDoNotFit",
             operator=call,
             shapes=(("self", self.shape),),
             reason="the last dimension has not two parts",

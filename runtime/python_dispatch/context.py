@@ -28,12 +28,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 from runtime.dispatch.arguments import KeyLike, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import Library
-from runtime.errors.context import (
-    ContextClosed,
-    ContextNotEntered,
-    MainStaysOpen,
-    WrappedElsewhere,
-)
+from runtime.errors.python_dispatch import ContextError
 from runtime.python_dispatch.context_library import (
     CHANGED,
     OTHERS,
@@ -105,8 +100,8 @@ class Context:
         `runtime.python_dispatch.context_library`.
 
         Raises:
-            ContextClosed: the context is closed.
-            LibraryRefused, NamespaceTaken: as `Library`, and as its methods do.
+            ContextError: the context is closed.
+            LibraryMisuse, Conflict: as `Library`, and as its methods do.
         """
         self.check_open(f"Context.library({ns!r}, {kind!r})")
         if origin is None:
@@ -150,8 +145,8 @@ class Context:
         """Count a class of tensors among its own; several contexts may have it.
 
         Raises:
-            ContextClosed: the context is closed.
-            NotATensorClass, PlainHandler: no tensors can be made of it.
+            ContextError: the context is closed.
+            SubclassError, HandlerError: no tensors can be made of it.
         """
         call = "Context.register_class"
         check_class(cls, call)
@@ -161,7 +156,7 @@ class Context:
     def close(self) -> None:
         """Let go of what belongs to it; the second time nothing happens.
 
-        Raises `MainStaysOpen` for the main one.
+        Raises `ContextError` for the main one.
         """
         with CHANGED:
             self.alive = False
@@ -176,9 +171,9 @@ class Context:
         self.noted.clear()
 
     def check_open(self, asked: str) -> None:
-        """Whether something new can be asked of it.  Raises `ContextClosed`."""
+        """Whether something new can be asked of it.  Raises `ContextError`."""
         if not self.alive:
-            raise ContextClosed(context=self.name, asked=asked)
+            raise ContextError(code="ContextClosed", context=self.name, asked=asked)
 
     def _own_beside(self, main: Dispatcher, call: str) -> Dispatcher:
         with CHANGED:
@@ -212,7 +207,9 @@ class Context:
     def __exit__(self, *_exception: object) -> None:
         pairs = _ENTERED.pairs
         if not pairs or pairs[-1][0] is not self:
-            raise ContextNotEntered(context=self.name, current=STATE.context.name)
+            raise ContextError(
+                code="ContextNotEntered", context=self.name, current=STATE.context.name
+            )
         _ENTERED.pairs, STATE.context = pairs[:-1], pairs[-1][1]
 
     def __repr__(self) -> str:
@@ -237,7 +234,7 @@ class _Main(Context):
         return MainLibrary(ns, kind, dispatch_key, dispatcher=main, origin=origin)
 
     def close(self) -> NoReturn:
-        raise MainStaysOpen(context=self.name)
+        raise ContextError(code="MainStaysOpen", context=self.name)
 
 
 MAIN: Context = _Main("main")
@@ -252,7 +249,7 @@ def current_context() -> Context:
 
 
 def check_wrapped_here(tensor: Tensor, call: str) -> None:
-    """Whether a tensor may be made of another one here.  Raises `WrappedElsewhere`.
+    """Whether a tensor may be made of another one here.  Raises `ContextError`.
 
     `call` is what makes it.
     """
@@ -261,7 +258,8 @@ def check_wrapped_here(tensor: Tensor, call: str) -> None:
     # A tensor whose keys were set by hand has no context.
     context: Context = getattr(tensor, "_context", STATE.context)
     if context is not STATE.context:
-        raise WrappedElsewhere(
+        raise ContextError(
+            code="WrappedElsewhere",
             call=call,
             cls=type(tensor).__name__,
             context=STATE.context.name,

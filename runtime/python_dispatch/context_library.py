@@ -60,14 +60,8 @@ from runtime.dispatch.token import (
     Token,
     read_kernel,
 )
-from runtime.errors.context import (
-    ContextClosed,
-    MixedContexts,
-    NoCopy,
-    NotVerified,
-    SchemaDiffers,
-)
-from runtime.errors.registration import CallRefused, LibraryClosed
+from runtime.errors.python_dispatch import ContextError
+from runtime.errors.registration import LibraryClosed, LibraryMisuse
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from runtime.schema.names import OperatorName
 from runtime.tensors.keys import PYTHON, STATE
@@ -80,7 +74,7 @@ OTHERS: set[ref[Any]] = set()
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
     """The context of the first tensor that has one, else the thread's current one.
 
-    `operator` gives the handle, for errors.  Raises `MixedContexts`, `ContextClosed`.
+    `operator` gives the handle, for errors.  Raises `ContextError`, `ContextError`.
     """
     found = next(_contexts(arguments), None) or STATE.context
     check_contexts(found, arguments, operator)
@@ -92,15 +86,20 @@ def check_contexts(
 ) -> None:
     """Whether `context` may handle the call, as far as tensors tell.
 
-    Raises `MixedContexts`, `ContextClosed`.
+    Raises `ContextError`, `ContextError`.
     """
     for other in _contexts(arguments):
         if other is not context:
-            raise MixedContexts(
-                context=context.name, other=other.name, operator=str(operator())
+            raise ContextError(
+                code="MixedContexts",
+                context=context.name,
+                other=other.name,
+                operator=str(operator()),
             )
     if not context.alive:
-        raise ContextClosed(context=context.name, asked=str(operator()))
+        raise ContextError(
+            code="ContextClosed", context=context.name, asked=str(operator())
+        )
 
 
 def _contexts(arguments: Sequence[Any]) -> Iterator[Any]:
@@ -166,15 +165,19 @@ class Router:
     def _copy(
         self, context: Any, key: DispatchKey, operator: Callable[[], Any]
     ) -> Held:
-        """What the context registered here.  Raises `NoCopy`, `ContextClosed`."""
+        """What the context registered here.  Raises `ContextError`, `ContextError`."""
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
         held = None if own is None else self._held(own.state, key)
         if held is not None:
             return held
         if not context.alive:
-            raise ContextClosed(context=context.name, asked=str(operator()))
-        raise NoCopy(context=context.name, operator=str(operator()), key=key.name)
+            raise ContextError(
+                code="ContextClosed", context=context.name, asked=str(operator())
+            )
+        raise ContextError(
+            code="NoCopy", context=context.name, operator=str(operator()), key=key.name
+        )
 
     def _held(self, state: DispatcherState, key: DispatchKey) -> Held | None:
         if self._place is None:
@@ -243,10 +246,10 @@ class VerifiedLibrary(Library):
     """A library of another context; see `Library`, which it is in `own`.
 
     Besides, whatever registers raises:
-        NotVerified: the main context did not do the same in time.
-        SchemaDiffers: it defined the operator otherwise.
-        ContextClosed: the context is closed, or was while it waited.
-        SchemaMismatch, SignatureMismatch: a typed kernel does not fit there.
+        ContextError: the main context did not do the same in time.
+        ContextError: it defined the operator otherwise.
+        ContextError: the context is closed, or was while it waited.
+        Conflict, Conflict: a typed kernel does not fit there.
         WriteInsideListener: called by a listener of the dispatcher.
     """
 
@@ -293,9 +296,10 @@ class VerifiedLibrary(Library):
         """Refuse: calls ask for rules in the dispatcher that all contexts share.
 
         Raises:
-            CallRefused: always.
+            LibraryMisuse: always.
         """
-        raise CallRefused(
+        raise LibraryMisuse(
+            code="CallRefused",
             call=f"rule({str(op)!r}, ...)",
             library=repr(self),
             reason="a rule is of the operator, which all contexts share",
@@ -357,7 +361,7 @@ def _beside(
 
 def _unmet(
     context: str, state: DispatcherState, token: Token, timeout: float
-) -> NotVerified:
+) -> ContextError:
     operator, key = "_", ""
     if isinstance(token, Implementation):
         operator, key = str(token.operator), token.key.name
@@ -366,7 +370,8 @@ def _unmet(
     else:
         assert isinstance(token, Definition), "nothing is asked of other tokens"
         operator = str(token.operator)
-    return NotVerified(
+    return ContextError(
+        code="NotVerified",
         context=context,
         operator=operator,
         key=key,
@@ -387,7 +392,8 @@ def _check_fits(context: str, state: DispatcherState, token: Token) -> None:
         return
     known = [each.schema for each in entry.definitions]
     if known and token.schema not in known:
-        raise SchemaDiffers(
+        raise ContextError(
+            code="SchemaDiffers",
             context=context,
             operator=str(token.operator),
             schema=str(token.schema),

@@ -49,7 +49,7 @@ from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration, registered
 from runtime.errors.python_dispatch import EndlessDispatch
-from runtime.errors.registration import WrongArgument
+from runtime.errors.registration import LibraryMisuse
 from runtime.generated import block, is_generated, numbered, template
 from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import (
@@ -287,13 +287,15 @@ def register_torch_dispatch(
     losing it ends nothing.  `Library.rule` makes one that ends with its library.
 
     Raises:
-        WrongArgument: an argument is something else.
+        LibraryMisuse: an argument is something else.
         RuleTaken: the class has a rule for the operator.
         WriteInsideListener: called by a listener.
     """
     if not isinstance(func, OperatorHandle):
         found, expected = type(func).__name__, "an operator with its overload"
-        raise WrongArgument(argument="func", expected=expected, found=found)
+        raise LibraryMisuse(
+            code="WrongArgument", argument="func", expected=expected, found=found
+        )
     dispatcher = func.dispatcher
     assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"
     token = rule_for(func.name, cls, fn, None, origin_of_caller())

@@ -30,11 +30,11 @@ from typing import Any
 
 from runtime.dispatch.token import ClassRule
 from runtime.errors.call import KernelError
-from runtime.errors.mode_stack import ModeStackChanged
 from runtime.errors.python_dispatch import (
+    DispatchMisuse,
+    HandlerError,
+    ModeStackError,
     NoImplementation,
-    NothingToHandle,
-    WrongHandlerResult,
 )
 from runtime.keys import LOCAL
 from runtime.python_dispatch.context_library import OTHERS, check_contexts
@@ -204,22 +204,25 @@ def check_stack(handler: Any, expected: Any) -> None:
     """Whether the modes are those that a handler was called with.
 
     They are after it has entered one and left it again, in another tuple.  Raises
-    `ModeStackChanged`.
+    `ModeStackError`.
     """
     if STATE.stack is expected or alike(STATE.stack, expected):
         return
-    raise ModeStackChanged(
-        handler=handler_name(handler), left=names(STATE.stack), stack=names(expected)
+    raise ModeStackError(
+        code="ModeStackChanged",
+        handler=handler_name(handler),
+        left=names(STATE.stack),
+        stack=names(expected),
     )
 
 
 def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     """The context that a call belongs to.
 
-    Raises `NothingToHandle`, `MixedContexts`, `ContextClosed`.
+    Raises `DispatchMisuse`, `ContextError`, `ContextError`.
     """
     if not (stack or found):
-        raise NothingToHandle(operator=str(func))
+        raise DispatchMisuse(code="NothingToHandle", operator=str(func))
     # A tensor whose keys were set by hand has no context.
     here = STATE.context
     context = stack[-1].context if stack else getattr(found[0], "_context", here)
@@ -260,7 +263,8 @@ def finisher(schema: Schema) -> Finish:
             if not found:
                 return result
             problem = f"{found}, which has keys and is no tensor"
-        raise WrongHandlerResult(
+        raise HandlerError(
+            code="WrongHandlerResult",
             handler=handler_name(handler),
             operator=str(schema.name),
             problem=problem,

@@ -21,13 +21,8 @@ from sys import maxsize
 from typing import Any, TypeVar
 
 from runtime.autograd.history import sharing
-from runtime.errors.python_dispatch import (
-    AlreadyWrapped,
-    NoHandler,
-    NotATensorClass,
-)
-from runtime.errors.subclass import UnsupportedForWrappers
-from runtime.errors.tensor import NoGradient, UnfitValue
+from runtime.errors.python_dispatch import SubclassError
+from runtime.errors.tensor import UnfitValue
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import check_slots, set_policy
@@ -63,18 +58,19 @@ def make_subclass(
     `runtime.python_dispatch.policies`.
 
     Raises:
-        NotATensorClass: `cls` is no subclass, or `data` no tensor.
-        AlreadyWrapped: `data` is of another class with a handler.
-        WrappedElsewhere: `data` has a handler in another context.
-        PlainHandler, HandlerNotCallable: the handler of `cls` is no classmethod.
+        SubclassError: `cls` is no subclass, or `data` no tensor.
+        SubclassError: `data` is of another class with a handler.
+        ContextError: `data` has a handler in another context.
+        HandlerError, HandlerError: the handler of `cls` is no classmethod.
         UnfitValue: the device is none.
-        NoGradient: its dtype has no gradient.
-        UnknownPolicy: the policy is none.
+        UnfitValue: its dtype has no gradient.
+        SubclassError: the policy is none.
     """
     check_class(cls, "_make_subclass")
     check_slots(cls, "_make_subclass")
     if not isinstance(data, Tensor):
-        raise NotATensorClass(
+        raise SubclassError(
+            code="NotATensorClass",
             call="_make_subclass",
             argument="data",
             expected="a tensor",
@@ -85,7 +81,9 @@ def make_subclass(
         detached = sharing(data)
     if type(detached) is not Tensor and detached.key_bits & PYTHON:
         if not isinstance(detached, cls):
-            raise AlreadyWrapped(cls=cls.__name__, found=type(detached).__name__)
+            raise SubclassError(
+                code="AlreadyWrapped", cls=cls.__name__, found=type(detached).__name__
+            )
         made: T = detached
     else:
         bits = detached.key_bits
@@ -125,25 +123,28 @@ def make_wrapper_subclass(
     float32 and `device` the CPU unless they are given.
 
     Raises:
-        NotATensorClass: `cls` is no subclass of Tensor.
-        NoHandler: it has no handler.
-        PlainHandler, HandlerNotCallable: its handler is no classmethod.
+        SubclassError: `cls` is no subclass of Tensor.
+        SubclassError: it has no handler.
+        HandlerError, HandlerError: its handler is no classmethod.
         UnfitValue: a size, a stride or the offset is no integer, or a size negative, or
             the device none.
-        BadStrides: what strides and the offset may not be.
-        UnsupportedForWrappers: another memory format than `contiguous_format`, another
+        BadSize: what strides and the offset may not be.
+        SubclassError: another memory format than `contiguous_format`, another
             layout than `strided`, or pinned memory.
-        NoGradient: its dtype has no gradient.
-        UnknownPolicy: the policy is none.
+        UnfitValue: its dtype has no gradient.
+        SubclassError: the policy is none.
     """
     check_class(cls, "_make_wrapper_subclass")
     if not handler_bits(cls):
-        raise NoHandler(cls=cls.__name__)
+        raise SubclassError(code="NoHandler", cls=cls.__name__)
     _check_options(cls, memory_format, layout, pin_memory)
     shape = _numbers("size", size)
     if min(shape, default=0) < 0:
         raise UnfitValue(
-            asked="_make_wrapper_subclass", fits="sizes of 0 and more", found=str(shape)
+            code="UnfitValue",
+            asked="_make_wrapper_subclass",
+            fits="sizes of 0 and more",
+            found=str(shape),
         )
     steps = contiguous_strides(shape)
     if strides is not None:
@@ -182,7 +183,8 @@ _OPTIONS = {
 def _check_options(cls: type, *given: Any) -> None:
     for (option, fits), value in zip(_OPTIONS.items(), given, strict=True):
         if value is not None and str(value) not in fits:
-            raise UnsupportedForWrappers(
+            raise SubclassError(
+                code="UnsupportedForWrappers",
                 cls=cls.__name__,
                 option=option,
                 found=str(value),
@@ -205,7 +207,12 @@ def _number(argument: str, given: object) -> int:
 
 
 def _unfit(fits: str, given: object) -> UnfitValue:
-    return UnfitValue(asked="_make_wrapper_subclass", fits=fits, found=described(given))
+    return UnfitValue(
+        code="UnfitValue",
+        asked="_make_wrapper_subclass",
+        fits=fits,
+        found=described(given),
+    )
 
 
 def _device(call: str, given: Device | str | None) -> Device:
@@ -215,7 +222,10 @@ def _device(call: str, given: Device | str | None) -> Device:
         return Device.parse(given)
     if not isinstance(given, Device):
         raise UnfitValue(
-            asked=call, fits="a device, or its name", found=described(given)
+            code="UnfitValue",
+            asked=call,
+            fits="a device, or its name",
+            found=described(given),
         )
     return given
 
@@ -223,7 +233,7 @@ def _device(call: str, given: Device | str | None) -> Device:
 def _requiring(made: T, requires_grad: bool) -> T:
     if requires_grad:
         if not (made._dtype.is_floating or made._dtype.is_complex):
-            raise NoGradient(dtype=str(made._dtype))
+            raise UnfitValue(code="NoGradient", dtype=str(made._dtype))
         made._requires_grad = True
     return made
 

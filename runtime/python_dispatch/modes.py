@@ -30,20 +30,7 @@ from contextlib import AbstractContextManager
 from inspect import getattr_static
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from runtime.errors.mode_stack import (
-    EmptyModeStack,
-    ModeNotEntered,
-    ModeNotInnermost,
-    ModeSlotTaken,
-    NoModeAtPlace,
-    NoModeSlot,
-    PutAsideElsewhere,
-)
-from runtime.errors.python_dispatch import (
-    ClassHandler,
-    ModeWithoutHandler,
-    OutsideOfHandler,
-)
+from runtime.errors.python_dispatch import DispatchMisuse, HandlerError, ModeStackError
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
 from runtime.keys.local import View, view_of
@@ -80,8 +67,8 @@ class TorchDispatchMode:
     that are at their defaults.  It returns what the operator returns, or
     NotImplemented to leave the call to these classes.
 
-    Entering raises `ModeWithoutHandler`, `ClassHandler`, `ModeSlotTaken`, and
-    `NoModeSlot`; leaving raises `ModeNotInnermost`, and `EmptyModeStack`.
+    Entering raises `HandlerError`, `HandlerError`, `ModeStackError`, and
+    `ModeStackError`; leaving raises `ModeStackError`, and `ModeStackError`.
     """
 
     # The name of its place in `INFRA`, if it has one.
@@ -90,7 +77,7 @@ class TorchDispatchMode:
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        raise ModeWithoutHandler(handler=_handler(type(self)))
+        raise HandlerError(code="ModeWithoutHandler", handler=_handler(type(self)))
 
     def __enter__(self) -> Self:
         check_mode(type(self))
@@ -121,14 +108,16 @@ class TorchDispatchMode:
 def check_mode(cls: type) -> None:
     """Whether the handler of a class of modes can be called on a mode.
 
-    Raises `ClassHandler`, and `ModeWithoutHandler`.
+    Raises `HandlerError`, and `HandlerError`.
     """
     handler = getattr_static(cls, "__torch_dispatch__", None)
     if isinstance(handler, (classmethod, staticmethod)):
-        raise ClassHandler(handler=_handler(cls), found=type(handler).__name__)
+        raise HandlerError(
+            code="ClassHandler", handler=_handler(cls), found=type(handler).__name__
+        )
     inherited = handler is vars(TorchDispatchMode)["__torch_dispatch__"]
     if inherited or not callable(handler):
-        raise ModeWithoutHandler(handler=_handler(cls))
+        raise HandlerError(code="ModeWithoutHandler", handler=_handler(cls))
 
 
 def _handler(cls: type) -> str:
@@ -138,7 +127,7 @@ def _handler(cls: type) -> str:
 def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
     """The stack and the keys with one more mode.
 
-    Raises `ModeSlotTaken`, `NoModeSlot`.
+    Raises `ModeStackError`, `ModeStackError`.
     """
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included
@@ -155,7 +144,7 @@ def _interrupts(kind: Any = None) -> bool:
 
 
 def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
-    """Leave a mode.  Raises `ModeNotInnermost`, `EmptyModeStack`.
+    """Leave a mode.  Raises `ModeStackError`, `ModeStackError`.
 
     `over` says that nobody will leave it again: it goes wherever it stands.  What was
     entered later, and is there still when the thread is `interrupted`, goes with it:
@@ -163,7 +152,7 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
     """
     stack, view = STATE.stack, LOCAL.view
     if not stack and not interrupted:
-        raise EmptyModeStack(mode=named(mode), stack=())
+        raise ModeStackError(code="EmptyModeStack", mode=named(mode), stack=())
     places = [place for place, each in enumerate(stack) if each.mode is mode]
     last, infra = len(stack) - 1, mode.infra is not None
     fits = interrupted or (bool(places) and (infra or places[-1] == last))
@@ -173,14 +162,16 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
             rest, view = _without(rest, place, view)
         STATE.stack, LOCAL.view = rest, view
     if not fits:
-        raise ModeNotInnermost(mode=named(mode), stack=names(stack))
+        raise ModeStackError(
+            code="ModeNotInnermost", mode=named(mode), stack=names(stack)
+        )
 
 
 def leave(mode: TorchDispatchMode) -> None:
     """Leave a mode wherever it stands, its innermost entry if it has several.
 
-    For who cannot leave in reverse: `with` is the usual way.  Raises `EmptyModeStack`,
-    and `ModeNotEntered`.
+    For who cannot leave in reverse: `with` is the usual way.  Raises `ModeStackError`,
+    and `ModeStackError`.
     """
     stack = STATE.stack
     for at in reversed(range(len(stack))):
@@ -188,8 +179,8 @@ def leave(mode: TorchDispatchMode) -> None:
             STATE.stack, LOCAL.view = _without(stack, at, LOCAL.view)
             return
     if not stack:
-        raise EmptyModeStack(mode=named(mode), stack=())
-    raise ModeNotEntered(mode=named(mode), stack=names(stack))
+        raise ModeStackError(code="EmptyModeStack", mode=named(mode), stack=())
+    raise ModeStackError(code="ModeNotEntered", mode=named(mode), stack=names(stack))
 
 
 def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
@@ -212,15 +203,20 @@ def _with_infra(stack: Stack, entered: Entered) -> Stack:
     mode = entered.mode
     places = {each.mode.infra: each for each in stack if each.mode.infra is not None}
     if mode.infra in places:
-        raise ModeSlotTaken(
+        raise ModeStackError(
+            code="ModeSlotTaken",
             mode=named(mode),
             place=str(mode.infra),
             holder=named(places[mode.infra].mode),
             stack=names(stack),
         )
     if mode.infra not in INFRA:
-        raise NoModeSlot(
-            mode=named(mode), place=str(mode.infra), known=INFRA, stack=names(stack)
+        raise ModeStackError(
+            code="NoModeSlot",
+            mode=named(mode),
+            place=str(mode.infra),
+            known=INFRA,
+            stack=names(stack),
         )
     places[mode.infra] = entered
     users = [each for each in stack if each.mode.infra is None]
@@ -254,10 +250,10 @@ def current_modes() -> tuple[TorchDispatchMode, ...]:
 
 
 def mode_at(place: int) -> TorchDispatchMode:
-    """The mode at a place of the stack, 0 the outermost.  Raises `NoModeAtPlace`."""
+    """The mode at a place of the stack, 0 the outermost.  Raises `ModeStackError`."""
     stack = STATE.stack
     if not -len(stack) <= place < len(stack):
-        raise NoModeAtPlace(place=place, stack=names(stack))
+        raise ModeStackError(code="NoModeAtPlace", place=place, stack=names(stack))
     found: TorchDispatchMode = stack[place].mode
     return found
 
@@ -265,7 +261,7 @@ def mode_at(place: int) -> TorchDispatchMode:
 class _Aside(Generic[Given]):
     """Context: fewer modes are entered; on exit all are again.
 
-    Raises `PutAsideElsewhere` where another thread leaves it, as the garbage collector
+    Raises `ModeStackError` where another thread leaves it, as the garbage collector
     may do with a generator: the modes of that thread are not touched.
     """
 
@@ -288,7 +284,7 @@ class _Aside(Generic[Given]):
     def __exit__(self, *_exception: object) -> None:
         stack, view, inside, thread, before = self._saved
         if STATE.thread is not thread:
-            raise PutAsideElsewhere(stack=names(STATE.stack))
+            raise ModeStackError(code="PutAsideElsewhere", stack=names(STATE.stack))
         now = LOCAL.view
         if now is not inside:
             handled = view.included & HANDLED
@@ -299,7 +295,7 @@ class _Aside(Generic[Given]):
 def pop_mode_temporarily() -> AbstractContextManager[TorchDispatchMode]:
     """Context: the innermost mode is not entered; on exit it is again.
 
-    Raises `EmptyModeStack`.
+    Raises `ModeStackError`.
     """
     return _Aside(_but_the_innermost)
 
@@ -311,7 +307,7 @@ def disable_current_modes() -> AbstractContextManager[tuple[TorchDispatchMode, .
 
 def _but_the_innermost(stack: Stack) -> tuple[Stack, TorchDispatchMode]:
     if not stack:
-        raise EmptyModeStack(stack=())
+        raise ModeStackError(code="EmptyModeStack", stack=())
     return stack[:-1], stack[-1].mode
 
 
@@ -328,7 +324,7 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     """Context, inside of a handler: the keys are those that the outermost call found.
 
     What is called inside goes through autograd again, and through everything else.
-    Modes that are on the stack are asked, and no others.  Raises `OutsideOfHandler`,
+    Modes that are on the stack are asked, and no others.  Raises `DispatchMisuse`,
     also where it is left after the handler, or in another thread.
     """
 
@@ -340,7 +336,9 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __enter__(self) -> None:
         snapshot = STATE.snapshot
         if snapshot is None:
-            raise OutsideOfHandler(call="enable_reentrant_dispatch()")
+            raise DispatchMisuse(
+                code="OutsideOfHandler", call="enable_reentrant_dispatch()"
+            )
         included = snapshot.included & ~HANDLED
         if STATE.stack:
             included |= HANDLED
@@ -351,7 +349,9 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __exit__(self, *_exception: object) -> None:
         view, thread, before = self._saved
         if STATE.snapshot is None or STATE.thread is not thread:
-            raise OutsideOfHandler(call="enable_reentrant_dispatch()")
+            raise DispatchMisuse(
+                code="OutsideOfHandler", call="enable_reentrant_dispatch()"
+            )
         self._saved, LOCAL.view = before, view
 
 

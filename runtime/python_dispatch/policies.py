@@ -37,7 +37,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import direct, fallthrough
 from runtime.dispatch.library import Library
-from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, WrongMetadata
+from runtime.errors.python_dispatch import SubclassError
 from runtime.hooks import APPLY_POLICY, ELEMENT
 from runtime.operators.call import NAMESPACE, core
 from runtime.operators.install import ORIGIN
@@ -131,7 +131,7 @@ def install_metadata(library: Library) -> None:
 def set_(self: Tensor, source: Tensor) -> Tensor:
     """Have the elements of `source`, its shape and its strides, sharing memory.
 
-    Raises `DoesNotFit`, and `NotReplaceable` for a view.
+    Raises `NotReplaceable`, and `NotReplaceable` for a view.
     """
     core.set__source_Tensor(self, source)
     return self
@@ -157,12 +157,13 @@ _READ = ("shape", "dtype", "key_bits")
 
 
 def check_slots(cls: type, call: str) -> None:
-    """Whether a class leaves alone what kernels read.  Raises `NotATensorClass`."""
+    """Whether a class leaves alone what kernels read.  Raises `SubclassError`."""
     for name in _READ:
         # What a policy has put there asks the handler, and else Tensor.
         own = getattr(cls, name)
         if own is not getattr(Tensor, name) and own is not ASKING.get(name):
-            raise NotATensorClass(
+            raise SubclassError(
+                code="NotATensorClass",
                 call=call,
                 argument="cls",
                 expected=f"a class that leaves `{name}` to Tensor, as kernels read it,",
@@ -171,9 +172,10 @@ def check_slots(cls: type, call: str) -> None:
 
 
 def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
-    """Have the handler of a new tensor asked.  Raises `UnknownPolicy`."""
+    """Have the handler of a new tensor asked.  Raises `SubclassError`."""
     if not isinstance(sizes, str | None) or sizes not in WORDS:
-        raise UnknownPolicy(
+        raise SubclassError(
+            code="UnknownPolicy",
             cls=type(made).__name__,
             found=str(sizes),
             known=tuple(word for word in WORDS if word is not None),
@@ -207,11 +209,14 @@ def _answer(
 
 
 def _check_counts(tensor: Tensor, func: OperatorHandle, found: int | list[int]) -> None:
-    """Whether no size, stride, ... is negative.  Raises `WrongMetadata`."""
+    """Whether no size, stride, ... is negative.  Raises `SubclassError`."""
     numbers = found if isinstance(found, list) else [found]
     if min(numbers, default=0) < 0:
-        raise WrongMetadata(
-            cls=type(tensor).__name__, operator=str(func), found=str(found)
+        raise SubclassError(
+            code="WrongMetadata",
+            cls=type(tensor).__name__,
+            operator=str(func),
+            found=str(found),
         )
 
 

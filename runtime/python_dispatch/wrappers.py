@@ -41,20 +41,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import (
-    HandlerNotCallable,
-    NotATensorClass,
-    PlainHandler,
-)
-from runtime.errors.subclass import (
-    NotAWrapper,
-    UnsupportedAliases,
-    WrapperOfAnotherClass,
-    WrongParts,
-    WrongResultCount,
-    WrongTensorCount,
-    WrongWhole,
-)
+from runtime.errors.python_dispatch import AliasError, HandlerError, SubclassError
 from runtime.python_dispatch.modes import no_dispatch
 from runtime.schema.excerpt import described
 from runtime.schema.schema import Schema
@@ -66,13 +53,14 @@ def check_class(cls: type, call: str) -> None:
     """Whether tensors can be made of `cls`; `call` is what makes them.
 
     Raises:
-        NotATensorClass: it is no subclass of Tensor.
-        HandlerNotCallable: its handler is no function.
-        PlainHandler: its handler is no classmethod.
+        SubclassError: it is no subclass of Tensor.
+        HandlerError: its handler is no function.
+        HandlerError: its handler is no classmethod.
     """
     if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
         is_class = isinstance(cls, type)
-        raise NotATensorClass(
+        raise SubclassError(
+            code="NotATensorClass",
             call=call,
             argument="cls",
             expected="a subclass of Tensor",
@@ -80,14 +68,18 @@ def check_class(cls: type, call: str) -> None:
         )
     handler = cls.__torch_dispatch__
     if handler is not None and not callable(handler):
-        raise HandlerNotCallable(
-            handler=f"{cls.__qualname__}.__torch_dispatch__", found=described(handler)
+        raise HandlerError(
+            code="HandlerNotCallable",
+            handler=f"{cls.__qualname__}.__torch_dispatch__",
+            found=described(handler),
         )
     # A classmethod is bound; what is not may still be a staticmethod.
     if type(handler) is FunctionType and isinstance(
         getattr_static(cls, "__torch_dispatch__"), FunctionType
     ):
-        raise PlainHandler(handler=f"{cls.__qualname__}.__torch_dispatch__")
+        raise HandlerError(
+            code="PlainHandler", handler=f"{cls.__qualname__}.__torch_dispatch__"
+        )
 
 
 PROTOCOL = ("__tensor_flatten__", "__tensor_unflatten__")
@@ -145,8 +137,8 @@ def flatten(wrapper: Tensor) -> Flattened:
     """The tensors inside of a wrapper, and in the wrappers inside of it.
 
     Raises:
-        NotAWrapper: its class lacks the protocol, or half of it.
-        WrongParts: `__tensor_flatten__` gave no names, or names of no tensors.
+        SubclassError: its class lacks the protocol, or half of it.
+        SubclassError: `__tensor_flatten__` gave no names, or names of no tensors.
     """
     plan, tensors = _taken_apart(wrapper)
     return Flattened(tuple(tensors), plan)
@@ -156,12 +148,15 @@ def unflatten(tensors: Sequence[Tensor], plan: WrapperPlan) -> Any:
     """The wrapper that the plan makes of these tensors.
 
     Raises:
-        WrongTensorCount: the plan is for more or fewer.
-        WrongWhole: `__tensor_unflatten__` made another class or another shape.
+        SubclassError: the plan is for more or fewer.
+        SubclassError: `__tensor_unflatten__` made another class or another shape.
     """
     if len(tensors) != plan.count:
-        raise WrongTensorCount(
-            cls=plan.cls.__name__, expected=plan.count, found=len(tensors)
+        raise SubclassError(
+            code="WrongTensorCount",
+            cls=plan.cls.__name__,
+            expected=plan.count,
+            found=len(tensors),
         )
     return _put_together(iter(tensors), plan)
 
@@ -170,20 +165,23 @@ def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
     kind = type(wrapper)
     missing = tuple(name for name in PROTOCOL if not hasattr(kind, name))
     if missing or not isinstance(wrapper, Tensor):
-        raise NotAWrapper(cls=kind.__name__, missing=missing)
+        raise SubclassError(code="NotAWrapper", cls=kind.__name__, missing=missing)
     names, context = _parts(wrapper)
     tensors: list[Tensor] = []
     inner: list[WrapperPlan | None] = []
     for name in names:
         value = getattr(wrapper, name, None)
         if not isinstance(value, Tensor):
-            raise WrongParts(
+            raise SubclassError(
+                code="WrongParts",
                 cls=kind.__name__,
                 found=f"the name {name!r}, which is no attribute with a tensor",
             )
         if value is wrapper:
-            raise WrongParts(
-                cls=kind.__name__, found=f"the name {name!r}, which is itself"
+            raise SubclassError(
+                code="WrongParts",
+                cls=kind.__name__,
+                found=f"the name {name!r}, which is itself",
             )
         if is_traceable_wrapper_subclass(value):
             plan, deeper = _taken_apart(value)
@@ -205,15 +203,17 @@ def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
         shown = f"a {type(found).__name__}"
         if isinstance(found, (list, tuple)):
             shown = f"a {type(found).__name__} of {len(found)}"
-        raise WrongParts(cls=type(wrapper).__name__, found=shown)
+        raise SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=shown)
     names, context = found
     if not isinstance(names, (list, tuple)):
         shown = f"a {type(names).__name__} for the names"
-        raise WrongParts(cls=type(wrapper).__name__, found=shown)
+        raise SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=shown)
     for name in names:
         if not isinstance(name, str):
             shown = f"a {type(name).__name__} for the name of an attribute"
-            raise WrongParts(cls=type(wrapper).__name__, found=shown)
+            raise SubclassError(
+                code="WrongParts", cls=type(wrapper).__name__, found=shown
+            )
     return tuple(names), context
 
 
@@ -225,13 +225,15 @@ def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
     kind: Any = plan.cls
     made = kind.__tensor_unflatten__(given, plan.context, plan.size, plan.strides)
     if type(made) is not kind:
-        raise WrongWhole(
+        raise SubclassError(
+            code="WrongWhole",
             cls=kind.__name__,
             expected=f"a `{kind.__name__}`",
             found=f"a `{type(made).__name__}`",
         )
     if made.shape != plan.size:
-        raise WrongWhole(
+        raise SubclassError(
+            code="WrongWhole",
             cls=kind.__name__,
             expected=f"one of shape {plan.size}",
             found=f"one of shape {made.shape}",
@@ -261,9 +263,9 @@ def return_and_correct_aliasing(
     """What a handler is to return for `func(*args, **kwargs)`, made of `out`.
 
     Raises:
-        WrapperOfAnotherClass: a wrapper's view is of another class than the wrapper.
-        WrongResultCount: `out` is not what the operator returns.
-        UnsupportedAliases: some results are written arguments and others are not, or an
+        AliasError: a wrapper's view is of another class than the wrapper.
+        AliasError: `out` is not what the operator returns.
+        AliasError: some results are written arguments and others are not, or an
             operator that changes the shape of its arguments changes several.
         CallError: the arguments do not fit the schema.
     """
@@ -290,7 +292,7 @@ def return_and_correct_aliasing(
 
 
 def aliases_of(schema: Schema) -> Aliases:
-    """What the results of a schema share.  Raises `UnsupportedAliases`."""
+    """What the results of a schema share.  Raises `AliasError`."""
     names = tuple(argument.name for argument in schema.arguments)
     shown, written = [], []
     for number, result in enumerate(schema.returns):
@@ -305,7 +307,8 @@ def aliases_of(schema: Schema) -> Aliases:
     if not written:
         return Aliases(tuple(shown), None, names)
     if len(written) != len(schema.returns):
-        raise UnsupportedAliases(
+        raise AliasError(
+            code="UnsupportedAliases",
             operator=str(schema.name),
             reason="some results are arguments that were written to, and some are not",
             schema=str(schema),
@@ -320,7 +323,9 @@ def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
     if not isinstance(out, (list, tuple)) or len(out) != count:
         several = isinstance(out, (list, tuple))
         found = f"{len(out)} of them" if several else f"a {type(out).__name__}"
-        raise WrongResultCount(operator=str(func), expected=count, found=found)
+        raise AliasError(
+            code="WrongResultCount", operator=str(func), expected=count, found=found
+        )
     return out
 
 
@@ -330,7 +335,8 @@ def _share(func: OperatorHandle, name: str, argument: Any, result: Any) -> None:
         return
     wrappers = map(is_traceable_wrapper_subclass, (argument, result))
     if any(wrappers) and type(argument) is not type(result):
-        raise WrapperOfAnotherClass(
+        raise AliasError(
+            code="WrapperOfAnotherClass",
             operator=str(func),
             argument=name,
             expected=type(argument).__name__,
@@ -355,7 +361,8 @@ def _reshape(
         if argument.is_write and value is not None
     ]
     if len(changed) != 1:
-        raise UnsupportedAliases(
+        raise AliasError(
+            code="UnsupportedAliases",
             operator=str(schema.name),
             reason=f"it changes the shape of {len(changed)} arguments; one can be "
             "followed",

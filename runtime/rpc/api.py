@@ -25,7 +25,7 @@ from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import GatherTimeout, RpcMisuse
+from runtime.errors.rpc import RpcMisuse, RpcTimeout
 from runtime.futures import Future, wait_all
 from runtime.locks import reentered
 from runtime.rpc.agent import (
@@ -286,7 +286,12 @@ def _arrive(
                 again.set_result(told)
             else:
                 again.set_error_if_needed(
-                    GatherTimeout(call="_all_gather", missing=(), seconds=0.0)
+                    RpcTimeout(
+                        code="GatherTimeout",
+                        call="_all_gather",
+                        missing=(),
+                        seconds=0.0,
+                    )
                 )
             return again
         gathering = found.kept.setdefault((number, names), _Gathering(names))
@@ -314,7 +319,7 @@ def _all_gather(
 
     Raises:
         RpcMisuse: this worker is none of them.
-        GatherTimeout: not all of them came in time; says who is missing.
+        RpcTimeout: not all of them came in time; says who is missing.
     """
     agent = current_agent("_all_gather")
     every = [each.name for each in agent.nodes()]
@@ -322,6 +327,7 @@ def _all_gather(
     me = agent.info.name
     if me not in names:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="_all_gather",
             found=f"a group without this worker, `{me}`: {', '.join(names)}",
             wanted="the names of a group that this worker is in",
@@ -340,9 +346,11 @@ def _all_gather(
         with _LOCK:
             # Whoever tries again means the same gathering.
             found.counts[names] = number - 1
-        if isinstance(error, GatherTimeout) or seconds is None:
+        if getattr(error, "code", "") == "GatherTimeout" or seconds is None:
             raise
-        raise GatherTimeout(call="_all_gather", missing=(), seconds=seconds) from error
+        raise RpcTimeout(
+            code="GatherTimeout", call="_all_gather", missing=(), seconds=seconds
+        ) from error
 
 
 def _kept_here(
@@ -362,7 +370,8 @@ def _kept_here(
         if gathering is None:
             # The last one came just now.
             return {**complete.wait()}
-        late = GatherTimeout(
+        late = RpcTimeout(
+            code="GatherTimeout",
             call="_all_gather",
             missing=gathering.missing(),
             seconds=seconds,

@@ -33,6 +33,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
     """
     if not callable(fn):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="async_execution",
             found=described(fn),
             wanted="a function that gives a future; under staticmethod and classmethod",

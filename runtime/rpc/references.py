@@ -24,13 +24,7 @@ from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar, overloa
 from weakref import finalize
 
 from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import (
-    NoSuchMethod,
-    NotTheOwner,
-    ReferenceNotSent,
-    RpcMisuse,
-    RpcTimeout,
-)
+from runtime.errors.rpc import NoSuchMethod, RpcMisuse, RpcTimeout
 from runtime.futures import Future
 from runtime.locks import load
 from runtime.rpc.agent import (
@@ -132,11 +126,12 @@ class RRef(Generic[T]):
         """The value itself, on its owner.
 
         Raises:
-            NotTheOwner: it lies on another worker.
+            RpcMisuse: it lies on another worker.
             Exception: what the function raised that was to make it.
         """
         if not self._handle.is_owner:
-            raise NotTheOwner(
+            raise RpcMisuse(
+                code="NotTheOwner",
                 call="local_value",
                 reference=repr(self),
                 worker=self._handle.agent.info.name,
@@ -204,6 +199,7 @@ class RRef(Generic[T]):
         """
         if dist_autograd_ctx_id != -1:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="RRef.backward",
                 found=f"the context {dist_autograd_ctx_id} of distributed autograd",
                 wanted="no context: gradients stay on the owner",
@@ -220,43 +216,45 @@ class RRef(Generic[T]):
 
         Raises:
             ReferenceDead: it is dead.
-            ReferenceNotSent: always, otherwise.
+            RpcMisuse: always, otherwise.
         """
         self._handle.check("_serialize")
-        raise ReferenceNotSent(asked="serialized")
+        raise RpcMisuse(code="ReferenceNotSent", asked="serialized")
 
     @staticmethod
     def _deserialize(data: Any) -> NoReturn:
         """Refuse: references are read inside of remote calls only.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="made of what somebody serialized")
+        raise RpcMisuse(
+            code="ReferenceNotSent", asked="made of what somebody serialized"
+        )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="pickled")
+        raise RpcMisuse(code="ReferenceNotSent", asked="pickled")
 
     def __copy__(self) -> NoReturn:
         """Refuse to be copied.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="copied")
+        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         """Refuse to be copied in depth.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="copied")
+        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
 
     def __repr__(self) -> str:
         fork = self._handle.fork
@@ -306,6 +304,7 @@ def _value_here(handle: Handle, call: str, seconds: float | None) -> Any:
         except FutureTimeout:
             assert seconds is not None, "else there is an end only"
             raise RpcTimeout(
+                code="RpcTimeout",
                 call=call,
                 worker=handle.owner.name,
                 milliseconds=round(seconds * 1000),
@@ -337,12 +336,14 @@ def type_of(value: Any, hint: type | None = None) -> str:
     compiled = _is_compiled_module(value)
     if compiled and hint is None:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="RRef",
             found="a compiled module without a type_hint",
             wanted="a compiled module, and the interface by which scripts see it",
         )
     if not compiled and hint is not None:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="RRef",
             found="a type_hint",
             wanted="a hint where the value is a compiled module, and nowhere else",
@@ -366,6 +367,7 @@ def _hinted(found: Any, hint: type) -> str:
         wanted = program.SHARED_PROGRAM.classes.known(hint)
     if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
             wanted=f"an interface that `{found}` has",
@@ -404,9 +406,9 @@ class Proxy(Generic[R]):
         """Refuse to be pickled.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="pickled")
+        raise RpcMisuse(code="ReferenceNotSent", asked="pickled")
 
     def __copy__(self) -> Self:
         return self
@@ -415,9 +417,9 @@ class Proxy(Generic[R]):
         """Refuse to be copied in depth.
 
         Raises:
-            ReferenceNotSent: always.
+            RpcMisuse: always.
         """
-        raise ReferenceNotSent(asked="copied")
+        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
 
 
 def _checked(kind: type, name: str) -> None:

@@ -13,7 +13,7 @@ Rules:
 from dataclasses import dataclass
 from enum import Enum
 
-from runtime.errors.schema import UnknownAliasKind
+from runtime.errors.schema import SchemaError
 
 # The set that may overlap with every other set.
 WILDCARD = "*"
@@ -88,10 +88,10 @@ def parse_alias_kind(text: str) -> AliasKind:
     """The kind that `text` names; `""` is FROM_SCHEMA.
 
     Raises:
-        UnknownAliasKind: `text` names no kind that a registration may choose.
+        SchemaError: `text` names no kind that a registration may choose.
     """
     try:
         return _WORDS[text]
     except KeyError:
         known = tuple(word for word in _WORDS if word)
-        raise UnknownAliasKind(found=text, known=known) from None
+        raise SchemaError(code="UnknownAliasKind", found=text, known=known) from None

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from runtime.errors.schema import AnnotationTaken
+from runtime.errors.schema import SchemaError
 from runtime.schema.types import (
     DICT_KEYS,
     AnyType,
@@ -83,12 +83,14 @@ def register_annotation(python_type: type, schema_type: Type) -> Callable[[], No
     Registering the same again is harmless.  What comes back takes it out again.
 
     Raises:
-        AnnotationTaken: the class already means another type.
+        SchemaError: the class already means another type.
     """
     known = _BUILTIN.get(python_type) or _REGISTERED.get(python_type)
     if known not in (None, schema_type):
         name = python_type.__name__
-        raise AnnotationTaken(name=name, known=str(known), wanted=str(schema_type))
+        raise SchemaError(
+            code="AnnotationTaken", name=name, known=str(known), wanted=str(schema_type)
+        )
     _REGISTERED[python_type] = schema_type
 
     def remove() -> None:
@@ -105,13 +107,15 @@ def register_wrapper(
     Registering the same again is harmless.  What comes back takes it out again.
 
     Raises:
-        AnnotationTaken: the class already means another type.
+        SchemaError: the class already means another type.
     """
     known = _WRAPPERS.setdefault(python, (kind, bare))
     if known != (kind, bare):
         texts = (str(each[0](each[1] or AnyType)) for each in (known, (kind, bare)))
         name = python.__name__
-        raise AnnotationTaken(name=name, known=next(texts), wanted=next(texts))
+        raise SchemaError(
+            code="AnnotationTaken", name=name, known=next(texts), wanted=next(texts)
+        )
 
     def remove() -> None:
         _WRAPPERS.pop(python, None)

@@ -21,13 +21,7 @@ from operator import call
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.base import nearest
-from runtime.errors.call import (
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-    WrongArgumentType,
-)
+from runtime.errors.call import CallError
 from runtime.schema.argument import Argument, type_text
 from runtime.schema.excerpt import described, shortened, written_call
 from runtime.schema.numbers import MISMATCH
@@ -56,8 +50,8 @@ def bind(
 ) -> list[Any]:
     """Every argument of the call in schema order, converted, defaults filled in.
 
-    Raises `TooManyArguments`, `UnknownArgument`, `DuplicateArgument`,
-    `MissingArgument` or `WrongArgumentType`, all of them `CallError` and TypeError.
+    Raises `CallError`, `CallError`, `CallError`,
+    `CallError` or `CallError`, all of them `CallError` and TypeError.
     """
     return binder(schema)(args, kwargs)
 
@@ -173,7 +167,8 @@ def _diagnosed(
     """
     positional = schema.kwarg_only_start
     if len(args) > positional and not schema.is_vararg:
-        raise TooManyArguments(
+        raise CallError(
+            code="TooManyArguments",
             **_call(schema, args, kwargs),
             maximum=positional,
             given=len(args),
@@ -186,7 +181,9 @@ def _diagnosed(
         if index not in given and not argument.has_default
     )
     if missing:
-        raise MissingArgument(**_call(schema, args, kwargs), missing=missing)
+        raise CallError(
+            code="MissingArgument", **_call(schema, args, kwargs), missing=missing
+        )
     bound: list[Any] = []
     for index, argument in enumerate(schema.arguments):
         if index not in given:
@@ -194,7 +191,8 @@ def _diagnosed(
             continue
         value = _value(argument, converters[index], given[index])
         if value is MISMATCH:
-            raise WrongArgumentType(
+            raise CallError(
+                code="WrongArgumentType",
                 **_call(schema, args, kwargs),
                 argument=argument.name,
                 position=index,
@@ -214,15 +212,19 @@ def _by_index(
     indices = {argument.name: i for i, argument in enumerate(schema.arguments)}
     for name, value in kwargs.items():
         if name not in indices:
-            raise UnknownArgument(
+            raise CallError(
+                code="UnknownArgument",
                 **_call(schema, args, kwargs),
                 argument=name,
                 near=nearest(name, list(indices)),
             )
         index = indices[name]
         if index in given:
-            raise DuplicateArgument(
-                **_call(schema, args, kwargs), argument=name, position=index
+            raise CallError(
+                code="DuplicateArgument",
+                **_call(schema, args, kwargs),
+                argument=name,
+                position=index,
             )
         given[index] = value
     return given
@@ -237,7 +239,7 @@ def _value(argument: Argument, turn: Converter, value: object) -> object:
 
 def _call(
     schema: "Schema", args: Iterable[object], kwargs: Mapping[str, object]
-) -> dict[str, str]:
+) -> dict[str, Any]:
     operator = str(schema.name)
     text = written_call(operator, args, kwargs)
     return {"operator": operator, "call": text, "schema": str(schema)}

@@ -16,13 +16,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 from runtime.errors.base import nearest
-from runtime.errors.call import (
-    CallError,
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-)
+from runtime.errors.call import CallError
 from runtime.schema.excerpt import written_call
 
 # Torch's and NumPy's words -> the schema's, the first that it has.
@@ -78,7 +72,7 @@ def refusal(
     """What is wrong with a call of the function; None if it fits its parameters."""
     form = signature(function)
     name = function.__name__
-    facts = {
+    facts: dict[str, Any] = {
         "operator": name,
         "call": written_call(name, args, kwargs),
         "schema": f"{name}({', '.join(_shown(form))})",
@@ -87,7 +81,8 @@ def refusal(
     by_name = [each.name for each in form.parameters.values() if each.kind in _NAMED]
     kinds = {each.kind for each in form.parameters.values()}
     if len(args) > len(positional) and Parameter.VAR_POSITIONAL not in kinds:
-        return TooManyArguments(
+        return CallError(
+            code="TooManyArguments",
             **facts,
             maximum=len(positional),
             given=len(args),
@@ -97,10 +92,14 @@ def refusal(
     for argument in kwargs:
         if argument not in by_name and Parameter.VAR_KEYWORD not in kinds:
             near = nearest(argument, by_name)
-            return UnknownArgument(**facts, argument=argument, near=near)
+            return CallError(
+                code="UnknownArgument", **facts, argument=argument, near=near
+            )
         if argument in filled and argument in by_name:
             place = filled.index(argument)
-            return DuplicateArgument(**facts, argument=argument, position=place)
+            return CallError(
+                code="DuplicateArgument", **facts, argument=argument, position=place
+            )
     missing = tuple(
         each.name
         for each in form.parameters.values()
@@ -109,7 +108,9 @@ def refusal(
         and each.name not in filled
         and each.name not in kwargs
     )
-    return MissingArgument(**facts, missing=missing) if missing else None
+    return (
+        CallError(code="MissingArgument", **facts, missing=missing) if missing else None
+    )
 
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -4,7 +4,7 @@ True only here: which class names exist.  Names are only ever added, so a schema
 parsed once parses always, and parsed schemas may be kept by their text.
 """
 
-from runtime.errors.schema import MalformedClassName
+from runtime.errors.schema import SchemaError
 
 _NAMES: set[str] = set()
 
@@ -13,11 +13,11 @@ def register_class(qualname: str) -> None:
     """Let schemas name the class `namespace.Class`; registering it again is harmless.
 
     Raises:
-        MalformedClassName: `qualname` is not two identifiers joined by one dot.
+        SchemaError: `qualname` is not two identifiers joined by one dot.
     """
     parts = qualname.split(".")
     if len(parts) != 2 or not all(p.isascii() and p.isidentifier() for p in parts):
-        raise MalformedClassName(found=qualname)
+        raise SchemaError(code="MalformedClassName", found=qualname)
     _NAMES.add(qualname)
 
 

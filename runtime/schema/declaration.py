@@ -24,12 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import ref
 
 from runtime.errors.base import nearest
-from runtime.errors.schema import (
-    DeclarationConflict,
-    MalformedTypeName,
-    UnknownDeclaration,
-    UnsharedNamespace,
-)
+from runtime.errors.schema import SchemaError, UnknownDeclaration
 from runtime.schema.types import Type
 
 if TYPE_CHECKING:
@@ -99,7 +94,7 @@ class Declaration:
         """Say that the objects have an attribute.
 
         Raises:
-            DeclarationConflict: the name is taken, or the declaration sealed.
+            SchemaError: the name is taken, or the declaration sealed.
         """
         self._free(name)
         self._attributes[name] = type
@@ -134,7 +129,12 @@ class Declaration:
         elif name in self._constants:
             taken = "there is a constant of this name"
         if taken is not None:
-            raise DeclarationConflict(qualname=self.qualname, name=name, fault=taken)
+            raise SchemaError(
+                code="DeclarationConflict",
+                qualname=self.qualname,
+                name=name,
+                fault=taken,
+            )
 
     def __repr__(self) -> str:
         return f"Declaration({self.qualname!r})"
@@ -216,12 +216,12 @@ class Namespace:
         A number that it has counts if it `is_numbered`: one that was written down.
 
         Raises:
-            MalformedTypeName: `qualname` is not `__torch__` and identifiers joined by
+            SchemaError: `qualname` is not `__torch__` and identifiers joined by
                 dots, or is where custom classes live.
         """
         plain = unmangled(qualname)
         if not _QUALNAME.fullmatch(plain) or plain.startswith(f"{CUSTOM}."):
-            raise MalformedTypeName(found=qualname)
+            raise SchemaError(code="MalformedTypeName", found=qualname)
         path, _, name = plain.rpartition(".")
         free, number = qualname if is_numbered else plain, 0
         while True:
@@ -248,7 +248,7 @@ class Namespace:
 
     def __reduce__(self) -> str:
         if self is not SHARED:
-            raise UnsharedNamespace(qualnames=self.qualnames)
+            raise UnknownDeclaration(code="UnsharedNamespace", qualnames=self.qualnames)
         return "SHARED"
 
 
@@ -278,5 +278,7 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
     declared = namespace.find(qualname)
     if declared is None:
         near = nearest(qualname, namespace.qualnames)
-        raise UnknownDeclaration(qualname=qualname, near=near)
+        raise UnknownDeclaration(
+            code="UnknownDeclaration", qualname=qualname, near=near
+        )
     return declared.declaration

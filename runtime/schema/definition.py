@@ -4,7 +4,7 @@ True only here: the limits and contradictions that no grammar sees.  Schemas bui
 hand pass through here as well, so what the parser already refuses is refused again.
 """
 
-from runtime.errors.schema import ArgumentOrder, ImpureFunction, TooManyArguments
+from runtime.errors.schema import SchemaError
 from runtime.schema.alias import AliasKind
 from runtime.schema.schema import Schema
 from runtime.schema.tags import check_tags
@@ -17,23 +17,32 @@ def check_definition(schema: Schema, tags: tuple[str, ...] = ()) -> None:
     """Make sure that an operator can be defined with `schema` and `tags`.
 
     Raises:
-        TooManyArguments: there are more than `MOST_ARGUMENTS`.
-        ArgumentOrder: a name is given twice; or arguments, defaults and `...` stand in
+        CallError: there are more than `MOST_ARGUMENTS`.
+        SchemaError: a name is given twice; or arguments, defaults and `...` stand in
             an order in which no call could pass them.
-        ImpureFunction: the alias kind is PURE_FUNCTION, yet something is annotated.
-        UnknownTag, TagMismatch: see `check_tags`.
+        SchemaError: the alias kind is PURE_FUNCTION, yet something is annotated.
+        SchemaError, SchemaError: see `check_tags`.
     """
     count = len(schema.arguments)
     if count > MOST_ARGUMENTS:
         operator = str(schema.name)
-        raise TooManyArguments(operator=operator, count=count, limit=MOST_ARGUMENTS)
+        raise SchemaError(
+            code="TooManySchemaArguments",
+            operator=operator,
+            count=count,
+            limit=MOST_ARGUMENTS,
+        )
     fault = _order_fault(schema)
     if fault is not None:
-        raise ArgumentOrder(schema=str(schema), argument=fault[0], fault=fault[1])
+        raise SchemaError(
+            code="ArgumentOrder", schema=str(schema), argument=fault[0], fault=fault[1]
+        )
     if schema.alias_kind is AliasKind.PURE_FUNCTION:
         for argument in (*schema.arguments, *schema.returns):
             if argument.alias is not None:
-                raise ImpureFunction(schema=str(schema), annotated=str(argument))
+                raise SchemaError(
+                    code="ImpureFunction", schema=str(schema), annotated=str(argument)
+                )
     check_tags(schema, tags)
 
 

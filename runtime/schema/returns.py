@@ -12,7 +12,7 @@ into a sized list; a list that was written to is returned itself.  A schema that
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.errors.call import WrongReturnCount, WrongReturnType
+from runtime.errors.call import KernelError
 from runtime.schema.argument import Argument, type_text
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import MISMATCH
@@ -26,8 +26,8 @@ Returner = Callable[[Any], Any]
 def convert_returns(schema: Schema, value: Any) -> Any:
     """What the operator returns when its kernel returned `value`.
 
-    Raises `WrongReturnCount` for a sequence of the wrong length, and
-    `WrongReturnType` for a value that is not of its return's type.
+    Raises `KernelError` for a sequence of the wrong length, and
+    `KernelError` for a value that is not of its return's type.
     """
     return returner(schema)(value)
 
@@ -84,7 +84,8 @@ def _returns_several(schema: Schema, turns: tuple[Converter, ...]) -> Returner:
         if is_tensor or isinstance(value, str) or not isinstance(value, Sequence):
             raise _wrong(schema, f"a sequence of {count} values", None, value)
         if len(value) != count:
-            raise WrongReturnCount(
+            raise KernelError(
+                code="WrongReturnCount",
                 operator=str(schema.name),
                 expected=count,
                 found=len(value),
@@ -106,8 +107,9 @@ def _quoted(result: Argument) -> str:
 
 def _wrong(
     schema: Schema, expected: str, position: int | None, value: object
-) -> WrongReturnType:
-    return WrongReturnType(
+) -> KernelError:
+    return KernelError(
+        code="WrongReturnType",
         operator=str(schema.name),
         position=position,
         expected=expected,

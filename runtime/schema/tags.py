@@ -5,7 +5,7 @@ Tags belong to the definition and go with it.
 """
 
 from runtime.errors.base import nearest
-from runtime.errors.schema import TagMismatch, UnknownTag
+from runtime.errors.schema import SchemaError
 from runtime.schema.argument import Argument
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
@@ -52,16 +52,18 @@ def check_tags(schema: Schema, tags: tuple[str, ...]) -> None:
     """Make sure that every tag exists and that the schema keeps its promise.
 
     Raises:
-        UnknownTag: there is no such tag.
-        TagMismatch: the schema is not of the shape that `out` or `inplace` demands.
+        SchemaError: there is no such tag.
+        SchemaError: the schema is not of the shape that `out` or `inplace` demands.
     """
     for tag in tags:
         if tag not in TAGS:
-            raise UnknownTag(found=tag, near=nearest(tag, TAGS))
+            raise SchemaError(code="UnknownTag", found=tag, near=nearest(tag, TAGS))
     for tag, fault in (("out", _out_fault), ("inplace", _inplace_fault)):
         found = fault(schema) if tag in tags else None
         if found is not None:
-            raise TagMismatch(tag=tag, schema=str(schema), fault=found)
+            raise SchemaError(
+                code="TagMismatch", tag=tag, schema=str(schema), fault=found
+            )
 
 
 def _out_fault(schema: Schema) -> str | None:

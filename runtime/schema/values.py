@@ -36,7 +36,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.errors.call import WrongValue
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema import numbers, types
 from runtime.schema.argument import type_text

@@ -28,15 +28,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import ref
 
-from runtime.errors.tensor import (
-    FixedAttribute,
-    NoData,
-    NoGradient,
-    NotAnInteger,
-    NotOneElement,
-    NotOnHost,
-    TooManyDimensions,
-)
+from runtime.errors.operands import NoData
+from runtime.errors.tensor import BadSize, FixedAttribute, NotOnHost, UnfitValue
 from runtime.hooks import ELEMENT
 from runtime.keys import KeySet
 from runtime.locks import reentered
@@ -172,7 +165,7 @@ class TensorBase(Declared):
         return self.offset
 
     def stride(self, dim: int | None = None) -> Any:
-        """All strides, or that of one dimension.  Raises `BadDimension`."""
+        """All strides, or that of one dimension.  Raises `DimensionOutOfRange`."""
         strides = self.strides
         return strides if dim is None else strides[real_dim(dim, len(strides))]
 
@@ -248,7 +241,7 @@ class TensorBase(Declared):
         return itemsize(self.dtype)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension.  Raises `BadDimension`."""
+        """The shape, or the size of one dimension.  Raises `DimensionOutOfRange`."""
         tell(self, "size()")
         shape = self.shape
         return shape if dim is None else shape[real_dim(dim, len(shape))]
@@ -273,9 +266,9 @@ class TensorBase(Declared):
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad`.  Raises `NoGradient`."""
+        """Set `requires_grad`.  Raises `UnfitValue`."""
         if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
-            raise NoGradient(dtype=str(self.dtype))
+            raise UnfitValue(code="NoGradient", dtype=str(self.dtype))
         self._requires_grad = bool(requires_grad)
         return self
 
@@ -401,15 +394,18 @@ def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
 
 def _check_ndim(tensor: "TensorBase", asked: str) -> None:
     if len(tensor.shape) > MOST_DIMENSIONS:
-        raise TooManyDimensions(
-            asked=asked, ndim=len(tensor.shape), most=MOST_DIMENSIONS
+        raise BadSize(
+            code="TooManyDimensions",
+            asked=asked,
+            ndim=len(tensor.shape),
+            most=MOST_DIMENSIONS,
         )
 
 
 def element(tensor: "TensorBase", asked: str) -> Number:
     """The one element as a Python number.
 
-    Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
+    Raises `NoData` on `meta`, and `BadSize` for another number of elements.
     """
     if (tensor.key_bits & PYTHON or MODED) and is_handled(tensor):
         return ELEMENT.get()(tensor)  # type: ignore[no-any-return]  # an operator's result
@@ -419,7 +415,9 @@ def element(tensor: "TensorBase", asked: str) -> Number:
         raise no_data(tensor, asked)
     count = prod(tensor.shape)
     if count != 1:
-        raise NotOneElement(shape=tensor.shape, elements=count, asked=asked)
+        raise BadSize(
+            code="NotOneElement", shape=tensor.shape, elements=count, asked=asked
+        )
     array, offset, _ = place_of(tensor)
     assert array is not None, "only `meta` has no array"
     one = memory_of(tensor.device.type).to_numpy(array[offset : offset + 1])
@@ -430,10 +428,12 @@ def element(tensor: "TensorBase", asked: str) -> Number:
 
 
 def whole_number(tensor: "TensorBase") -> int:
-    """The one element, an integer.  Raises `NotAnInteger`."""
+    """The one element, an integer.  Raises `UnfitValue`."""
     number = element(tensor, "index()") if prod(tensor.shape) == 1 else None
     if not isinstance(number, int):
-        raise NotAnInteger(dtype=str(tensor.dtype), shape=tensor.shape)
+        raise UnfitValue(
+            code="NotAnInteger", dtype=str(tensor.dtype), shape=tensor.shape
+        )
     return int(number)
 
 
@@ -448,6 +448,7 @@ def contains(tensor: "TensorBase", wanted: Any) -> bool:
 def no_data(tensor: "TensorBase", asked: str) -> NoData:
     """The error that a tensor on `meta` has no elements."""
     return NoData(
+        code="NoData",
         device=str(tensor.device),
         dtype=str(tensor.dtype),
         shape=tensor.shape,

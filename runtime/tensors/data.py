@@ -13,12 +13,7 @@ Rules:
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import (
-    NumberTooLarge,
-    UnevenData,
-    UnfitValue,
-    UnsupportedData,
-)
+from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
 from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -82,10 +77,10 @@ def tensor(
 
     The device None is that of a tensor, and the CPU for anything else.
 
-    Raises `UnknownDevice`, `UnsupportedData` for elements that are not numbers or a
+    Raises `UnknownDevice`, `UnfitValue` for elements that are not numbers or a
     dtype that tensors lack, `NumberTooLarge` for a number that the dtype cannot hold,
-    `NoGradient` where `requires_grad` makes no sense, `UnevenData` for lists of uneven
-    lengths, and `NotForSubclasses` for a tensor whose class has a handler.
+    `UnfitValue` where `requires_grad` makes no sense, `BadSize` for lists of uneven
+    lengths, and `SubclassError` for a tensor whose class has a handler.
     """
     if device is None:
         place = data.device if isinstance(data, Tensor) else resolved("cpu")
@@ -172,7 +167,7 @@ def _elements(data: Any, wanted: DType | None) -> "Elements":
     if isinstance(data, (list, tuple)) or type(data) in _NUMBERS:
         return _of_numbers(data, wanted)
     if isinstance(data, (str, bytes, dict, set)):
-        raise UnsupportedData(dtype=type(data).__name__, near=())
+        raise UnfitValue(code="UnsupportedData", dtype=type(data).__name__, near=())
     given = np.asarray(data)
     if isinstance(data, _NUMBERS) and not isinstance(data, np.generic):
         return _of_numbers(given.item(), wanted)
@@ -203,11 +198,15 @@ def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
     given = _array(data)
     if given.size and given.dtype.kind not in "biufcO":
         names = sorted(kind.__name__ for kind in kinds - {*_NUMBERS})
-        raise UnsupportedData(dtype=names[0] if names else given.dtype.name, near=())
+        raise UnfitValue(
+            code="UnsupportedData",
+            dtype=names[0] if names else given.dtype.name,
+            near=(),
+        )
     if given.size and all(issubclass(kind, int) for kind in kinds):
         return _of_integers(data, given, wanted)
     if given.dtype.kind == "O":
-        raise UnsupportedData(dtype=given.dtype.name, near=())
+        raise UnfitValue(code="UnsupportedData", dtype=given.dtype.name, near=())
     if wanted is None:
         return _cast(given, _NARROWED.get(given.dtype.char))
     facts = info(wanted)
@@ -260,7 +259,9 @@ def _without_tensors(data: Any, found: list[DType]) -> Any:
         return given.astype(np.float32) if widened else given
     letter = np.array(given).dtype.kind
     if letter not in _DEFAULTS:
-        raise UnsupportedData(dtype=np.array(given).dtype.name, near=())
+        raise UnfitValue(
+            code="UnsupportedData", dtype=np.array(given).dtype.name, near=()
+        )
     found.append(_DEFAULTS[letter])
     return given
 
@@ -291,12 +292,14 @@ def _kinds(data: Any, depth: int) -> set[type]:
 
 
 def _check_even(data: Any) -> None:
-    """Raise `UnevenData` for the first depth where lengths differ."""
+    """Raise `BadSize` for the first depth where lengths differ."""
     level = [data]
     for depth in range(_DEEPEST):
         lengths = tuple(len(each) if hasattr(each, "__len__") else 0 for each in level)
         if len(set(lengths)) > 1:
-            raise UnevenData(depth=depth, lengths=tuple(dict.fromkeys(lengths)))
+            raise BadSize(
+                code="UnevenData", depth=depth, lengths=tuple(dict.fromkeys(lengths))
+            )
         level = [one for each in level if hasattr(each, "__len__") for one in each]
 
 
@@ -344,6 +347,7 @@ def fill(made: Tensor, *given: Any, device: Device | str = "cpu") -> None:
         found = empty_tensor(tuple(given) or (0,), FLOAT32, resolved(device))
     elif len(given) > 1 or isinstance(given[0], (bool, int, float, complex)):
         raise UnfitValue(
+            code="UnfitValue",
             asked="Tensor",
             found=", ".join(repr(each) for each in given)[:60],
             fits="sizes, or data in lists or an array",

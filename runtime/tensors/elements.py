@@ -24,7 +24,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.base import nearest
-from runtime.errors.tensor import UnfitValue, UnsupportedData
+from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ _BACK: dict["np.dtype[Any]", DType] = {}
 
 
 def numpy_dtype(dtype: DType) -> "np.dtype[Any]":
-    """The NumPy form of a dtype.  Raises `UnsupportedData` for one not in the table."""
+    """The NumPy form of a dtype.  Raises `UnfitValue` for one not in the table."""
     found = _NUMPY.get(dtype)
     return _load(dtype) if found is None else found
 
 
 def dtype_of(form: "np.dtype[Any]") -> DType:
-    """The dtype that NumPy has as `form`.  Raises `UnsupportedData`."""
+    """The dtype that NumPy has as `form`.  Raises `UnfitValue`."""
     found = _BACK.get(form)
     return _BACK.setdefault(form, _supported(form.name)) if found is None else found
 
@@ -119,7 +119,7 @@ def supported(dtype: Any) -> DType:
 
     It is given as such, by a name or synonym, as Python's `float`, `int`, `bool` or
     `complex` (the widest of the kind, as in NumPy), or as NumPy's dtype or scalar type.
-    Raises `UnsupportedData` for any other.
+    Raises `UnfitValue` for any other.
     """
     if isinstance(dtype, DType):
         return dtype if dtype in _INFO else _supported(dtype.name)
@@ -150,14 +150,16 @@ def complex_dtype(dtype: DType) -> DType:
 
 
 def info(dtype: DType) -> ElementInfo:
-    """The facts of a dtype.  Raises `UnsupportedData` for one not in the table."""
+    """The facts of a dtype.  Raises `UnfitValue` for one not in the table."""
     return _INFO[supported(dtype)]
 
 
 def _supported(name: str) -> DType:
     name = DType.SYNONYMS.get(name, name)
     if name not in SUPPORTED:
-        raise UnsupportedData(dtype=name, near=nearest(name, SUPPORTED))
+        raise UnfitValue(
+            code="UnsupportedData", dtype=name, near=nearest(name, SUPPORTED)
+        )
     return DType.named(name)
 
 
@@ -168,7 +170,7 @@ def _of_numpy(given: Any) -> DType:
     if scalar or isinstance(given, np.dtype):
         return _supported(np.dtype(given).name)
     text = given.__name__ if isinstance(given, type) else repr(given)[:_SHOWN]
-    raise UnsupportedData(dtype=text, near=nearest(text, SUPPORTED))
+    raise UnfitValue(code="UnsupportedData", dtype=text, near=nearest(text, SUPPORTED))
 
 
 def _load(dtype: DType) -> "np.dtype[Any]":
@@ -191,7 +193,7 @@ def _facts(asked: str, given: object, kinds: str) -> tuple[DType, ElementInfo]:
     found = info(dtype)
     if found.kind not in kinds:
         fits = "an integer dtype" if "i" in kinds else "a floating or complex dtype"
-        raise UnfitValue(asked=asked, found=str(dtype), fits=fits)
+        raise UnfitValue(code="UnfitValue", asked=asked, found=str(dtype), fits=fits)
     return dtype, found
 
 

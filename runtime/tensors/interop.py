@@ -18,8 +18,7 @@ writable, as everywhere but in NumPy.
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.storage import NotExportable
-from runtime.errors.tensor import NeedsDetach, UnfitValue
+from runtime.errors.tensor import NeedsDetach, NotExportable, UnfitValue
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
 from runtime.schema.codes import DType
@@ -45,11 +44,11 @@ def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":
     """The elements as an array that shares memory.
 
     Raises `NoData` on `meta`, `NotOnHost` for a device's own memory, `NeedsDetach` if
-    the tensor requires grad, and `NotForSubclasses` if its class has a handler.
+    the tensor requires grad, and `SubclassError` if its class has a handler.
     """
     check_unhandled(tensor, asked)
     if is_recorded(tensor):
-        raise NeedsDetach(asked=asked)
+        raise NeedsDetach(code="NeedsDetach", asked=asked)
     return host_array(tensor, asked)
 
 
@@ -59,7 +58,7 @@ def forced_array(tensor: TensorBase) -> "np.ndarray[Any, Any]":
     Of a tensor that requires grad, too: autograd sees no write to it.  Nothing is
     resolved first, as conjugates and negatives are computed at once here.
 
-    Raises `NoData` on `meta`, and `NotForSubclasses` if its class has a handler.
+    Raises `NoData` on `meta`, and `SubclassError` if its class has a handler.
     """
     check_unhandled(tensor, "numpy(force=True)")
     return host_copy(tensor, "numpy(force=True)")
@@ -68,7 +67,7 @@ def forced_array(tensor: TensorBase) -> "np.ndarray[Any, Any]":
 def python_numbers(tensor: TensorBase) -> Any:
     """The elements as nested lists; of no dimensions, the number itself.
 
-    Raises `NoData` on `meta`, and `NotForSubclasses` if its class has a handler.
+    Raises `NoData` on `meta`, and `SubclassError` if its class has a handler.
     """
     check_unhandled(tensor, "tolist()")
     if tensor.number is not None:
@@ -103,7 +102,7 @@ def cuda_array_interface(tensor: TensorBase) -> dict[str, Any]:
         raise _absent(tensor, "__cuda_array_interface__")
     check_unhandled(tensor, "__cuda_array_interface__")
     if is_recorded(tensor):
-        raise NeedsDetach(asked="__cuda_array_interface__")
+        raise NeedsDetach(code="NeedsDetach", asked="__cuda_array_interface__")
     size = itemsize(tensor.dtype)
     plain = tensor.is_contiguous()
     return {
@@ -152,7 +151,7 @@ def capsule(tensor: TensorBase, **asked: Any) -> Any:
     """A capsule that shares the tensor's memory; `asked` is the protocol's.
 
     Raises `NotExportable` for a tensor that requires grad or is not in host memory, and
-    `NotForSubclasses` if its class has a handler.
+    `SubclassError` if its class has a handler.
     """
     check_shareable(tensor)
     if device_code(tensor)[0] != _CPU:
@@ -172,7 +171,7 @@ def capsule(tensor: TensorBase, **asked: Any) -> Any:
 def check_shareable(tensor: TensorBase) -> None:
     """Whether others may write to the tensor's memory, on whichever device.
 
-    Raises `NotExportable` for one that requires grad, and `NotForSubclasses`.
+    Raises `NotExportable` for one that requires grad, and `SubclassError`.
     """
     check_unhandled(tensor, "__dlpack__()")
     if is_recorded(tensor):
@@ -191,6 +190,7 @@ def taken(source: Any) -> "np.ndarray[Any, Any]":
         source = _Bare(source)
     elif not hasattr(source, "__dlpack__"):
         raise UnfitValue(
+            code="UnfitValue",
             asked="from_dlpack",
             found=f"a {kind}",
             fits="an object with `__dlpack__`, or a capsule",
@@ -280,6 +280,7 @@ def _rewrite(found: Any, old: int, new: int) -> bool:
     name = _named(found)
     if name not in _CODE_AT:
         raise UnfitValue(
+            code="UnfitValue",
             asked="from_dlpack",
             found=f"a capsule named {name.decode()!r}",
             fits="a capsule that nobody took yet",

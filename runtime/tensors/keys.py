@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any, Protocol
 from weakref import ref
 
-from runtime.errors.python_dispatch import NotForSubclasses, NotMade, WrongSuperCall
+from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.hooks import WATCHER, Watcher
 from runtime.keys import (
     LOCAL,
@@ -181,7 +181,8 @@ class _Disabled:
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if not isinstance(args, (list, tuple)):
-            raise WrongSuperCall(
+            raise HandlerError(
+                code="WrongSuperCall",
                 handler="Tensor.__torch_dispatch__",
                 argument="args",
                 expected="a list or tuple",
@@ -203,7 +204,7 @@ class _Disabled:
 
 # What `Tensor.__torch_dispatch__` is, and what a class is given that wants no handler.
 # Called as a handler is, it runs the operator with Python and all above switched off,
-# also for calls inside of it.  Raises `WrongSuperCall`.
+# also for calls inside of it.  Raises `HandlerError`.
 disabled = _Disabled()
 
 
@@ -226,22 +227,24 @@ def is_handled(tensor: Keyed) -> bool:
 
 
 def check_unhandled(tensor: Keyed, asked: str) -> None:
-    """Whether the elements may leave as an array.  Raises `NotForSubclasses`."""
+    """Whether the elements may leave as an array.  Raises `SubclassError`."""
     tell(tensor, asked)
     if tensor.key_bits & PYTHON:
-        raise NotForSubclasses(cls=type(tensor).__name__, asked=asked)
+        raise SubclassError(
+            code="NotForSubclasses", cls=type(tensor).__name__, asked=asked
+        )
 
 
 def made_elsewhere(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
     """What subclasses have for `__init__`: nothing is left to do, or all of it.
 
     A tensor that nobody made is one of the data or sizes given, as `Tensor(...)` is.
-    Raises `NotMade` for one with a handler, which decides what it is made of, and as
-    `runtime.tensors.data.fill`.
+    Raises `SubclassError` for one with a handler, which decides what it is made of, and
+    as `runtime.tensors.data.fill`.
     """
     try:
         tensor.key_bits  # noqa: B018  # asked for, not used: is it made?
     except AttributeError:
         if handler_bits(type(tensor)):
-            raise NotMade(cls=type(tensor).__name__) from None
+            raise SubclassError(code="NotMade", cls=type(tensor).__name__) from None
         load("runtime.tensors.data").fill(tensor, *args, **kwargs)

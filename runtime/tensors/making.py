@@ -18,9 +18,13 @@ Rules:
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.cuda import MaskedArray
-from runtime.errors.storage import NoElementsLeft, NotEnoughMemory, NotShareable
-from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
+from runtime.errors.tensor import (
+    BadSize,
+    NotShareable,
+    NumberTooLarge,
+    OutOfMemory,
+    UnfitValue,
+)
 from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -124,12 +128,12 @@ def place_on(
 def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     """A contiguous tensor whose elements have any value.
 
-    Raises `BadSize` for a negative size, `BadStrides` for sizes beside a 0 that no
-    memory could have, `UnsupportedData`, `DeviceUnavailable`, and `NotEnoughMemory`.
+    Raises `BadSize` for a negative size, `BadSize` for sizes beside a 0 that no
+    memory could have, `UnfitValue`, `DeviceUnavailable`, and `OutOfMemory`.
     """
     count = prod(shape)
     if shape and min(shape) < 0:
-        raise BadSize(asked=shape, elements=count)
+        raise BadSize(code="BadSize", asked=shape, elements=count)
     if not count:
         contiguous_strides(shape)
     form = numpy_dtype(dtype)
@@ -145,9 +149,10 @@ def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     return Tensor(flat, shape, dtype, device, fresh_key_bits(device.type))
 
 
-def no_memory(shape: Ints, dtype: DType, device: Device) -> NotEnoughMemory:
+def no_memory(shape: Ints, dtype: DType, device: Device) -> OutOfMemory:
     """The error that a tensor of that shape cannot be held."""
-    return NotEnoughMemory(
+    return OutOfMemory(
+        code="NotEnoughMemory",
         shape=shape,
         dtype=str(dtype),
         device=str(device),
@@ -183,11 +188,12 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     """A CPU tensor that shares the memory of a NumPy array, whatever its strides.
 
     Raises `NotShareable` for an array that is read-only, runs backwards, or is not made
-    of whole elements in this machine's byte order, `UnsupportedData`, and `UnfitValue`
+    of whole elements in this machine's byte order, `UnfitValue`, and `UnfitValue`
     for what is no array.
     """
     if not hasattr(array, "flags"):
         raise UnfitValue(
+            code="UnfitValue",
             asked="from_numpy",
             found=f"a {type(array).__name__}",
             fits="a NumPy array",
@@ -201,7 +207,9 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     shape, bits = array.shape, fresh_key_bits("cpu")
     reason = _unshareable(array)
     if reason is not None:
-        raise NotShareable(reason=reason, shape=shape, dtype=str(array.dtype))
+        raise NotShareable(
+            code="NotShareable", reason=reason, shape=shape, dtype=str(array.dtype)
+        )
     if array.flags.c_contiguous:
         return Tensor(array.reshape(-1), shape, dtype, CPU, bits)
     size = array.itemsize
@@ -271,10 +279,10 @@ def too_large(number: int, dtype: DType) -> NumberTooLarge:
 def resize_empty(tensor: Tensor, shape: Ints) -> None:
     """Give a tensor without elements another shape, its values any; for `out=`.
 
-    Raises `NoElementsLeft` if it has elements.
+    Raises `BadSize` if it has elements.
     """
     if tensor.numel():
-        raise NoElementsLeft(shape=tensor.shape, asked=shape)
+        raise BadSize(code="NoElementsLeft", shape=tensor.shape, asked=shape)
     place, count = tensor._place, prod(shape)
     if place is not None and not place[0].count:
         storage = place[0]
@@ -304,7 +312,7 @@ def from_dlpack(source: Any) -> Tensor:
 
     It is on the CPU, or where `source` is, if that is a tensor of ours.  Raises
     `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever the
-    exporter raises; a tensor of ours raises `NotExportable` and `NotForSubclasses`.
+    exporter raises; a tensor of ours raises `NotExportable` and `SubclassError`.
     """
     if isinstance(source, Tensor):
         check_shareable(source)
@@ -320,14 +328,14 @@ def from_cuda_array(source: Any) -> Tensor:
 
     The elements are copied if they are read-only, in another byte order, or at steps
     that are negative or no whole elements.  Work that the object's stream has to do is
-    waited for.  Raises `MaskedArray`, `UnsupportedData` and `DeviceUnavailable`.
+    waited for.  Raises `NotShareable`, `UnfitValue` and `DeviceUnavailable`.
     """
     import numpy as np
 
     told = source.__cuda_array_interface__
     shape, form = tuple(told["shape"]), np.dtype(told["typestr"])
     if told.get("mask") is not None:
-        raise MaskedArray(shape=shape)
+        raise NotShareable(code="MaskedArray", shape=shape)
     native = form.newbyteorder("=")
     dtype, size = dtype_of(native), form.itemsize
     memory: Any = memory_of("cuda")

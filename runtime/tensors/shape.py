@@ -22,14 +22,8 @@ from functools import lru_cache
 from math import prod
 
 from runtime.errors.call import WrongValue
-from runtime.errors.storage import BadStrides, OutOfStorage
-from runtime.errors.tensor import (
-    BadDimension,
-    BadSize,
-    RepeatedDimension,
-    ShapesDiffer,
-    UnfitValue,
-)
+from runtime.errors.operands import DimensionOutOfRange, ShapesDiffer
+from runtime.errors.tensor import BadSize, UnfitValue
 from runtime.schema.codes import MemoryFormat
 
 Ints = tuple[int, ...]
@@ -59,7 +53,7 @@ REMEMBERED = 4096
 def contiguous_strides(shape: Ints) -> Ints:
     """The strides of row-major order; a dimension of size 0 counts as 1.
 
-    Raises `BadStrides` for those that do not fit 64 bits: what has no elements may have
+    Raises `BadSize` for those that do not fit 64 bits: what has no elements may have
     any sizes.
     """
     strides, step = [], 1
@@ -68,7 +62,7 @@ def contiguous_strides(shape: Ints) -> Ints:
         step *= size or 1
     found = tuple(reversed(strides))
     if found and found[0] >= 1 << 63:
-        raise BadStrides(shape=shape, strides=found, offset=0)
+        raise BadSize(code="BadStrides", shape=shape, strides=found, offset=0)
     return found
 
 
@@ -157,49 +151,51 @@ def infer_size(shape: Iterable[int], numel: int) -> Ints:
     known: int = prod([size for size in asked if size != -1])
     open_ends = asked.count(-1)
     if open_ends > 1 or any(size < -1 for size in asked):
-        raise BadSize(asked=asked, elements=numel)
+        raise BadSize(code="BadSize", asked=asked, elements=numel)
     if open_ends:
         if known == 0 or numel % known:
-            raise BadSize(asked=asked, elements=numel)
+            raise BadSize(code="BadSize", asked=asked, elements=numel)
         return tuple(numel // known if size == -1 else size for size in asked)
     if known != numel:
-        raise BadSize(asked=asked, elements=numel)
+        raise BadSize(code="BadSize", asked=asked, elements=numel)
     return asked
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front.  Raises `BadDimension`.
+    """A dimension counted from the front.  Raises `DimensionOutOfRange`.
 
     A tensor without dimensions takes 0 and -1, as if it had one.
     """
     room = ndim or 1
     if not -room <= dim < room:
-        raise BadDimension(dim=dim, ndim=ndim)
+        raise DimensionOutOfRange(code="BadDimension", dim=dim, ndim=ndim)
     return dim + room if dim < 0 else dim
 
 
 def real_dim(dim: int, ndim: int) -> int:
     """As `wrap_dim`, of what has dimensions.
 
-    Raises `BadDimension`, and `WrongValue` for a bool.
+    Raises `DimensionOutOfRange`, and `WrongValue` for a bool.
     """
     if dim is True or dim is False:
         raise WrongValue(expected="int", found="a bool", value=str(dim))
     if not ndim:
-        raise BadDimension(dim=dim, ndim=0)
+        raise DimensionOutOfRange(code="BadDimension", dim=dim, ndim=0)
     return wrap_dim(dim, ndim)
 
 
 def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
     """Dimensions counted from the front, ascending; None and no dims mean all.
 
-    Raises `BadDimension` and `RepeatedDimension`.
+    Raises `DimensionOutOfRange` and `DimensionOutOfRange`.
     """
     if isinstance(dims, int):
         dims = (dims,)
     wrapped = [wrap_dim(dim, ndim) for dim in dims or ()]
     if len(set(wrapped)) != len(wrapped):
-        raise RepeatedDimension(dims=tuple(dims or ()), ndim=ndim)
+        raise DimensionOutOfRange(
+            code="RepeatedDimension", dims=tuple(dims or ()), ndim=ndim
+        )
     if not ndim:
         return ()
     return tuple(sorted(wrapped)) or tuple(range(ndim))
@@ -244,17 +240,22 @@ def may_overlap_itself(shape: Ints, strides: Ints) -> bool:
 def check_bounds(shape: Ints, strides: Ints, offset: int, held: int) -> None:
     """Refuse a view that reaches outside of a storage of `held` elements.
 
-    Raises `BadStrides` for numbers that no view has, and `OutOfStorage`.
+    Raises `BadSize` for numbers that no view has, and `BadSize`.
     """
     if len(shape) != len(strides) or offset < 0 or min(strides, default=0) < 0:
-        raise BadStrides(shape=shape, strides=strides, offset=offset)
+        raise BadSize(code="BadStrides", shape=shape, strides=strides, offset=offset)
     if min(shape, default=0) < 0:
-        raise BadSize(asked=shape, elements=held)
+        raise BadSize(code="BadSize", asked=shape, elements=held)
     needed = offset + span(shape, strides)
     # What has no elements is nowhere: slices of it may begin behind the end.
     if needed > held and 0 not in shape:
-        raise OutOfStorage(
-            shape=shape, strides=strides, offset=offset, needed=needed, held=held
+        raise BadSize(
+            code="OutOfStorage",
+            shape=shape,
+            strides=strides,
+            offset=offset,
+            needed=needed,
+            held=held,
         )
 
 
@@ -344,7 +345,10 @@ def lies(shape: Ints, strides: Ints, wanted: MemoryFormat) -> bool:
         return is_contiguous(shape, strides)
     if wanted is PRESERVE:
         raise UnfitValue(
-            asked="is_contiguous", found=str(wanted), fits="a format that says an order"
+            code="UnfitValue",
+            asked="is_contiguous",
+            found=str(wanted),
+            fits="a format that says an order",
         )
     order = LAST[wanted]
     if len(shape) != len(order):

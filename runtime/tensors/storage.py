@@ -25,9 +25,9 @@ from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from runtime.errors.python_dispatch import NoElements
-from runtime.errors.storage import DeviceUnavailable
-from runtime.errors.tensor import BadSize, NoData, UnfitValue
+from runtime.errors.operands import NoData
+from runtime.errors.python_dispatch import SubclassError
+from runtime.errors.tensor import BadSize, DeviceUnavailable, UnfitValue
 from runtime.locks import load
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -237,6 +237,7 @@ class Storage:
         elements = self.numpy()
         if elements is None:
             raise NoData(
+                code="NoData",
                 device=str(self.device),
                 dtype=self.dtype.name,
                 shape=(self.count,),
@@ -298,6 +299,7 @@ def _check_bytes(raw: Any, device: Device, size: int) -> None:
         return
     shown = f"{raw.dtype} {raw.shape}" if isinstance(raw, np.ndarray) else f"{raw!r}"
     raise UnfitValue(
+        code="UnfitValue",
         asked="unpickling a storage",
         found=f"{shown[:60]} for elements of {size} bytes on {device}",
         fits="one run of whole elements, as uint8; nothing on meta",
@@ -321,7 +323,7 @@ class WrapperStorage(Storage):
 
         @property
         def array(self) -> "Array | None":
-            """Nothing: raises `NoElements`."""
+            """Nothing: raises `SubclassError`."""
             self._refuse()
 
         @property
@@ -343,7 +345,7 @@ class WrapperStorage(Storage):
         return 0
 
     def numpy(self) -> NoReturn:
-        """Raises `NoElements`."""
+        """Raises `SubclassError`."""
         self._refuse()
 
     def grow(self, count: int) -> None:
@@ -370,7 +372,7 @@ class WrapperStorage(Storage):
         )
 
     def _refuse(self) -> NoReturn:
-        raise NoElements(cls=self.owner)
+        raise SubclassError(code="NoElements", cls=self.owner)
 
 
 def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> WrapperStorage:
@@ -378,5 +380,5 @@ def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> Wrapper
     # What is loaded may have been written by anybody.
     count = index(count)
     if count < 0:
-        raise BadSize(asked=(count,), elements=0)
+        raise BadSize(code="BadSize", asked=(count,), elements=0)
     return WrapperStorage(str(owner), Device.parse(device), supported(dtype), count)

@@ -31,7 +31,7 @@ from sys import maxsize
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import NoGradient, NoLength, NotALeaf, UnfitValue
+from runtime.errors.tensor import NeedsDetach, UnfitValue
 from runtime.hooks import APPLY_POLICY
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
@@ -145,7 +145,7 @@ class Tensor(TensorBase):
     def item(self) -> Any:
         """The one element as a Python number.
 
-        Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
+        Raises `NoData` on `meta`, and `BadSize` for another number of elements.
         """
         return self.number if self.number is not None else element(self, "item()")
 
@@ -176,13 +176,13 @@ class Tensor(TensorBase):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise NoLength(asked="len()")
+            raise UnfitValue(code="NoLength", asked="len()")
         tell(self, "len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise NoLength(asked="iter()")
+            raise UnfitValue(code="NoLength", asked="iter()")
         tell(self, "iter()")
         return (self[index] for index in range(self.shape[0]))
 
@@ -276,6 +276,7 @@ def formatted(tensor: Tensor, spec: str) -> str:
         return format(str(tensor), spec)
     except ValueError:
         raise UnfitValue(
+            code="UnfitValue",
             asked=f"format(tensor, {spec!r})",
             found=f"one of shape {tensor.shape}",
             fits="a tensor of one element",
@@ -372,12 +373,14 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
 def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
     """A tensor on a copy of the storage, the gradient and all attributes copied too.
 
-    Raises `NotALeaf` for a tensor that was computed under autograd.
+    Raises `NeedsDetach` for a tensor that was computed under autograd.
     """
     from copy import deepcopy
 
     if not tensor.is_leaf:
-        raise NotALeaf(asked="deepcopy()", operator=tensor.grad_fn.operator)
+        raise NeedsDetach(
+            code="NotALeaf", asked="deepcopy()", operator=tensor.grad_fn.operator
+        )
     restore, (kind, storage, *parts), *state = reduced(tensor)
     made: T = restore(kind, deepcopy(storage, memo), *parts)
     memo[id(tensor)] = made
@@ -443,7 +446,9 @@ def _give(made: Tensor, state: Any) -> None:
 
 
 def _unfit(found: str, fits: str) -> UnfitValue:
-    return UnfitValue(asked="reading a pickled tensor", found=found, fits=fits)
+    return UnfitValue(
+        code="UnfitValue", asked="reading a pickled tensor", found=found, fits=fits
+    )
 
 
 def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -> None:
@@ -473,7 +478,7 @@ def restored(
     number: Any,
     policy: int = 0,
 ) -> Tensor:
-    """A tensor of pickled parts.  Raises `UnfitValue`, `OutOfStorage`, `NoGradient`."""
+    """A tensor of pickled parts.  Raises `UnfitValue`, `BadSize`, `UnfitValue`."""
     # What is loaded may have been written by anybody.
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
     offset = index(offset)
@@ -484,7 +489,7 @@ def restored(
     count = maxsize if bare else storage.nbytes() // itemsize(known)
     check_bounds(shape, strides, offset, count)
     if requires_grad and not (known.is_floating or known.is_complex):
-        raise NoGradient(dtype=dtype)
+        raise UnfitValue(code="NoGradient", dtype=dtype)
     bits = fresh_key_bits(device.type) if keys is None else keys.bits
     made = instance_of(kind, shape, known, device, bits, (storage, offset, strides))
     made._requires_grad = bool(requires_grad)

@@ -24,6 +24,7 @@ import pytest
 import runtime
 import runtime.autograd
 from runtime.errors import EveryorderError
+from runtime.errors.base import code_of
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch
@@ -194,9 +195,9 @@ def program(seed: int) -> list[Chosen]:
 def reason(error: Exception) -> str:
     """Why a step was refused, in our words."""
     if isinstance(error, EveryorderError):
-        return type(error).__name__
+        return code_of(error)
     said = [ours for text, ours in REASONS.items() if text in str(error)]
-    return said[0] if said else f"{type(error).__name__}: {error}"
+    return said[0] if said else f"{code_of(error)}: {error}"
 
 
 def listed(tensor: Any) -> Any:

@@ -11,12 +11,15 @@ from runtime.autograd import (
     is_autocast_enabled,
 )
 from runtime.autograd.autocast import STATE, families
-from runtime.errors.autograd import AutocastRefused
+from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import LOCAL
 from runtime.operators.call import core
 from tests.autograd.made import grad_of
+from tests.coded import coded
 from tests.opinfo.info import on_cpu
 from tests.opinfo.table import ROWS
+
+AutocastRefused = coded(AutogradMisuse, "AutocastRefused")
 
 
 def matrix(dtype: str = "float32", **how: Any) -> Tensor:

@@ -13,9 +13,10 @@ from runtime.autograd import (
     set_fallback_mode,
 )
 from runtime.dispatch.dispatcher import release
-from runtime.errors.autograd import LeafModified, NotImplementedFormula, UnknownMode
+from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula, WriteRefused
 from runtime.operators.call import core
 from tests.autograd.made import grad_of
+from tests.coded import code
 
 TWICE = "mine::twice(Tensor self) -> Tensor"
 
@@ -88,11 +89,11 @@ def test_an_argument_returned_keeps_its_own_history(dispatcher: Dispatcher) -> N
 def test_writing_in_place(dispatcher: Dispatcher) -> None:
     x = leaf()
     with installed(dispatcher, None):
-        with pytest.raises(LeafModified):
+        with pytest.raises(WriteRefused, check=code("LeafModified")):
             call(dispatcher, "clear_", x)
         y = x * 2
         assert call(dispatcher, "clear_", y) is y
-        with pytest.raises(NotImplementedFormula):
+        with pytest.raises(NotImplementedFormula, check=code("NotImplementedFormula")):
             y.sum().backward()
     assert x.tolist() == [1, 2]
 
@@ -119,11 +120,11 @@ def test_the_mode_of_the_process(dispatcher: Dispatcher) -> None:
             assert not call(dispatcher, "twice", leaf()).requires_grad
     finally:
         set_fallback_mode("error-on-backward")
-    with pytest.raises(UnknownMode) as unknown:
+    with pytest.raises(AutogradMisuse, check=code("UnknownMode")) as unknown:
         set_fallback_mode("error")
     assert unknown.value.known == ("error-on-backward", "warn", "fallthrough")
     library = Library("_", "IMPL", dispatcher=Dispatcher())
-    with pytest.raises(UnknownMode):
+    with pytest.raises(AutogradMisuse, check=code("UnknownMode")):
         install_fallbacks(library, "never")
 
 

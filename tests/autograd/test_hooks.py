@@ -4,8 +4,9 @@ import pytest
 
 from runtime import tensor
 from runtime.autograd import grad
-from runtime.errors.autograd import HookMisuse
+from runtime.errors.autograd import AutogradMisuse
 from tests.autograd.made import grad_of
+from tests.coded import code
 
 
 def test_a_hook_sees_and_changes_the_gradient() -> None:
@@ -69,7 +70,7 @@ def test_after_accumulation() -> None:
     (x * 3).sum().backward()
     assert [each is grad_of(x) for each in seen] == [True, True]
     assert grad_of(x).tolist() == [9]
-    with pytest.raises(HookMisuse) as misuse:
+    with pytest.raises(AutogradMisuse, check=code("HookMisuse")) as misuse:
         (x * 3).register_post_accumulate_grad_hook(lambda t: None)
     assert misuse.value.fields() == {
         "asked": "register_post_accumulate_grad_hook",
@@ -101,5 +102,5 @@ def test_retained_gradients_follow_a_write() -> None:
 
 
 def test_hooks_need_a_gradient() -> None:
-    with pytest.raises(HookMisuse):
+    with pytest.raises(AutogradMisuse, check=code("HookMisuse")):
         tensor([1.0]).register_hook(print)

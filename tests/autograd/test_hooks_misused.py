@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from runtime import Function, tensor
-from runtime.errors.autograd import FunctionMisuse, GradientMismatch, HookMisuse
+from runtime.errors.autograd import AutogradMisuse, GradientMismatch
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 
 
 def leaf() -> Tensor:
@@ -18,7 +19,7 @@ def test_a_hook_returns_a_tensor_or_none(computed: bool) -> None:
     start = leaf()
     hooked = start * 2 if computed else start
     hooked.register_hook(lambda gradient: 5)
-    with pytest.raises(HookMisuse) as caught:
+    with pytest.raises(AutogradMisuse, check=code("HookMisuse")) as caught:
         (hooked * 3).sum().backward()
     assert str(caught.value) == (
         "`register_hook`: the hook returned a int, not a tensor or None."
@@ -38,7 +39,7 @@ def test_a_hook_of_a_node_returns_gradients(
 ) -> None:
     result = leaf().exp()
     getattr(result.grad_fn, asked)(lambda *_: returned)
-    with pytest.raises(HookMisuse) as caught:
+    with pytest.raises(AutogradMisuse, check=code("HookMisuse")) as caught:
         result.sum().backward()
     assert caught.value.fields() == {"asked": asked, "fault": fault}
 
@@ -64,9 +65,9 @@ def test_a_function_without_forward_or_backward_is_named() -> None:
         def forward(_ctx: Any, given: Tensor) -> Any:
             return given * 2
 
-    with pytest.raises(FunctionMisuse) as caught:
+    with pytest.raises(AutogradMisuse, check=code("FunctionMisuse")) as caught:
         Bad.apply(leaf())
     assert caught.value.function == "Bad"
-    with pytest.raises(FunctionMisuse) as half:
+    with pytest.raises(AutogradMisuse, check=code("FunctionMisuse")) as half:
         Half.apply(leaf()).sum().backward()
     assert half.value.function == "Half"

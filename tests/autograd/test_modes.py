@@ -16,11 +16,13 @@ from runtime.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from runtime.errors.autograd import InferenceTensorUsed
-from runtime.errors.key import GuardLeftElsewhere
-from runtime.errors.mode import ModeMisuse
+from runtime.errors.autograd import AutogradMisuse, WriteRefused
+from runtime.errors.registration import GuardMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
 from runtime.tensors.keys import INFERRING
+from tests.coded import code, coded
+
+InferenceTensorUsed = coded(WriteRefused, "InferenceTensorUsed")
 
 
 def test_recording_is_on_at_first_in_every_thread() -> None:
@@ -195,7 +197,7 @@ def test_an_ordinary_tensor_keeps_its_version_in_inference_mode() -> None:
 def test_coroutines_are_refused(mode: type[no_grad]) -> None:
     async def later() -> None: ...
 
-    with pytest.raises(ModeMisuse) as refused:
+    with pytest.raises(AutogradMisuse, check=code("ModeMisuse")) as refused:
         mode()(later)
     assert refused.value.fields() == {"mode": mode.__name__, "function": "later"}
 
@@ -213,7 +215,7 @@ def test_what_another_thread_ends_changes_nothing_there(mode: Any) -> None:
     thread.start()
     thread.join()
     before = (is_grad_enabled(), LOCAL.view)
-    with pytest.raises(GuardLeftElsewhere):
+    with pytest.raises(GuardMisuse, check=code("GuardLeftElsewhere")):
         held.close()  # type: ignore[attr-defined]  # a generator
     assert (is_grad_enabled(), LOCAL.view) == before
     # Nobody can end it any more where it was begun; it goes with who held it.

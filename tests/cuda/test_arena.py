@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
-from runtime.errors.cuda import OutOfMemory
+from runtime.errors.tensor import OutOfMemory
 from runtime.kernels.cuda.arena import (
     GRAIN,
     LARGE_SEGMENT,

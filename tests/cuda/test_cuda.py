@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import runtime.cuda
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import DeviceUnavailable
 from tests.tensors.loading import noted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ assert "numpy" not in sys.modules and "numba" not in sys.modules
 print(runtime.cuda.is_available(), runtime.cuda.device_count())
 try:
     runtime.cuda.Stream
-except runtime.errors.storage.DeviceUnavailable as error:
+except runtime.errors.DeviceUnavailable as error:
     print(error.reason)
 """
 

@@ -12,7 +12,7 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
 import numpy as np
 
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import DeviceUnavailable
 from runtime.kernels.cuda import (
     KERNELS,
     device,

@@ -12,20 +12,18 @@ from runtime import Dispatcher, Library, Tensor, ops, tensor
 from runtime.custom.definition import live
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorGone
-from runtime.errors.custom_op import (
-    BadMutatesArgs,
-    KeywordOnlyTensor,
-    MalformedSignature,
-    MutationMismatch,
-    NoDeviceArgument,
-    NotQualified,
-    UnfitKernel,
-)
-from runtime.errors.key import UnknownDevice
-from runtime.errors.registration import DuplicateDefinition, LibraryRefused
-from runtime.errors.schema import SchemaError, SchemaSyntaxError, UnknownTag
+from runtime.errors.custom import DefinitionRefused, KeywordOnlyTensor
+from runtime.errors.registration import Conflict, LibraryMisuse, UnknownDevice
+from runtime.errors.schema import SchemaError, SchemaSyntaxError
 from runtime.library import CustomOpDef, custom_op
+from tests.coded import code, coded
 from tests.custom.functions import add_one, double, repeatedly, scale
+
+BadMutatesArgs = coded(DefinitionRefused, "BadMutatesArgs")
+LibraryRefused = coded(LibraryMisuse, "LibraryRefused")
+NoDeviceArgument = coded(DefinitionRefused, "NoDeviceArgument")
+UnfitKernel = coded(DefinitionRefused, "UnfitKernel")
+UnknownTag = coded(SchemaError, "UnknownTag")
 
 
 def test_a_function_becomes_an_operator() -> None:
@@ -108,7 +106,7 @@ def test_making_it_anew_ends_the_old_one() -> None:
     old = custom_op("mine::f", double, mutates_args=())
     with custom_op("mine::f", scale, mutates_args=()) as new:
         assert (old.closed, new.closed) == (True, False)
-        with pytest.raises(OperatorGone):
+        with pytest.raises(OperatorGone, check=code("OperatorGone")):
             old(tensor([1.0]))
         assert live(default_dispatcher(), "mine::f") is new
         old.close()
@@ -156,7 +154,7 @@ def test_on_another_dispatcher_its_owner_keeps_it() -> None:
     gc.collect()
     dispatcher.drain()
     assert dispatcher.op_names() == ()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         handle(tensor([1.0]))
 
 
@@ -172,7 +170,7 @@ def test_on_another_dispatcher_the_name_is_free_again_when_it_is_lost() -> None:
 def test_an_operator_of_a_library_is_not_ended() -> None:
     with Library("mine", "FRAGMENT") as library:
         library.define("f(Tensor x) -> Tensor")
-        with pytest.raises(DuplicateDefinition):
+        with pytest.raises(Conflict, check=code("DuplicateDefinition")):
             custom_op("mine::f", double, mutates_args=())
         assert live(default_dispatcher(), "mine::f") is None
         assert not ops.mine.f.default.has_kernel("CompositeExplicitAutograd")
@@ -188,7 +186,7 @@ def test_an_operator_of_a_library_is_not_ended() -> None:
     ],
 )
 def test_a_name_without_namespace(name: Any, found: str, near: str) -> None:
-    with pytest.raises(NotQualified) as refused:
+    with pytest.raises(DefinitionRefused, check=code("NotQualified")) as refused:
         custom_op(name, double, mutates_args=())
     assert str(refused.value) == (
         f"A custom operator is named `namespace::name`; found {found}.\n"
@@ -206,7 +204,7 @@ def test_other_names_that_are_none(name: str, error: type[Exception]) -> None:
 
 
 def test_a_schema_with_a_name() -> None:
-    with pytest.raises(MalformedSignature) as refused:
+    with pytest.raises(DefinitionRefused, check=code("MalformedSignature")) as refused:
         custom_op(
             "mine::f", double, mutates_args=(), schema="mine::f(Tensor x) -> Tensor"
         )
@@ -222,7 +220,7 @@ def test_a_schema_with_a_name() -> None:
     "schema", ["(Tensor x, ...) -> Tensor", "(Tensor x) -> ...", "(Tensor x)", 3]
 )
 def test_other_schemas_that_are_none(schema: Any) -> None:
-    with pytest.raises(MalformedSignature):
+    with pytest.raises(DefinitionRefused, check=code("MalformedSignature")):
         custom_op("mine::f", double, mutates_args=(), schema=schema)
 
 
@@ -257,7 +255,7 @@ def test_a_fault_inside_of_a_schema() -> None:
 def test_a_schema_and_mutates_args_disagree(
     declared: Any, schema: str, text: str
 ) -> None:
-    with pytest.raises(MutationMismatch) as refused:
+    with pytest.raises(DefinitionRefused, check=code("MutationMismatch")) as refused:
         custom_op("mine::f", double, mutates_args=declared, schema=schema)
     assert str(refused.value) == (
         "The schema of `mine::f` and its `mutates_args` disagree on which arguments "
@@ -314,7 +312,7 @@ def test_a_function_that_does_not_fit(
     if fault is None:
         make().close()
         return
-    with pytest.raises(UnfitKernel) as refused:
+    with pytest.raises(DefinitionRefused, check=code("UnfitKernel")) as refused:
         make()
     assert fault in refused.value.fault
 

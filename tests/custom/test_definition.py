@@ -24,20 +24,23 @@ from runtime import (
     tensor,
 )
 from runtime.custom.definition import ABSENT
-from runtime.errors.call import MissingKernel, OperatorGone, PrivateDispatcher
-from runtime.errors.custom_op import NoSuchKernel, UnfitKernel
-from runtime.errors.key import UnknownDevice
+from runtime.errors.call import MissingKernel, OperatorGone
+from runtime.errors.custom import DefinitionRefused, NoSuchKernel
 from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import (
     LibraryClosed,
-    SchemaNotFound,
+    LibraryMisuse,
+    LookupFailed,
+    UnknownDevice,
     WriteInsideListener,
-    WrongArgument,
 )
 from runtime.library import CustomOpDef, custom_op
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema.parser import parse_schema
+from tests.coded import code, coded
 from tests.custom.functions import add_one, double, like, repeatedly, scale
+
+UnfitKernel = coded(DefinitionRefused, "UnfitKernel")
 
 X = tensor([1.0])
 
@@ -124,7 +127,7 @@ def test_closed_while_switched_off() -> None:
     made = custom_op("mine::f", double, mutates_args=(), device_types="cpu")
     with made.set_kernel_enabled("cpu", False):
         made.close()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         made(X)
 
 
@@ -152,7 +155,7 @@ def test_closing_ends_everything() -> None:
     made.close()
     assert [*closed, made.closed] == [False, True]
     assert handle.dump_state() == ""
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         made(X)
 
 
@@ -316,7 +319,7 @@ def test_a_rule_stands_before_the_handler_of_a_mode() -> None:
         made.register_torch_dispatch(Counting, lambda *given: tensor([9.0]))
         with Counting():
             assert made(X).tolist() == [9.0]
-        with pytest.raises(WrongArgument) as refused:
+        with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as refused:
             made.register_torch_dispatch(Counting, 3)  # type: ignore[call-overload]  # wrong on purpose
         assert str(refused.value) == "`fn` is a function; found int."
         assert len(made.handle.entry.rules) == 1
@@ -370,18 +373,18 @@ def test_copies_are_itself_and_pickles_are_by_name() -> None:
         assert deepcopy([made])[0] is made
         sent = pickle.dumps(made)
         assert pickle.loads(sent) is made
-    with pytest.raises(SchemaNotFound):
+    with pytest.raises(LookupFailed, check=code("SchemaNotFound")):
         pickle.loads(sent)
     with Library("mine", "FRAGMENT") as library:
         library.define("f(Tensor x) -> Tensor")
-        with pytest.raises(OperatorGone):
+        with pytest.raises(OperatorGone, check=code("OperatorGone")):
             pickle.loads(sent)
 
 
 def test_one_of_another_dispatcher_is_not_pickled() -> None:
     mine = Dispatcher()
     with custom_op("mine::f", double, mutates_args=(), dispatcher=mine) as made:
-        with pytest.raises(PrivateDispatcher):
+        with pytest.raises(LibraryMisuse, check=code("PrivateDispatcher")):
             pickle.dumps(made)
         assert deepcopy(made) is made
 

@@ -24,11 +24,12 @@ from runtime.autograd import gradcheck
 from runtime.errors.autograd import (
     GradientMismatch,
     NotImplementedFormula,
-    OutRequiresGrad,
+    WriteRefused,
 )
-from runtime.errors.custom_op import NotFunctional
-from runtime.errors.registration import WrongArgument
+from runtime.errors.custom import DefinitionRefused
+from runtime.errors.registration import LibraryMisuse
 from runtime.library import custom_op, register_autograd
+from tests.coded import code
 from tests.custom.functions import add_one, double, grad, leaf, repeatedly
 
 
@@ -130,13 +131,13 @@ def test_what_runs_below_records_nothing() -> None:
 def test_a_gradient_of_another_shape() -> None:
     with custom_op("mine::f", double, mutates_args=()) as made:
         made.register_autograd(lambda ctx, g: ops.core.zeros([3]))
-        with pytest.raises(GradientMismatch):
+        with pytest.raises(GradientMismatch, check=code("GradientMismatch")):
             made(leaf(1.0, 2.0)).sum().backward()
 
 
 def test_an_operator_that_writes() -> None:
     with custom_op("mine::f_", add_one, mutates_args=("x",)) as made:
-        with pytest.raises(NotFunctional) as refused:
+        with pytest.raises(DefinitionRefused, check=code("NotFunctional")) as refused:
             made.register_autograd(cosine)
         assert str(refused.value) == (
             "`mine::f_` writes to `x`; formulas of gradients are for operators that "
@@ -153,7 +154,7 @@ def test_an_operator_that_writes() -> None:
 )
 def test_what_cannot_be_called(back: Any, save: Any, argument: str) -> None:
     with custom_op("mine::f", double, mutates_args=()) as made:
-        with pytest.raises(WrongArgument) as refused:
+        with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as refused:
             made.register_autograd(back, setup_context=save)
         assert str(refused.value) == f"`{argument}` is a function; found int."
 
@@ -177,7 +178,7 @@ def test_an_out_form_takes_no_gradient() -> None:
     made = custom_op("mine::f", copied, mutates_args=("out",), tags="out")
     with made:
         for _ in range(12):
-            with pytest.raises(OutRequiresGrad) as refused:
+            with pytest.raises(WriteRefused, check=code("OutRequiresGrad")) as refused:
                 made(leaf(1.0), out=tensor([0.0]))
             assert (refused.value.operator, refused.value.argument) == ("mine::f", "x")
         with no_grad():
@@ -295,7 +296,7 @@ def test_keyword_only_inputs_by_name_and_by_place(save: Any) -> None:
 def test_what_cannot_be_called_so(back: Any, save: Any, text: str) -> None:
     with custom_op("mine::f", double, mutates_args=()) as made:
         made.register_autograd(lambda ctx, g: g * 5)
-        with pytest.raises(WrongArgument) as refused:
+        with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as refused:
             made.register_autograd(back, setup_context=save)
         assert str(refused.value) == text
         # The formula that was there stays.

@@ -8,15 +8,11 @@ from typing import Any, Optional
 import pytest
 
 from runtime import Device, DType, Tensor
-from runtime.errors.custom_op import (
-    BadMutatesArgs,
-    NotMutable,
-    TagRefused,
-    UnknownMutated,
-)
+from runtime.errors.custom import DefinitionRefused
 from runtime.errors.schema import InferenceError
 from runtime.library import infer_schema
 from runtime.schema.parser import parse_schema
+from tests.coded import code
 from tests.custom.functions import add_one, double, scale
 
 
@@ -243,7 +239,7 @@ def test_what_has_no_schema(function: Any, text: str) -> None:
     ],
 )
 def test_what_mutates_args_cannot_be(mutates: Any, found: str) -> None:
-    with pytest.raises(BadMutatesArgs) as refused:
+    with pytest.raises(DefinitionRefused, check=code("BadMutatesArgs")) as refused:
         infer_schema(double, mutates_args=mutates)
     assert refused.value.fields() == {"found": found}
 
@@ -259,7 +255,7 @@ def test_the_text_of_bad_mutates_args() -> None:
 
 
 def test_a_name_that_is_no_parameter() -> None:
-    with pytest.raises(UnknownMutated) as refused:
+    with pytest.raises(DefinitionRefused, check=code("UnknownMutated")) as refused:
         infer_schema(scale, mutates_args=("facto",))
     assert str(refused.value) == (
         "`mutates_args` names `facto`, which is no parameter of `scale`.\n"
@@ -271,7 +267,7 @@ def test_a_name_that_is_no_parameter() -> None:
 def test_a_name_that_is_near_nothing() -> None:
     def none() -> None: ...
 
-    with pytest.raises(UnknownMutated) as refused:
+    with pytest.raises(DefinitionRefused, check=code("UnknownMutated")) as refused:
         infer_schema(none, mutates_args=("self",))
     assert str(refused.value) == (
         "`mutates_args` names `self`, which is no parameter of `none`.\n"
@@ -280,7 +276,7 @@ def test_a_name_that_is_near_nothing() -> None:
 
 
 def test_a_parameter_that_holds_no_tensors() -> None:
-    with pytest.raises(NotMutable) as refused:
+    with pytest.raises(DefinitionRefused, check=code("NotMutable")) as refused:
         infer_schema(scale, mutates_args=("factor",))
     assert str(refused.value) == (
         "`mutates_args` names `factor` of `scale`, which is of type float: only "
@@ -343,7 +339,7 @@ def lists_out(x: Tensor, *, out: list[Tensor]) -> list[Tensor]:
 def test_what_is_not_as_its_tag_says(
     function: Any, mutates: Any, tags: Any, fault: str
 ) -> None:
-    with pytest.raises(TagRefused) as refused:
+    with pytest.raises(DefinitionRefused, check=code("TagRefused")) as refused:
         infer_schema(function, mutates_args=mutates, tags=tags)
     assert refused.value.fault == fault
 

@@ -10,10 +10,13 @@ import pytest
 
 from runtime import DType, Function, Tensor, from_numpy, ops, tensor
 from runtime.custom.kernel import apart, kernel_of, shares
-from runtime.errors.custom_op import AliasedResult, OtherResult, UnfitKernel
+from runtime.errors.custom import BrokenPromise, DefinitionRefused
 from runtime.library import custom_op
 from runtime.schema.parser import parse_schema
+from tests.coded import code, coded
 from tests.custom.functions import CALLS, repeatedly
+
+AliasedResult = coded(BrokenPromise, "AliasedResult")
 
 
 def test_every_argument_comes_as_kernels_see_it() -> None:
@@ -127,7 +130,7 @@ def one_by_one(x: Tensor) -> Any:
 def test_a_function_that_runs_nothing_when_it_is_called(
     function: Any, fault: str
 ) -> None:
-    with pytest.raises(UnfitKernel) as refused:
+    with pytest.raises(DefinitionRefused, check=code("UnfitKernel")) as refused:
         custom_op("mine::f", function, mutates_args=(), schema="(Tensor x) -> Tensor")
     assert refused.value.fault == fault
 
@@ -144,7 +147,7 @@ TWO = "(Tensor x, Tensor y) -> (Tensor, Tensor)"
 MAYBE = "(Tensor x, Tensor? y=None) -> Tensor"
 
 
-def refused(function: Callable[..., Any], schema: str, *args: Any) -> AliasedResult:
+def refused(function: Callable[..., Any], schema: str, *args: Any) -> BrokenPromise:
     """The error of calling such an operator, the same by every way."""
     with custom_op("mine::f", function, mutates_args=(), schema=schema) as made:
         found = []
@@ -365,7 +368,7 @@ def test_another_tensor_than_the_written_one() -> None:
     made = custom_op(
         "mine::f", lambda x, y: x + y, mutates_args=("x",), schema=IN_PLACE
     )
-    with made, pytest.raises(OtherResult) as refused:
+    with made, pytest.raises(BrokenPromise, check=code("OtherResult")) as refused:
         made(tensor([1.0]), tensor([2.0]))
     assert str(refused.value) == (
         "`mine::f` (lambda) returned a result that is not its argument `x`, as its "
@@ -386,7 +389,7 @@ def test_outs_in_the_wrong_order() -> None:
         schema=schema,
         tags="out",
     )
-    with made, pytest.raises(OtherResult) as refused:
+    with made, pytest.raises(BrokenPromise, check=code("OtherResult")) as refused:
         made(tensor([1.0]), a=tensor([1.0]), b=tensor([1.0]))
     assert (refused.value.result, refused.value.argument) == ("result 1", "a")
 

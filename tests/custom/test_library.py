@@ -7,7 +7,7 @@ import pytest
 
 import runtime.custom.opcheck
 import runtime.library
-from runtime.errors import custom_op as errors
+from runtime.errors import custom as errors
 from runtime.errors.base import EveryorderError
 
 NAMES = (
@@ -44,25 +44,26 @@ def test_the_name_that_programs_for_torch_have() -> None:
     assert runtime.library.fallthrough_kernel is runtime.fallthrough
 
 
-LEAVES: list[Any] = [
-    each
+CODES = [
+    (each, code)
     for each in vars(errors).values()
-    if isinstance(each, type)
-    and issubclass(each, errors.CustomOperatorError)
-    and "__dataclass_fields__" in vars(each)
+    if isinstance(each, type) and issubclass(each, errors.CustomOperatorError)
+    for code in vars(each).get("words", ())
 ]
-VALUES = {"tuple[str, ...]": ("a", "b"), "bool": True, "str": "x"}
+VALUES = {tuple[str, ...]: ("a", "b"), bool: True, str: "x", int: 3}
 
 
-@pytest.mark.parametrize("kind", LEAVES)
-def test_errors_cross_a_process(kind: type[EveryorderError]) -> None:
+@pytest.mark.parametrize(("kind", "code"), CODES)
+def test_errors_cross_a_process(kind: type[EveryorderError], code: str) -> None:
     made: Any = kind(
+        code=code,
         **{
-            name: VALUES[str(getattr(field.type, "__name__", field.type))]
-            if field.type in (str, bool)
-            else VALUES["tuple[str, ...]"]
-            for name, field in kind.__dataclass_fields__.items()  # type: ignore[attr-defined]  # a dataclass
-        }
+            name: VALUES[of]
+            for each in (kind.__base__, kind)
+            if each is not errors.CustomOperatorError
+            for name, of in each.__annotations__.items()
+            if name not in ("words", "rows", "code")
+        },
     )
     again = pickle.loads(pickle.dumps(made))
     assert (type(again), again.fields(), str(again)) == (

@@ -12,14 +12,10 @@ import pytest
 from runtime import Tensor, inference_mode, no_grad, tensor
 from runtime.autograd import gradcheck
 from runtime.custom.recording import CallNode, _recording
-from runtime.errors.autograd import (
-    FunctionMisuse,
-    InferenceTensorUsed,
-    SavedTensorModified,
-    ViewModified,
-)
-from runtime.errors.custom_op import GradientStructure
+from runtime.errors.autograd import AutogradMisuse, SavedTensorModified, WriteRefused
+from runtime.errors.custom import BrokenPromise
 from runtime.library import custom_op
+from tests.coded import code
 from tests.custom.functions import double, grad, leaf, repeatedly
 
 
@@ -69,7 +65,7 @@ def test_an_output_that_is_saved() -> None:
         z = made(x)
         with no_grad():
             z.mul_(2)
-        with pytest.raises(SavedTensorModified):
+        with pytest.raises(SavedTensorModified, check=code("SavedTensorModified")):
             z.sum().backward()
 
 
@@ -140,7 +136,7 @@ def test_an_edge_into_a_view_that_was_written_to() -> None:
         assert found.tolist() == [2.0, 0.0]
         first, _ = base.split(1)
         base.mul_(3)
-        with pytest.raises(ViewModified):
+        with pytest.raises(WriteRefused, check=code("ViewModified")):
             made(first)
 
 
@@ -185,7 +181,7 @@ def test_an_argument_that_is_written_to_after_it_was_saved() -> None:
         x, y = leaf(1.0), tensor([2.0])
         result = made(x, y)
         y.add_(1)
-        with pytest.raises(SavedTensorModified):
+        with pytest.raises(SavedTensorModified, check=code("SavedTensorModified")):
             result.sum().backward()
 
 
@@ -197,10 +193,12 @@ def test_what_cannot_be_saved() -> None:
         untracked = tensor([2.0])
     with custom_op("mine::f", product, mutates_args=()) as made:
         made.register_autograd(by_the_other, setup_context=save_both)
-        with pytest.raises(InferenceTensorUsed):
+        with pytest.raises(WriteRefused, check=code("InferenceTensorUsed")):
             made(leaf(1.0), untracked)
         made.register_autograd(by_the_other, setup_context=save)
-        with pytest.raises(FunctionMisuse, match="saves a float"):
+        with pytest.raises(
+            AutogradMisuse, check=code("FunctionMisuse"), match="saves a float"
+        ):
             made(leaf(1.0), leaf(1.0))
 
 
@@ -384,7 +382,11 @@ def test_what_is_marked_dirty() -> None:
 
     with custom_op("mine::f", double, mutates_args=()) as made:
         made.register_autograd(lambda ctx, g: g, setup_context=save)
-        with pytest.raises(FunctionMisuse, match="writes to none by its schema"):
+        with pytest.raises(
+            AutogradMisuse,
+            check=code("FunctionMisuse"),
+            match="writes to none by its schema",
+        ):
             made(leaf(1.0))
 
 
@@ -411,7 +413,7 @@ def test_a_backward_that_returns_something_else(back: Backward, fault: str) -> N
     with custom_op("mine::f", mixed, mutates_args=()) as made:
         made.register_autograd(back)
         result = made(leaf(1.0), 2, [tensor([1.0]), leaf(1.0)])
-        with pytest.raises(GradientStructure) as refused:
+        with pytest.raises(BrokenPromise, check=code("GradientStructure")) as refused:
             result.sum().backward()
     assert refused.value.fields() == {
         "operator": "mine::f",

@@ -23,21 +23,13 @@ from runtime import (
 from runtime.custom import registering
 from runtime.custom.registering import custom_of, dispatcher_of, handle_of
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import MissingArgument, OperatorGone
-from runtime.errors.custom_op import (
-    FakeNotNeeded,
-    LibraryNeeded,
-    MalformedSignature,
-    NotAnOperator,
-    NotFunctional,
-    NotQualified,
-    OverloadNeeded,
-)
-from runtime.errors.key import UnknownDevice, UnknownKey
+from runtime.errors.call import CallError, OperatorGone
+from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import (
-    DuplicateDefinition,
-    NoKernelForKey,
-    SchemaNotFound,
+    Conflict,
+    LookupFailed,
+    UnknownDevice,
+    UnknownKey,
 )
 from runtime.library import (
     custom_op,
@@ -51,6 +43,7 @@ from runtime.library import (
     register_torch_dispatch,
 )
 from runtime.python_dispatch import TorchDispatchMode
+from tests.coded import code
 from tests.custom.functions import double, like, repeatedly
 
 
@@ -67,7 +60,7 @@ def test_several_overloads() -> None:
     with Library("mine", "FRAGMENT") as library:
         for overload in ("", ".b", ".a"):
             library.define(f"f{overload}(Tensor x) -> Tensor")
-        with pytest.raises(OverloadNeeded) as refused:
+        with pytest.raises(DefinitionRefused, check=code("OverloadNeeded")) as refused:
             handle_of("register_fake(...)", ops.mine.f)
         assert str(refused.value) == (
             "register_fake(...): `mine::f` has 3 overloads, and each is an operator of "
@@ -80,7 +73,7 @@ def test_several_overloads() -> None:
     ("given", "found"), [(3, "an int"), (double, "a function"), (None, "None")]
 )
 def test_what_is_no_operator(given: Any, found: str) -> None:
-    with pytest.raises(NotAnOperator) as refused:
+    with pytest.raises(DefinitionRefused, check=code("NotAnOperator")) as refused:
         handle_of("register_fake(...)", given)
     assert refused.value.fields() == {
         "call": "register_fake(...)",
@@ -91,7 +84,10 @@ def test_what_is_no_operator(given: Any, found: str) -> None:
 
 def test_a_library_in_the_place_of_an_operator() -> None:
     given: Any = Library("mine", "FRAGMENT")
-    with given, pytest.raises(NotAnOperator) as refused:
+    with (
+        given,
+        pytest.raises(DefinitionRefused, check=code("NotAnOperator")) as refused,
+    ):
         handle_of("impl(...)", given)
     assert str(refused.value) == (
         "impl(...) needs an operator; found a Library.\n"
@@ -109,7 +105,7 @@ def test_the_text() -> None:
         "  give: 'namespace::name', ops.namespace.name.overload, or what custom_op\n"
         "        returned"
     )
-    with pytest.raises(NotQualified):
+    with pytest.raises(DefinitionRefused, check=code("NotQualified")):
         handle_of("register_fake(...)", "f")
 
 
@@ -153,14 +149,14 @@ def test_they_stay_without_being_kept_and_belong_to_a_library_if_one_is_given() 
         impl("mine::g", "default", double, lib=own)
         assert ops.mine.g(X).tolist() == [2.0]
     assert "mine::g" not in default_dispatcher().op_names()
-    with pytest.raises(DuplicateDefinition):
+    with pytest.raises(Conflict, check=code("DuplicateDefinition")):
         define("mine::f", "(Tensor x) -> Tensor")
 
 
 def test_what_is_no_definition() -> None:
-    with pytest.raises(NotQualified):
+    with pytest.raises(DefinitionRefused, check=code("NotQualified")):
         define("f", "(Tensor x) -> Tensor")
-    with pytest.raises(MalformedSignature) as refused:
+    with pytest.raises(DefinitionRefused, check=code("MalformedSignature")) as refused:
         define("mine::f", "Tensor x -> Tensor")
     assert str(refused.value) == (
         "The schema of `mine::f` is not of the form `(arguments) -> results`, "
@@ -243,7 +239,7 @@ def test_the_newest_fake_wins(library: Library) -> None:
     ],
 )
 def test_an_operator_that_is_not_there(library: Library, register: Any) -> None:
-    with pytest.raises(SchemaNotFound) as refused:
+    with pytest.raises(LookupFailed, check=code("SchemaNotFound")) as refused:
         register("mine::ff")
     assert str(refused.value) == (
         "no schema is registered for mine::ff.\n  Near: mine::f."
@@ -253,7 +249,7 @@ def test_an_operator_that_is_not_there(library: Library, register: Any) -> None:
 def test_a_fake_for_what_is_made_of_others() -> None:
     with Library("mine", "FRAGMENT") as library:
         library.define("f(Tensor x) -> Tensor", kernel=lambda x: x * 2)
-        with pytest.raises(FakeNotNeeded) as refused:
+        with pytest.raises(DefinitionRefused, check=code("FakeNotNeeded")) as refused:
             register_fake("mine::f", like)
     assert str(refused.value) == (
         "`mine::f` has a kernel at CompositeImplicitAutograd: it is made of other\n"
@@ -264,7 +260,7 @@ def test_a_fake_for_what_is_made_of_others() -> None:
 
 def test_a_formula_for_what_writes() -> None:
     define("mine::f_", "(Tensor(a!) x) -> ()")
-    with pytest.raises(NotFunctional):
+    with pytest.raises(DefinitionRefused, check=code("NotFunctional")):
         register_autograd("mine::f_", lambda ctx: None)
 
 
@@ -359,7 +355,7 @@ def test_on_another_dispatcher_somebody_has_to_own_it(name: str, register: Any) 
         library.define("f(Tensor x) -> Tensor")
         handle = dispatcher.find_op("mine::f")
         assert handle is not None
-        with pytest.raises(LibraryNeeded) as refused:
+        with pytest.raises(DefinitionRefused, check=code("LibraryNeeded")) as refused:
             register(handle)
         assert refused.value.fields() == {
             "call": f"{name}(...)",
@@ -376,7 +372,7 @@ def test_the_text_of_a_missing_library() -> None:
         library.define("f(Tensor x) -> Tensor")
         handle = dispatcher.find_op("mine::f")
         assert handle is not None
-        with pytest.raises(LibraryNeeded) as refused:
+        with pytest.raises(DefinitionRefused, check=code("LibraryNeeded")) as refused:
             impl(handle, "cpu", like)
     assert str(refused.value) == (
         "impl(...): `mine::f` is not on the default dispatcher, and nobody would keep\n"
@@ -455,7 +451,7 @@ def test_it_works_as_long_as_the_operator_is_defined_by_whomever() -> None:
     with custom_op("mine::f", lambda x: x * 5, mutates_args=(), schema=SCHEMA):
         assert made.closed
         assert held.call_boxed(X.keyset, X).tolist() == [2.0]
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         held.call_boxed(X.keyset, X)
 
 
@@ -486,15 +482,15 @@ def test_the_keyset_is_cut_to_the_kernel_and_what_is_below() -> None:
 def test_what_there_is_no_kernel_for() -> None:
     with custom_op("mine::f", double, mutates_args=()):
         for key in ("Batched", "Autograd"):
-            with pytest.raises(NoKernelForKey) as refused:
+            with pytest.raises(LookupFailed, check=code("NoKernelForKey")) as refused:
                 get_kernel("mine::f", key)
             assert refused.value.key == key
-        with pytest.raises(UnknownKey):
+        with pytest.raises(UnknownKey, check=code("UnknownKey")):
             get_kernel("mine::f", "GPU")
         held = get_kernel(ops.mine.f, "CPU")
-        with pytest.raises(MissingArgument):
+        with pytest.raises(CallError, check=code("MissingArgument")):
             held.call_boxed(X.keyset)
-    with pytest.raises(SchemaNotFound):
+    with pytest.raises(LookupFailed, check=code("SchemaNotFound")):
         get_kernel("mine::f", "CPU")
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, fingerprint
 from runtime.dispatch.arguments import kernel_for, origin_of_caller
-from runtime.errors.key import UnknownKey
-from runtime.errors.registration import LibraryRefused, WrongArgument
+from runtime.errors.registration import LibraryMisuse, UnknownKey
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema
+from tests.coded import code
 from tests.dispatch.samples import FOO, says, silent
 
 
@@ -70,7 +70,7 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
 def test_a_library_that_cannot_be(arguments: Any, reason: str, remedy: str) -> None:
     d = silent()
     before = fingerprint(d.snapshot())
-    with pytest.raises(LibraryRefused) as caught:
+    with pytest.raises(LibraryMisuse, check=code("LibraryRefused")) as caught:
         Library(*arguments, dispatcher=d)
     assert caught.value.fields() == {
         "call": f"Library({arguments[0]!r}, {arguments[1]!r})",
@@ -118,7 +118,7 @@ def test_without_an_origin_it_is_where_the_library_was_opened() -> None:
 
 @pytest.mark.parametrize("kind", ["DEF", "FRAGMENT", "IMPL"])
 def test_a_keyword_is_no_namespace(kind: str) -> None:
-    with pytest.raises(LibraryRefused) as caught:
+    with pytest.raises(LibraryMisuse, check=code("LibraryRefused")) as caught:
         Library("class", kind, dispatcher=silent())
     assert caught.value.reason == "'class' is a keyword of the schema language"
 
@@ -153,7 +153,7 @@ def test_a_keyword_is_no_namespace(kind: str) -> None:
 def test_arguments_of_the_wrong_class(call: Any, argument: str, expected: str) -> None:
     d = silent()
     library = lib(d)
-    with pytest.raises(WrongArgument) as caught:
+    with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as caught:
         call(d, library)
     assert (caught.value.argument, caught.value.expected) == (argument, expected)
     assert str(caught.value).startswith(f"`{argument}` is {expected}; found ")

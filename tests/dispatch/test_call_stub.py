@@ -10,20 +10,18 @@ import pytest
 from runtime.dispatch import Dispatcher, Library, Operators
 from runtime.dispatch.call import WARM
 from runtime.dispatch.call_stub import maker_of
-from runtime.errors.call import (
-    CallError,
-    DuplicateArgument,
-    MissingArgument,
-    NoMatchingOverload,
-    OperatorGone,
-    TooManyArguments,
-    UnknownArgument,
-    WrongArgumentType,
-)
+from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.keys import DispatchKey, exclude_keys
 from runtime.schema.parser import parse_schema
 from runtime.tensors import tensor
+from tests.coded import code, coded
 from tests.dispatch.samples import defined, op, says, silent
+
+DuplicateArgument = coded(CallError, "DuplicateArgument")
+MissingArgument = coded(CallError, "MissingArgument")
+TooManyArguments = coded(CallError, "TooManyArguments")
+UnknownArgument = coded(CallError, "UnknownArgument")
+WrongArgumentType = coded(CallError, "WrongArgumentType")
 
 SCHEMA = "foo(Tensor x, int[2] s=1, Tensor? y=None, *, Scalar alpha=1, str mode) -> str"
 
@@ -107,7 +105,7 @@ def test_a_call_stub_asks_the_published_state() -> None:
     assert handle(one) is one
     first.close()
     library.close()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         handle(one)
 
 

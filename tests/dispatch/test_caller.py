@@ -7,13 +7,7 @@ import pytest
 
 from runtime.dispatch import Library, boxed, fallthrough
 from runtime.dispatch.call import caller_of
-from runtime.errors.call import (
-    CallWithoutSchema,
-    MissingArgument,
-    MissingKernel,
-    OperatorGone,
-    TooManyArguments,
-)
+from runtime.errors.call import CallError, CannotRun, MissingKernel, OperatorGone
 from runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -25,6 +19,7 @@ from runtime.keys import (
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, tensor
 from runtime.tensors.keys import keys_of
+from tests.coded import code
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent, untyped
 
 CE = "CompositeExplicitAutograd"
@@ -88,7 +83,7 @@ def test_5_1_without_a_schema_there_is_no_call_and_no_argument_is_looked_at() ->
     entry = d.entry("test::foo")
     assert entry is not None
     assert (entry.extractor.tensors, entry.extractor.lists) == ((), ())
-    with pytest.raises(CallWithoutSchema) as caught:
+    with pytest.raises(CannotRun, check=code("CallWithoutSchema")) as caught:
         op(d).call(tensor(1.0))
     assert caught.value.fields() == {"operator": "test::foo"}
     with library.define("foo(int n, Tensor x, Tensor[] xs) -> int"):
@@ -313,9 +308,9 @@ def test_boxed_calls_bind_too_and_leave_the_given_list() -> None:
     assert op(d).call_boxed(given) == ["1 [2, 2] b"]
     assert given == [1, 2, "b"]
     assert op(d).call_boxed((1, [2])) == ["1 [2] -"]
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         op(d).call_boxed([1])
-    with pytest.raises(TooManyArguments):
+    with pytest.raises(CallError, check=code("TooManyArguments")):
         op(d).call_boxed([1, 2, "b", "c"])
 
 
@@ -339,10 +334,10 @@ def test_a_caller_is_made_once_for_an_entry() -> None:
     assert entry.memo["caller"] is caller
     assert caller.table is entry.table
     assert caller_of(entry, "test::foo") is caller
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         caller_of(None, "test::foo")
     library.impl("bar", lambda x: x, "CPU")
-    with pytest.raises(CallWithoutSchema):
+    with pytest.raises(CannotRun, check=code("CallWithoutSchema")):
         caller_of(d.entry("test::bar"), "test::bar")
     assert FOO in str(caller.schema)
 

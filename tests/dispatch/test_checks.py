@@ -8,10 +8,14 @@ import pytest
 
 from runtime.dispatch import Library, fingerprint
 from runtime.errors.base import EveryorderError
-from runtime.errors.registration import SchemaMismatch, SignatureMismatch
+from runtime.errors.registration import Conflict
 from runtime.keys import KeySet
 from runtime.tensors import Tensor
+from tests.coded import code, coded
 from tests.dispatch.samples import FOO, op, says, silent, t_t, tt_t
+
+SchemaMismatch = coded(Conflict, "SchemaMismatch")
+SignatureMismatch = coded(Conflict, "SignatureMismatch")
 
 
 def kt_t(keys: KeySet, x: Tensor) -> Tensor:
@@ -29,7 +33,7 @@ def nt_t(*, x: Tensor) -> Tensor:
 def error_of(call: Any) -> dict[str, Any]:
     with pytest.raises(EveryorderError) as caught:
         call()
-    return {"kind": type(caught.value), **caught.value.fields()}
+    return {"code": caught.value.code, **caught.value.fields()}
 
 
 def test_the_mismatch_is_the_same_whoever_comes_second() -> None:
@@ -51,7 +55,7 @@ def test_the_mismatch_is_the_same_whoever_comes_second() -> None:
     assert "1" in difference
     assert "2" in difference
     assert found[0] == {
-        "kind": SchemaMismatch,
+        "code": "SchemaMismatch",
         "operator": "test::foo",
         "schema": "test::foo(Tensor x) -> Tensor",
         "definition": "def",
@@ -87,7 +91,7 @@ def test_signatures_are_compared_before_there_is_a_schema() -> None:
     library.impl("foo", t_t, "Autograd", debug="first")
     before = fingerprint(d.snapshot())
     assert error_of(lambda: library.impl("foo", t_i, "CPU", debug="second")) == {
-        "kind": SignatureMismatch,
+        "code": "SignatureMismatch",
         "operator": "test::foo",
         "signature": "(Tensor _0) -> int _0",
         "kernel": "second",
@@ -128,7 +132,7 @@ def test_a_signature_is_forgotten_with_its_last_kernel() -> None:
     library = Library("test", "FRAGMENT", dispatcher=d)
     first, second = library.impl("foo", t_i, "CPU"), library.impl("foo", t_i, "CUDA")
     first.close()
-    with pytest.raises(SignatureMismatch):
+    with pytest.raises(Conflict, check=code("SignatureMismatch")):
         library.impl("foo", t_t, "CPU")
     second.close()
     library.impl("foo", t_t, "CPU")

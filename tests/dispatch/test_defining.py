@@ -11,14 +11,11 @@ from runtime.dispatch import (
     fallthrough,
 )
 from runtime.dispatch import library as library_module
-from runtime.errors.registration import (
-    CallRefused,
-    CannotInfer,
-    DuplicateDefinition,
-)
-from runtime.errors.schema import SchemaSyntaxError, UnknownAliasKind
+from runtime.errors.registration import Conflict, LibraryMisuse
+from runtime.errors.schema import SchemaError, SchemaSyntaxError
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema
+from tests.coded import code
 from tests.dispatch.samples import FOO, op, says, silent, t_t, tt_t
 
 
@@ -32,7 +29,7 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
 
 
 def test_define_in_an_impl_library() -> None:
-    with pytest.raises(CallRefused) as caught:
+    with pytest.raises(LibraryMisuse, check=code("CallRefused")) as caught:
         lib(silent(), "IMPL").define(FOO)
     assert caught.value.fields() == {
         "call": f"define({FOO!r})",
@@ -46,7 +43,7 @@ def test_a_second_definition() -> None:
     d = silent()
     library = lib(d)
     library.define(FOO, debug="first")
-    with pytest.raises(DuplicateDefinition) as caught:
+    with pytest.raises(Conflict, check=code("DuplicateDefinition")) as caught:
         library.define("foo(Tensor y) -> Tensor", debug="second")
     assert caught.value.fields() == {
         "operator": "test::foo",
@@ -72,7 +69,7 @@ def test_a_parsed_schema_keeps_its_kind_unless_told_otherwise() -> None:
 
 
 def test_an_unknown_alias_kind() -> None:
-    with pytest.raises(UnknownAliasKind):
+    with pytest.raises(SchemaError, check=code("UnknownAliasKind")):
         lib(silent()).define(FOO, "INTERNAL_SPECIAL_CASE")
 
 
@@ -104,7 +101,7 @@ def test_define_by_inference() -> None:
 
 @pytest.mark.parametrize("kernel", [says(1), fallthrough, boxed(says(1), "lambda")])
 def test_define_by_inference_from_a_kernel_that_tells_nothing(kernel: Any) -> None:
-    with pytest.raises(CannotInfer) as caught:
+    with pytest.raises(LibraryMisuse, check=code("CannotInfer")) as caught:
         lib(silent()).define("foo", kernel=kernel)
     name = "fallthrough" if kernel is fallthrough else "lambda"
     assert caught.value.fields() == {

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 from runtime.dispatch import Dispatcher, Library
-from runtime.errors.call import WrongArgumentType
-from runtime.errors.key import NoPriority
+from runtime.errors.call import CallError
+from runtime.errors.registration import KeyMisuse
 from runtime.errors.schema import SchemaError
 from runtime.keys import DispatchKey, KeySet, full_after, is_member, set_included
 from runtime.keys.local import LOCAL
 from runtime.schema import parse_schema
+from tests.coded import code
 from tests.deviations import DEVIATIONS
 from tests.dispatch.samples import defined, op, silent
 from tests.torch.predictions import PREDICTIONS
@@ -553,7 +554,7 @@ def test_has_of_keys_without_bits() -> None:
 
 
 def test_after_an_alias() -> None:
-    with pytest.raises(NoPriority):
+    with pytest.raises(KeyMisuse, check=code("NoPriority")):
         full_after(DispatchKey.Autograd)
 
 
@@ -659,7 +660,7 @@ def bound(written: str, value: Any) -> Any:
     ],
 )
 def test_refused_values(written: str, value: Any) -> None:
-    with pytest.raises(WrongArgumentType):
+    with pytest.raises(CallError, check=code("WrongArgumentType")):
         bound(written, value)
 
 

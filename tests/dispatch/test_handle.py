@@ -11,19 +11,18 @@ import pytest
 from runtime.dispatch import Library, default_dispatcher, fallthrough
 from runtime.dispatch.token import Implementation
 from runtime.errors.call import (
-    CallWithoutSchema,
-    FallthroughCalled,
-    MissingArgument,
+    CallError,
+    CannotRun,
+    KernelError,
     MissingKernel,
     NoSuchOverload,
     OperatorGone,
     OverloadGone,
-    PrivateDispatcher,
-    TooManyArguments,
 )
-from runtime.errors.registration import NoKernelForKey
+from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey, KeySet, exclude_keys
 from runtime.schema import OperatorName
+from tests.coded import code
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent
 
 CE = "CompositeExplicitAutograd"
@@ -42,7 +41,7 @@ def test_a_handle_is_a_name_and_works_again_when_the_operator_is_back() -> None:
     )
     held.close()
     assert not handle.has_schema
-    with pytest.raises(CallWithoutSchema):
+    with pytest.raises(CannotRun, check=code("CallWithoutSchema")):
         handle(0)
     kernel.close()
     for ask in (
@@ -95,7 +94,7 @@ def test_keys_without_a_slot_have_no_computed_kernel(key: str) -> None:
     d = silent()
     library = defined(d)
     library.impl("foo", says(1), "CPU")
-    with pytest.raises(NoKernelForKey) as caught:
+    with pytest.raises(LookupFailed, check=code("NoKernelForKey")) as caught:
         op(d).has_computed_kernel(key)
     assert (caught.value.key, caught.value.available) == (key, ("CPU",))
 
@@ -104,7 +103,7 @@ def test_binding_without_a_call() -> None:
     d = silent()
     library = defined(d, "foo(int x, int[2] y=1, *, str z='a') -> int")
     assert op(d).bind((1,), {"z": "b"}) == [1, [1, 1], "b"]
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         op(d).bind((), {})
     library.close()
 
@@ -127,10 +126,10 @@ def test_5_4_calling_for_one_key() -> None:
     assert at("CPU") == ["cpu KeySet(CUDA, BackendSelect, ADInplaceOrView)"]
     assert at("Autograd") == ["autograd"]
     assert at("Meta") == ["fallback of test::foo"]
-    with pytest.raises(FallthroughCalled):
+    with pytest.raises(KernelError, check=code("FallthroughCalled")):
         at("XLA")
     for key in ("AutogradCPU", "CompositeImplicitAutograd", "Undefined"):
-        with pytest.raises(NoKernelForKey) as caught:
+        with pytest.raises(LookupFailed, check=code("NoKernelForKey")) as caught:
             at(key)
         assert caught.value.fields() == {
             "operator": "test::foo",
@@ -165,7 +164,7 @@ def test_each_slot_that_falls_through_refuses_by_its_own_name() -> None:
     library.impl("foo", fallthrough, "Autograd")
     said = []
     for key in ("AutogradCPU", "AutogradCUDA"):
-        with pytest.raises(FallthroughCalled) as caught:
+        with pytest.raises(KernelError, check=code("FallthroughCalled")) as caught:
             op(d).redispatch(KeySet(DispatchKey[key]), on("CPU"))
         said.append(caught.value.key)
     assert said == ["AutogradCPU", "AutogradCUDA"]
@@ -289,7 +288,7 @@ def test_operators_of_other_dispatchers_are_not_pickled() -> None:
     d = silent()
     defined(d)
     for each in (op(d), op(d).overloadpacket, d):
-        with pytest.raises(PrivateDispatcher) as caught:
+        with pytest.raises(LibraryMisuse, check=code("PrivateDispatcher")) as caught:
             pickle.dumps(each)
         assert str(caught.value) == (
             "Only the default dispatcher and its operators can be pickled or copied: "
@@ -305,16 +304,16 @@ def test_normalizing_a_call() -> None:
     args, kwargs = op(d).normalize((x,), {"z": 4})
     assert (args, str(kwargs)) == ((x, [1, 1]), "{'z': int64}")
     assert op(d).normalize((), {"x": x, "y": [2]})[0] == (x, [2])
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         op(d).normalize((), {})
-    with pytest.raises(TooManyArguments):
+    with pytest.raises(CallError, check=code("TooManyArguments")):
         op(d).normalize((x, 1, 2), {})
     library.define("bar(Tensor x, Tensor y) -> int", tags=("numbers_as_tensors",))
     (_, number), _ = op(d, "test::bar").normalize((x, 2.5), {})
     assert number.number == 2.5
     handle = op(d)
     library.close()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         handle.normalize((x,), {})
 
 
@@ -327,7 +326,7 @@ def test_what_a_handle_knows() -> None:
     assert handle.reading.schema is handle.schema
     library.close()
     for name in ("entry", "reading"):
-        with pytest.raises(OperatorGone):
+        with pytest.raises(OperatorGone, check=code("OperatorGone")):
             getattr(handle, name)
 
 

@@ -17,10 +17,11 @@ from runtime.dispatch.kernel import (
     named_not_supported,
     untyped_kernel_of,
 )
-from runtime.errors.registration import NotAKernel
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import KeySet
 from runtime.keys import keyset as keyset_module
 from runtime.tensors import Tensor
+from tests.coded import code
 from tests.dispatch.samples import says, t_t
 
 
@@ -189,6 +190,6 @@ def test_callables_that_are_equal_are_not_one() -> None:
 
 
 def test_what_cannot_be_called_is_no_boxed_kernel() -> None:
-    with pytest.raises(NotAKernel) as caught:
+    with pytest.raises(LibraryMisuse, check=code("NotAKernel")) as caught:
         boxed(5)  # type: ignore[arg-type]  # that is the mistake
     assert caught.value.fields() == {"call": "boxed(...)", "found": "int"}

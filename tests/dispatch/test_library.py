@@ -15,22 +15,21 @@ import pytest
 
 from runtime.dispatch import Dispatcher, KernelOverridden, Library, fingerprint
 from runtime.errors.base import EveryorderError
-from runtime.errors.key import NotRegistrable
 from runtime.errors.registration import (
-    CallRefused,
-    KeyMismatch,
+    Conflict,
+    KeyMisuse,
     LibraryClosed,
-    NamespaceMismatch,
-    NamespaceTaken,
-    NotAKernel,
-    OverrideForbidden,
-    SchemaMismatch,
+    LibraryMisuse,
 )
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import DispatchKey, KeySet
 from runtime.schema import OperatorName
 from runtime.tensors import Tensor
+from tests.coded import code, coded
 from tests.dispatch.samples import FOO, bare, defined, op, says, silent, t_t, tt_t
+
+CallRefused = coded(LibraryMisuse, "CallRefused")
+NotRegistrable = coded(KeyMisuse, "NotRegistrable")
 
 
 def lib(d: Dispatcher, kind: str = "FRAGMENT", key: str | None = None) -> Library:
@@ -48,7 +47,7 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
 def test_one_def_library_for_a_namespace() -> None:
     d = silent()
     first = lib(d, "DEF")
-    with pytest.raises(NamespaceTaken) as caught:
+    with pytest.raises(Conflict, check=code("NamespaceTaken")) as caught:
         Library("test", "DEF", dispatcher=d, origin="there")
     assert caught.value.fields() == {
         "namespace": "test",
@@ -85,7 +84,7 @@ def test_names_with_and_without_the_namespace() -> None:
 )
 def test_names_in_another_namespace(call: Any, text: str) -> None:
     library = lib(silent())
-    with pytest.raises(NamespaceMismatch) as caught:
+    with pytest.raises(LibraryMisuse, check=code("NamespaceMismatch")) as caught:
         call(library)
     error = caught.value
     assert (error.given, error.namespace) == ("other", "test")
@@ -131,7 +130,7 @@ def test_the_key_of_a_kernel_is_its_own_or_the_library_s_or_composite() -> None:
 
 
 def test_a_key_that_is_not_the_library_s() -> None:
-    with pytest.raises(KeyMismatch) as caught:
+    with pytest.raises(LibraryMisuse, check=code("KeyMismatch")) as caught:
         lib(silent(), "IMPL", "CPU").impl("foo", says(1), "CUDA")
     assert caught.value.fields() == {
         "call": "impl('foo', ...)",
@@ -168,7 +167,7 @@ def test_building_blocks_are_refused(key: str) -> None:
 
 def test_what_is_no_kernel() -> None:
     library: Any = lib(silent())
-    with pytest.raises(NotAKernel) as caught:
+    with pytest.raises(LibraryMisuse, check=code("NotAKernel")) as caught:
         library.impl("foo", "kernel", "CPU")
     assert caught.value.fields() == {"call": "impl('foo', ...)", "found": "str"}
 
@@ -200,9 +199,9 @@ def test_fallbacks_are_for_impl_libraries_of_the_wildcard_with_a_key() -> None:
     with pytest.raises(NotRegistrable) as undefined:
         wild.fallback(says(1), "Undefined")
     assert undefined.value.reason == "undefined"
-    with pytest.raises(KeyMismatch):
+    with pytest.raises(LibraryMisuse, check=code("KeyMismatch")):
         Library("_", "IMPL", "CPU", dispatcher=d).fallback(says(1), "CUDA")
-    with pytest.raises(NotAKernel):
+    with pytest.raises(LibraryMisuse, check=code("NotAKernel")):
         wild.fallback(None, "CPU")  # type: ignore[arg-type]  # that is the mistake
 
 
@@ -273,7 +272,7 @@ def test_every_text_names_the_call_or_both_sides() -> None:
     d = silent()
     library = lib(d)
     library.define(FOO, debug="definition")
-    with pytest.raises(SchemaMismatch) as caught:
+    with pytest.raises(Conflict, check=code("SchemaMismatch")) as caught:
         library.impl("foo", tt_t, "CPU", debug="kernel")
     assert str(caught.value).splitlines() == [
         "the kernel for CPU does not fit the schema of test::foo: "
@@ -355,7 +354,7 @@ def test_an_exclusive_kernel_is_the_first_or_refused() -> None:
     library.impl("foo", says(1), "CPU", allow_override=False, debug="first")
     before = fingerprint(d.snapshot())
     for keys in ("CPU", ["CUDA", "CPU"]):
-        with pytest.raises(OverrideForbidden) as caught:
+        with pytest.raises(Conflict, check=code("OverrideForbidden")) as caught:
             library.impl("foo", says(2), keys, allow_override=False, debug="second")
         assert caught.value.fields() == {
             "operator": "test::foo",
@@ -373,7 +372,7 @@ def test_what_is_refused_is_not_warned_of() -> None:
     with Library("test", "FRAGMENT", dispatcher=d, origin="here") as library:
         library.impl("foo", says(0), "CPU")
         # A warning would be an error here, and another one.
-        with pytest.raises(OverrideForbidden):
+        with pytest.raises(Conflict, check=code("OverrideForbidden")):
             library.impl("foo", says(1), "CPU", allow_override=False)
 
 

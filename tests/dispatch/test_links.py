@@ -11,11 +11,12 @@ from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
 from runtime.dispatch.call import Below
 from runtime.dispatch.dispatcher import release
 from runtime.dispatch.kernel import direct, linked, untyped_kernel_of
-from runtime.errors.call import MissingKernel, WrongReturnType
-from runtime.errors.registration import NotAKernel, WrongArgument
+from runtime.errors.call import KernelError, MissingKernel
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey, KeySet, full_after
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, tensor
+from tests.coded import code
 from tests.dispatch.samples import bare, defined, on, op, says, silent
 
 ADD = "foo(Tensor x, Tensor y, *, Scalar alpha=1) -> str"
@@ -252,7 +253,7 @@ def test_the_outermost_call_checks_the_result() -> None:
     library.impl("foo", direct(lambda x: 3, "three"), "CPU")
     library.impl("foo", linked(lambda below, keys: below.run, "top"), "Autograd")
     for _ in range(20):
-        with pytest.raises(WrongReturnType):
+        with pytest.raises(KernelError, check=code("WrongReturnType")):
             op(dispatcher)(tensor([1.0]))
 
 
@@ -287,15 +288,15 @@ def test_no_link_keeps_a_kernel_alive() -> None:
 
 
 def test_what_cannot_be_called_is_no_kernel() -> None:
-    with pytest.raises(NotAKernel):
+    with pytest.raises(LibraryMisuse, check=code("NotAKernel")):
         direct(3, "three")  # type: ignore[arg-type]  # what is tested
-    with pytest.raises(NotAKernel):
+    with pytest.raises(LibraryMisuse, check=code("NotAKernel")):
         linked(3, "three")  # type: ignore[arg-type]  # what is tested
 
 
 def test_a_fallback_is_for_any_operator() -> None:
     library = Library("_", "IMPL", dispatcher=silent())
-    with pytest.raises(WrongArgument) as caught:
+    with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as caught:
         library.fallback(direct(lambda *a: None, "one"), "CPU")
     assert caught.value.found == "direct(...)"
 

@@ -9,12 +9,9 @@ from runtime.dispatch import (
     Library,
     fingerprint,
 )
-from runtime.errors.registration import (
-    AliasKindConflict,
-    DuplicateDefinition,
-    SchemaMismatch,
-)
+from runtime.errors.registration import Conflict
 from runtime.schema import parse_schema
+from tests.coded import code
 from tests.dispatch.samples import FOO, silent
 
 
@@ -60,7 +57,7 @@ def test_2020_the_reverse_order_and_two_kinds_are_refused() -> None:
     d = merging()
     library = lib(d)
     with library.define(unset(), debug="first"):
-        with pytest.raises(AliasKindConflict) as caught:
+        with pytest.raises(Conflict, check=code("AliasKindConflict")) as caught:
             library.define(FOO, "PURE_FUNCTION", debug="second")
         assert caught.value.fields() == {
             "operator": "test::foo",
@@ -70,14 +67,17 @@ def test_2020_the_reverse_order_and_two_kinds_are_refused() -> None:
             "original": "first",
         }
         library.define(unset(), debug="second").close()
-    with library.define(FOO, "PURE_FUNCTION"), pytest.raises(AliasKindConflict):
+    with (
+        library.define(FOO, "PURE_FUNCTION"),
+        pytest.raises(Conflict, check=code("AliasKindConflict")),
+    ):
         library.define(FOO, "CONSERVATIVE")
 
 
 def test_2020_another_schema_is_still_a_second_definition() -> None:
     library = lib(merging())
     library.define(FOO)
-    with pytest.raises(DuplicateDefinition):
+    with pytest.raises(Conflict, check=code("DuplicateDefinition")):
         library.define(unset("foo(Tensor y) -> Tensor"))
 
 
@@ -96,7 +96,7 @@ def test_2020_equal_definitions_leave_one_state_in_any_order() -> None:
 def test_2020_is_off_unless_asked_for() -> None:
     library = lib(silent())
     library.define(FOO)
-    with pytest.raises(DuplicateDefinition):
+    with pytest.raises(Conflict, check=code("DuplicateDefinition")):
         library.define(unset())
 
 
@@ -108,6 +108,6 @@ def test_2020_a_kernel_fits_every_definition_that_may_be_in_force() -> None:
     library = lib(d)
     library.define("foo(int x) -> int", "CONSERVATIVE")
     library.define(unset("foo(ScalarType x) -> int"))
-    with pytest.raises(SchemaMismatch) as caught:
+    with pytest.raises(Conflict, check=code("SchemaMismatch")) as caught:
         library.impl("foo", i_i, "CPU")
     assert caught.value.schema == "test::foo(ScalarType x) -> int"

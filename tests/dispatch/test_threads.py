@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, fingerprint
+from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel, OperatorGone
 from runtime.keys import LOCAL
 from runtime.tensors import tensor
@@ -129,7 +130,7 @@ def test_operators_that_come_and_go() -> None:
             try:
                 outcomes.add(handle.call(x))
             except Exception as error:
-                outcomes.add(type(error).__name__)
+                outcomes.add(code_of(error))
 
     def coming_and_going(going: Callable[[], bool]) -> None:
         while going():

@@ -23,9 +23,10 @@ from runtime.dispatch.token import (
 )
 from runtime.dispatch.transition import ADD, REMOVE
 from runtime.errors.python_dispatch import RuleTaken
-from runtime.errors.registration import DuplicateFallback, NamespaceTaken
+from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
 from runtime.schema import OperatorName, parse_schema
+from tests.coded import code
 from tests.dispatch.samples import Ear, bare, says, t_t
 
 NAME = OperatorName("test::foo")
@@ -115,14 +116,14 @@ def test_a_fallback_gives_every_operator_its_table_anew() -> None:
 
 def test_conflicts() -> None:
     state = add(EMPTY, Fallback((CUDA,), fallthrough, "first"))
-    with pytest.raises(DuplicateFallback) as fallback:
+    with pytest.raises(Conflict, check=code("DuplicateFallback")) as fallback:
         add(state, Fallback((CPU, CUDA), fallthrough, "second"))
     assert fallback.value.fields() == {
         "key": "CUDA",
         "fallback": "second",
         "original": "first",
     }
-    with pytest.raises(NamespaceTaken):
+    with pytest.raises(Conflict, check=code("NamespaceTaken")):
         add(add(EMPTY, Claim("a", "first")), Claim("a", "second"))
 
 

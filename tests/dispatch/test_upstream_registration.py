@@ -39,19 +39,13 @@ import pytest
 
 from runtime import ops
 from runtime.dispatch import Dispatcher, Library, boxed, default_dispatcher, fallthrough
-from runtime.errors.call import MissingKernel, TooManyArguments, WrongArgumentType
-from runtime.errors.registration import (
-    CannotInfer,
-    NamespaceMismatch,
-    NamespaceTaken,
-    OverrideForbidden,
-    SchemaMismatch,
-    SignatureMismatch,
-)
+from runtime.errors.call import CallError, MissingKernel
+from runtime.errors.registration import Conflict, LibraryMisuse
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import DispatchKey, KeySet, full_after, include_keys
 from runtime.schema import parse_schema
 from runtime.tensors import Tensor
+from tests.coded import code
 from tests.dispatch.samples import (
     FOO,
     Ear,
@@ -88,7 +82,7 @@ def test_order_of_parts() -> None:
 
 def test_no_schema() -> None:
     library = fragment(silent())
-    with pytest.raises(CannotInfer):
+    with pytest.raises(LibraryMisuse, check=code("CannotInfer")):
         library.define("foo", kernel=says(1))
     with pytest.raises(SchemaSyntaxError):
         library.define("foo")
@@ -157,7 +151,7 @@ def test_same_key_twice() -> None:
     library = defined(silent())
     for key in ("CPU", None):
         library.impl("foo", t_t, key)
-        with pytest.raises(OverrideForbidden):
+        with pytest.raises(Conflict, check=code("OverrideForbidden")):
             library.impl("foo", t_t, key, allow_override=False)
 
 
@@ -188,7 +182,7 @@ def test_who_infers_the_schema() -> None:
     library.define("foo", kernel=t_t)
     assert str(op(d).schema) == "test::foo(Tensor _0) -> Tensor _0"
     library.define("bar(Tensor x) -> Tensor", kernel=says(1))
-    with pytest.raises(CannotInfer):
+    with pytest.raises(LibraryMisuse, check=code("CannotInfer")):
         library.define("baz", kernel=boxed(says(1)))
 
 
@@ -196,7 +190,7 @@ def test_mismatching_kernels() -> None:
     d = silent()
     library = fragment(d)
     library.impl("foo", t_t, "CPU")
-    with pytest.raises(SignatureMismatch):
+    with pytest.raises(Conflict, check=code("SignatureMismatch")):
         library.impl("foo", tt_t, "CUDA")
 
 
@@ -220,7 +214,7 @@ def test_mismatching_signatures(keys: Any, schema: bool) -> None:
     if schema:
         library.define("foo(Tensor x, int n) -> ()")
     library.impl("foo", typed_int, keys[0])
-    with pytest.raises(SignatureMismatch) as caught:
+    with pytest.raises(Conflict, check=code("SignatureMismatch")) as caught:
         library.impl("foo", typed_float, keys[1])
     assert caught.value.other_signature == "(Tensor _0, int _1) -> ()"
     assert caught.value.signature == "(Tensor _0, float _1) -> ()"
@@ -230,10 +224,10 @@ def test_access_with_wrong_arguments() -> None:
     d = silent()
     library = defined(d, "foo(Tensor x, int n) -> ()")
     library.impl("foo", typed_int, "CPU")
-    with pytest.raises(WrongArgumentType) as caught:
+    with pytest.raises(CallError, check=code("WrongArgumentType")) as caught:
         op(d).call(CPU, 1.5)
     assert caught.value.schema == "test::foo(Tensor x, int n) -> ()"
-    with pytest.raises(TooManyArguments):
+    with pytest.raises(CallError, check=code("TooManyArguments")):
         op(d).call(CPU, 1, 2)
 
 
@@ -271,13 +265,16 @@ def test_names_and_schemas() -> None:
             "alias analysis kind: PURE_FUNCTION",
             "alias analysis kind: CONSERVATIVE (default)",
         ]
-        with pytest.raises(NamespaceMismatch):
+        with pytest.raises(LibraryMisuse, check=code("NamespaceMismatch")):
             library.define("retest::foo(Tensor x) -> Tensor")
 
 
 def test_library_twice_is_error() -> None:
     d = silent()
-    with Library("test", "DEF", dispatcher=d), pytest.raises(NamespaceTaken):
+    with (
+        Library("test", "DEF", dispatcher=d),
+        pytest.raises(Conflict, check=code("NamespaceTaken")),
+    ):
         Library("test", "DEF", dispatcher=d)
     Library("test", "DEF", dispatcher=d).close()
 
@@ -379,5 +376,5 @@ def test_registrations_for_dispatch_key() -> None:
 
 def test_a_schema_and_a_kernel_that_differ() -> None:
     library = defined(silent())
-    with pytest.raises(SchemaMismatch):
+    with pytest.raises(Conflict, check=code("SchemaMismatch")):
         library.impl("foo", typed_int)

@@ -13,14 +13,16 @@ from runtime.errors.future import (
     FutureError,
     FutureMisuse,
     FutureTimeout,
-    NotSettled,
-    Unmovable,
-    WithoutFunction,
 )
 
 TEXTS: list[tuple[EveryorderError, tuple[type[Exception], ...], str]] = [
     (
-        FutureMisuse(call="collect_all", found="None at place 0", wanted="futures"),
+        FutureMisuse(
+            code="FutureMisuse",
+            call="collect_all",
+            found="None at place 0",
+            wanted="futures",
+        ),
         (TypeError, RuntimeError),
         """\
 `collect_all` was given None at place 0.
@@ -35,7 +37,7 @@ A future was to be completed with the error KeyError, and is complete.
   to do:    complete it once; ask `done()` where several may do so""",
     ),
     (
-        NotSettled(),
+        FutureMisuse(code="NotSettled"),
         (RuntimeError,),
         """\
 `value()` was asked of a future that is not complete.
@@ -62,14 +64,14 @@ The callback `f` raised ValueError: x
   frame: a.py:3 in f""",
     ),
     (
-        Unmovable(kind="Await", asked="pickled"),
+        FutureMisuse(code="Unmovable", kind="Await", asked="pickled"),
         (RuntimeError, TypeError),
         """\
 Await objects cannot be pickled: who waits holds this one.
   to do: wait, and let the value be pickled""",
     ),
     (
-        WithoutFunction(),
+        FutureMisuse(code="WithoutFunction"),
         (RuntimeError,),
         """\
 This await was made of a value by `awaitable_nowait`: there is no function.

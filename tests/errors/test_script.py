@@ -8,11 +8,10 @@ from runtime.errors.base import EveryorderError
 from runtime.errors.script import (
     MalformedProgram,
     NoSource,
-    NotDefined,
     NotSupported,
     ProgramError,
     ScriptError,
-    UnfitParameter,
+    UnknownName,
 )
 from runtime.errors.source import Source
 
@@ -23,11 +22,32 @@ ERRORS: list[ScriptError] = [
     NotSupported(
         source=SOURCE, span=(14, 19), construct="`if`", reason="of it", hint="Do."
     ),
-    MalformedProgram(source=SOURCE, span=(0, 3), message="invalid syntax"),
-    NotDefined(source=SOURCE, span=(45, 46), variable="y", way="in it", cause=(14, 19)),
-    NotDefined(source=SOURCE, span=(45, 46), variable="y", way="at all", cause=None),
-    UnfitParameter(
-        source=SOURCE, span=(6, 7), parameter="c", message="is wrong", hint="Mend it."
+    MalformedProgram(
+        code="MalformedProgram", source=SOURCE, span=(0, 3), message="invalid syntax"
+    ),
+    UnknownName(
+        code="NotDefined",
+        source=SOURCE,
+        span=(45, 46),
+        variable="y",
+        way="in it",
+        cause=(14, 19),
+    ),
+    UnknownName(
+        code="NotDefined",
+        source=SOURCE,
+        span=(45, 46),
+        variable="y",
+        way="at all",
+        cause=None,
+    ),
+    MalformedProgram(
+        code="UnfitParameter",
+        source=SOURCE,
+        span=(6, 7),
+        parameter="c",
+        message="is wrong",
+        hint="Mend it.",
     ),
 ]
 TEXTS = [

@@ -5,30 +5,35 @@ from pickle import dumps, loads
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import NoData, NoGradient, NotOneElement, UnsupportedData
+from runtime.errors.operands import NoData
+from runtime.errors.tensor import BadSize, UnfitValue
 
 TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
     (
-        NoData(device="meta", dtype="float32", shape=(2, 3), asked="numpy()"),
+        NoData(
+            code="NoData", device="meta", dtype="float32", shape=(2, 3), asked="numpy()"
+        ),
         RuntimeError,
         """\
 `numpy()` needs the numbers, but a tensor on `meta` holds none.
   it has: shape (2, 3) and dtype float32, nothing else""",
     ),
     (
-        UnsupportedData(dtype="flaot32", near=("float32", "float16")),
+        UnfitValue(
+            code="UnsupportedData", dtype="flaot32", near=("float32", "float16")
+        ),
         TypeError,
         """\
 A tensor cannot hold elements of dtype `flaot32`.
   near: float32, float16""",
     ),
     (
-        UnsupportedData(dtype="object", near=()),
+        UnfitValue(code="UnsupportedData", dtype="object", near=()),
         TypeError,
         "A tensor cannot hold elements of dtype `object`.",
     ),
     (
-        NoGradient(dtype="int64"),
+        UnfitValue(code="NoGradient", dtype="int64"),
         TypeError,
         """\
 `requires_grad=True` needs real or complex floating-point elements, but these
@@ -36,7 +41,7 @@ are `int64`.
   to do: pass dtype='float32', or leave requires_grad out""",
     ),
     (
-        NotOneElement(shape=(2,), elements=2),
+        BadSize(code="NotOneElement", shape=(2,), elements=2),
         ValueError,
         "`item()` reads a tensor of one element; this one has 2, in shape (2,).",
     ),

@@ -29,9 +29,8 @@ from typing import Any, ClassVar
 
 from runtime import Device, Tensor
 from runtime.errors import EveryorderError
-from runtime.errors.call import page
-from runtime.errors.operands import NoDataToRead
-from runtime.errors.tensor import NoData
+from runtime.errors.base import page
+from runtime.errors.operands import NoData
 from runtime.operators.plan import common_device
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.tensors.making import empty_strided, resize_empty
@@ -154,7 +153,7 @@ class FakeTensorMode(TorchDispatchMode):
             options["device"] = Device("meta")
         try:
             found = func(*mapped(meta_of, args), **mapped(meta_of, options))
-        except (NoDataToRead, NoData) as error:
+        except NoData as error:
             raise DataDependent(operator=str(func), line=caller()) from error
         known = {id(fake.meta): fake for fake in found_in((args, kwargs), FakeTensor)}
         for fake in known.values():

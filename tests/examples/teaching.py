@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.library import Library
-from runtime.errors.registration import CallRefused
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey
 
 # One backend with a key of its own for autograd, one without, and two out of tree.
@@ -61,7 +61,7 @@ class PythonDispatcher:
         """Register one kernel for each key, in place of all earlier ones.
 
         Raises:
-            CallRefused: a key is given twice, is none of `keys()`, or both composites
+            LibraryMisuse: a key is given twice, is none of `keys()`, or both composites
                 are asked for; what was registered stays.
             UnknownKey: no dispatch key has that name.
         """
@@ -117,7 +117,8 @@ class PythonDispatcher:
             remedy = "Take the one, or the other."
         else:
             return
-        raise CallRefused(
+        raise LibraryMisuse(
+            code="CallRefused",
             call=f"register({chosen})",
             library="PythonDispatcher()",
             reason=reason,

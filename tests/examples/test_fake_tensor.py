@@ -8,8 +8,9 @@ import pytest
 
 import runtime
 from runtime import Device, Tensor, ops, tensor
-from runtime.errors.operands import DevicesDiffer, ShapesRefused
+from runtime.errors.operands import DevicesDiffer, ShapesDoNotFit
 from runtime.python_dispatch import current_modes
+from tests.coded import code
 from tests.examples.fake_tensor import (
     DataDependent,
     FakeTensor,
@@ -62,7 +63,7 @@ def test_devices_follow_the_operators() -> None:
 def test_what_does_not_fit_is_refused_as_it_would_be() -> None:
     with FakeTensorMode():
         x = runtime.zeros(3)
-        with pytest.raises(ShapesRefused):
+        with pytest.raises(ShapesDoNotFit, check=code("ShapesRefused")):
             x + runtime.zeros(4)
         with pytest.raises(DevicesDiffer, match="cpu and cuda:0"):
             x + runtime.zeros(3, device="cuda")

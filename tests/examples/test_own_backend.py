@@ -14,6 +14,7 @@ from harness.scenario.step import Step
 from runtime import Library, ops, tensor
 from runtime.dispatch import Dispatcher, OperatorHandle
 from runtime.errors import EveryorderError
+from runtime.errors.base import code_of
 from runtime.schema import parse_name
 from runtime.tensors import array_of
 from tests.examples.own_backend import DEVICE, KERNELS
@@ -32,7 +33,7 @@ def on(target: Dispatcher, device: str) -> str:
     try:
         found = call("relu", call("add", call("mul", x, x), x))
     except EveryorderError as error:
-        return type(error).__name__
+        return code_of(error)
     assert found.device.type == device
     return str(array_of(found).tolist())
 

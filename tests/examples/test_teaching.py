@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.errors.key import UnknownKey
-from runtime.errors.registration import CallRefused
+from runtime.errors.registration import LibraryMisuse, UnknownKey
 from runtime.keys import DispatchKey
+from tests.coded import code
 from tests.examples.teaching import ALIAS_KEYS, RUNTIME_KEYS, PythonDispatcher
 
 
@@ -116,7 +116,7 @@ def test_raw_dumps_are_those_of_the_dispatcher() -> None:
 def test_what_is_refused_changes_nothing(keys: tuple[str, ...], reason: str) -> None:
     made = tool("CPU", "Autograd")
     before = made.registrations(), made.dispatch_table()
-    with pytest.raises(CallRefused) as caught:
+    with pytest.raises(LibraryMisuse, check=code("CallRefused")) as caught:
         made.register(keys)
     assert caught.value.reason == reason
     assert caught.value.call == f"register({list(keys)})"
@@ -124,7 +124,7 @@ def test_what_is_refused_changes_nothing(keys: tuple[str, ...], reason: str) -> 
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(UnknownKey):
+    with pytest.raises(UnknownKey, check=code("UnknownKey")):
         tool("CPUU")
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import FutureMisuse, Unmovable, WithoutFunction
+from runtime.errors import FutureMisuse
 from runtime.futures import (
     Await,
     _Await,
@@ -24,6 +24,7 @@ from runtime.futures import (
     awaitable_nowait,
     awaitable_wait,
 )
+from tests.coded import code
 from tests.forking import ended_well, fork, in_child, needs_fork
 from tests.futures.threads import SECONDS, Threads, at_once
 
@@ -166,7 +167,7 @@ def test_of_a_value() -> None:
     assert (aw.is_nowait(), aw.done(), aw.kwargs()) == (True, True, {})
     assert aw.args() == (value,)
     assert aw.wait() is value
-    with pytest.raises(WithoutFunction) as caught:
+    with pytest.raises(FutureMisuse, check=code("WithoutFunction")) as caught:
         aw.fn()
     assert isinstance(caught.value, RuntimeError)
     assert not awaitable(Body(1)).is_nowait()
@@ -199,7 +200,9 @@ MOVED: dict[str, Callable[[object], object]] = {
 def test_an_await_stays(moved: str, make: Any) -> None:
     """1.2: not picklable, not to be copied, by its name; and nothing ran."""
     body = Body(3)
-    with pytest.raises(Unmovable, match="Await objects") as caught:
+    with pytest.raises(
+        FutureMisuse, check=code("Unmovable"), match="Await objects"
+    ) as caught:
         MOVED[moved](make(body))
     assert isinstance(caught.value, RuntimeError)
     assert body.runs == 0
@@ -207,9 +210,9 @@ def test_an_await_stays(moved: str, make: Any) -> None:
 
 def test_an_await_is_not_unpickled() -> None:
     """1.2: the other direction is refused, too."""
-    with pytest.raises(FutureMisuse):
+    with pytest.raises(FutureMisuse, check=code("FutureMisuse")):
         pickle.loads(pickle.dumps(Forged()))
-    with pytest.raises(Unmovable, match="unpickled"):
+    with pytest.raises(FutureMisuse, check=code("Unmovable"), match="unpickled"):
         awaitable(print).__setstate__({})
 
 

@@ -15,17 +15,13 @@ from weakref import ref
 
 import pytest
 
-from runtime.errors import (
-    AlreadySettled,
-    FutureError,
-    FutureMisuse,
-    FutureTimeout,
-    NotSettled,
-    Unmovable,
-)
+from runtime.errors import AlreadySettled, FutureError, FutureMisuse, FutureTimeout
 from runtime.futures import Future
 from runtime.schema.device import Device
+from tests.coded import code, coded
 from tests.futures.threads import Threads, at_once, main_thread, until_waited_for
+
+Unmovable = coded(FutureMisuse, "Unmovable")
 
 
 def with_value(value: Any) -> Future[Any]:
@@ -101,7 +97,7 @@ def test_waiting_on_another_thread() -> None:
 def test_a_value_that_is_not_there() -> None:
     """2.2: value() never blocks; there is an error that is a RuntimeError."""
     future: Future[int] = Future()
-    with pytest.raises(NotSettled) as caught:
+    with pytest.raises(FutureMisuse, check=code("NotSettled")) as caught:
         future.value()
     assert isinstance(caught.value, RuntimeError)
     assert future.error() is None
@@ -155,7 +151,7 @@ def test_an_error_is_no_value() -> None:
 def test_what_is_no_exception(wrong: Any) -> None:
     """2.2: set_exception takes instances of Exception only; nothing happened then."""
     future: Future[int] = Future()
-    with pytest.raises(FutureMisuse):
+    with pytest.raises(FutureMisuse, check=code("FutureMisuse")):
         future.set_exception(wrong)
     assert not future.done()
 

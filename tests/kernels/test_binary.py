@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu import KERNELS, pointwise
 from runtime.kernels.math.scalars import DIVIDING
 from runtime.tensors.making import from_numpy, view_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import IndexOutOfRange
 from runtime.kernels.cpu.index import (
     embedding_backward,
     index,

@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from runtime.errors.call import COLUMNS
-from runtime.errors.key import NotRegistrable, UnknownBackend, UnknownDevice, UnknownKey
+from runtime.errors.base import COLUMNS
+from runtime.errors.registration import KeyMisuse, UnknownDevice, UnknownKey
 from runtime.keys import (
     AFTER_ADINPLACEORVIEW,
     AFTER_AUTOGRAD,
@@ -32,7 +32,10 @@ from runtime.keys import (
     key_of_device,
     members,
 )
+from tests.coded import code, coded
 from tests.keys.test_model import BITS_16_TO_61
+
+NotRegistrable = coded(KeyMisuse, "NotRegistrable")
 
 PER_BACKEND_PREFIXES = {
     "Dense": "",
@@ -205,7 +208,7 @@ def test_unknown_names(name: str, text: str) -> None:
     with pytest.raises(UnknownKey) as caught:
         DispatchKey.parse(name)
     assert str(caught.value) == text
-    with pytest.raises(UnknownKey):
+    with pytest.raises(UnknownKey, check=code("UnknownKey")):
         DispatchKey[name]
 
 
@@ -307,7 +310,7 @@ def test_only_autograd_keys_guard() -> None:
 
 
 def test_autograd_key_of_an_unknown_backend() -> None:
-    with pytest.raises(UnknownBackend) as caught:
+    with pytest.raises(UnknownKey, check=code("UnknownBackend")) as caught:
         autograd_key_of("TPU")
     assert caught.value.fields() == {"name": "TPU", "known": BACKENDS}
 

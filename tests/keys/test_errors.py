@@ -3,28 +3,28 @@ import pickle
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.key import (
-    ForeignBits,
-    GuardLeftElsewhere,
-    GuardNotEntered,
-    NoPriority,
-    NotRegistrable,
-    UnknownBackend,
+from runtime.errors.registration import (
+    GuardMisuse,
+    KeyMisuse,
     UnknownDevice,
     UnknownKey,
 )
 
 ERRORS: list[EveryorderError] = [
-    UnknownKey(name="cpu", near=("CPU",)),
-    UnknownBackend(name="cpu", known=("CPU",)),
+    UnknownKey(code="UnknownKey", name="cpu", near=("CPU",)),
+    UnknownKey(code="UnknownBackend", name="cpu", known=("CPU",)),
     UnknownDevice(device="tpu", reason="type", known=("cpu",)),
-    NotRegistrable(
-        key="Dense", subject="kernel", reason="building block", instead=("CPU",)
+    KeyMisuse(
+        code="NotRegistrable",
+        key="Dense",
+        subject="kernel",
+        reason="building block",
+        instead=("CPU",),
     ),
-    NoPriority(key="Autograd"),
-    ForeignBits(bits=-1, full=1),
-    GuardLeftElsewhere(guard="include_keys"),
-    GuardNotEntered(guard="include_keys"),
+    KeyMisuse(code="NoPriority", key="Autograd"),
+    KeyMisuse(code="ForeignBits", bits=-1, full=1),
+    GuardMisuse(code="GuardLeftElsewhere", guard="include_keys"),
+    GuardMisuse(code="GuardNotEntered", guard="include_keys"),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.key import GuardLeftElsewhere, GuardNotEntered
+from runtime.errors.registration import GuardMisuse
 from runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
@@ -27,6 +27,7 @@ from runtime.keys import (
     set_excluded,
     set_included,
 )
+from tests.coded import code
 
 K = DispatchKey
 RUNTIME = st.sampled_from(SLOTS[1:])
@@ -282,7 +283,9 @@ def test_a_guard_is_left_in_its_own_thread_only(
             set_included(K.SparseMeta, True)
             before = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out
             for leave in (generator.close, guard.__exit__):
-                with pytest.raises(GuardLeftElsewhere) as refused:
+                with pytest.raises(
+                    GuardMisuse, check=code("GuardLeftElsewhere")
+                ) as refused:
                     leave()
                 found.append(str(refused.value))
             after = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out
@@ -303,7 +306,7 @@ entered it, and the keys of this one stay as they are.
     # Here nothing was taken back, and the guard can be left still.
     assert both() == entered
     guard.__exit__()
-    with pytest.raises(GuardNotEntered):
+    with pytest.raises(GuardMisuse, check=code("GuardNotEntered")):
         guard.__exit__()
 
 
@@ -314,7 +317,7 @@ def test_a_guard_is_left_once_for_each_time(make: Callable[[], Any], name: str) 
         pass
     with include_keys(K.Python):
         before = both()
-        with pytest.raises(GuardNotEntered) as refused:
+        with pytest.raises(GuardMisuse, check=code("GuardNotEntered")) as refused:
             guard.__exit__()
         assert both() == before
     assert (

@@ -11,14 +11,11 @@ import pytest
 
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from runtime.errors import (
-    ModuleNotInitialized,
-    NoForward,
-    NoSuchMember,
-    StateMismatch,
-    UnfitIndex,
-    UnfitMember,
-)
+from runtime.errors import NoForward, NoSuchMember, StateMismatch, UnfitMember
+from tests.coded import code, coded
+
+ModuleNotInitialized = coded(NoSuchMember, "ModuleNotInitialized")
+UnfitIndex = coded(UnfitMember, "UnfitIndex")
 
 
 class Scale(Module):
@@ -397,7 +394,7 @@ def test_lists() -> None:
     assert [*joined] == [b, c, b, a]
     del found[:2]
     assert [*found._modules] == ["0"]
-    with pytest.raises(UnfitMember):
+    with pytest.raises(UnfitMember, check=code("UnfitMember")):
         found.insert(0, 1)  # type: ignore[arg-type]  # refused
     assert [*found] == [b]
 

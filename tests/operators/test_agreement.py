@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.operands import DTypeRefused
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, ShapesDoNotFit
 from runtime.operators.plan import (
     FLOAT32,
     FLOATS,

@@ -5,19 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operands import (
     DevicesDiffer,
+    DivisionByZero,
     DTypeRefused,
-    ShapesRefused,
-    TargetDType,
-    TargetShape,
+    NegativeExponent,
+    ShapesDoNotFit,
+    TargetRefused,
     WrongOption,
 )
 from runtime.operators import core
 from runtime.operators.binary import OPERATORS, PAIRS
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.made import BACK, LETTERS, META, letter_of, made, shown, tensor
 from tests.opinfo.table_pointwise import BINARY
 
@@ -234,7 +235,7 @@ def test_the_short_way_in_place(name: str) -> None:
         core.add_(whole, 3)
         core.mul_(whole, whole)
     assert whole.numpy().tolist() == [361, 784]
-    with pytest.raises(TargetDType):
+    with pytest.raises(TargetRefused, check=code("TargetDType")):
         core.add_(whole, 0.5)
 
 
@@ -335,7 +336,7 @@ def test_of_negative_powers_of_integers_the_whole_part_is_left(dtype: str) -> No
 
 
 def test_shapes_that_do_not_broadcast() -> None:
-    with pytest.raises(ShapesRefused) as caught:
+    with pytest.raises(ShapesDoNotFit, check=code("ShapesRefused")) as caught:
         core.add(tensor(np.ones((2, 3))), tensor(np.ones((4, 3, 3))))
     assert str(caught.value) == (
         "`core::add` cannot combine shapes (2, 3) and (4, 3, 3).\n"
@@ -350,13 +351,13 @@ def test_devices_that_do_not_go_together() -> None:
     assert caught.value.devices == ("cpu", "meta")
     # A CPU tensor without dimensions goes along.
     assert core.add(there, tensor(1.0)).device is META
-    with pytest.raises(DevicesDiffer):
+    with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         core.add_(tensor(1.0), there)
 
 
 def test_in_place_shape_and_dtype_are_those_of_self() -> None:
     x = tensor([1.0, 2.0])
-    with pytest.raises(TargetShape) as caught:
+    with pytest.raises(TargetRefused, check=code("TargetShape")) as caught:
         core.add_(x, tensor(np.ones((3, 2))))
     assert str(caught.value) == (
         "`core::add_` computes shape (3, 2), which cannot be written to `self` of "
@@ -364,7 +365,7 @@ def test_in_place_shape_and_dtype_are_those_of_self() -> None:
         "  fits: shape (3, 2)"
     )
     whole = tensor([1, 2], "int64")
-    with pytest.raises(TargetDType):
+    with pytest.raises(TargetRefused, check=code("TargetDType")):
         core.add_(whole, 1.5)
     assert whole.numpy().tolist() == [1, 2]
     core.add_(x, tensor([0.5, 0.5], "float64"))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DimensionOutOfRange, WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import DimensionOutOfRange, ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.grid import MATRIX, grid, on_meta

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.arrays import REASON, agree, normal

@@ -7,10 +7,17 @@ import pytest
 
 import runtime as m
 from runtime.errors import EveryorderError
-from runtime.errors.call import UnknownArgument, WrongArgumentType
-from runtime.errors.operands import DTypeRefused, TargetShape, WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.call import CallError
+from runtime.errors.operands import (
+    DTypeRefused,
+    ShapesDoNotFit,
+    TargetRefused,
+    WrongOption,
+)
 from tests.autograd.made import grad_of
+from tests.coded import code, coded
+
+UnknownArgument = coded(CallError, "UnknownArgument")
 
 
 def test_results_lie_row_by_row() -> None:
@@ -21,7 +28,7 @@ def test_results_lie_row_by_row() -> None:
 
 
 def test_out_with_elements_is_not_resized() -> None:
-    with pytest.raises(TargetShape):
+    with pytest.raises(TargetRefused, check=code("TargetShape")):
         m.exp(m.ones(2), out=m.empty(3))
     out = m.empty(0)
     assert m.exp(m.ones(2, 3).t(), out=out).stride() == (2, 1)
@@ -101,12 +108,12 @@ def test_options_that_are_left_out() -> None:
         m.norm(m.eye(2), "nuc")
     with pytest.raises(UnknownArgument):
         m.repeat_interleave(m.ones(2), 2, output_size=4)
-    with pytest.raises(WrongArgumentType):
+    with pytest.raises(CallError, check=code("WrongArgumentType")):
         m.linspace(m.tensor(0.0), 1.0, 3)
 
 
 def test_batch_norm_of_a_line() -> None:
-    with pytest.raises(ShapesDoNotFit):
+    with pytest.raises(ShapesDoNotFit, check=code("ShapesDoNotFit")):
         m.batch_norm(m.ones(3), m.zeros(3), m.ones(3))
 
 

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
+from runtime.errors.operands import (
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.arrays import agree, normal

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import MOST
 from runtime.tensors.tensor import Tensor

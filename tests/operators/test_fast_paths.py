@@ -14,6 +14,7 @@ from runtime.operators.fast_paths import SERIAL, apart
 from runtime.tensors import data
 from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.made import shown, tensor
 
 # The first call of a dtype goes the general way, and the second the short one.
@@ -213,11 +214,11 @@ def test_a_device_in_host_memory_keeps_its_tensors() -> None:
             assert found.device is x.device, name
     out = tensor([0.0, 0.0])
     for _ in range(TWICE):
-        with pytest.raises(DevicesDiffer):
+        with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
             core.add_out.redispatch(cpu, x, x, out=out)
-        with pytest.raises(DevicesDiffer):
+        with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
             core.add_.redispatch(cpu, out, x)
-        with pytest.raises(DevicesDiffer):
+        with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
             core.add_.redispatch(cpu, out, x, alpha=2)
     assert out.tolist() == [0, 0]
 

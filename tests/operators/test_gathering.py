@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, IndexOutOfRange, ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors import tensor

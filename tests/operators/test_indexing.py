@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, NoDataToRead
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, NoData, ShapesDoNotFit
 from runtime.operators import methods  # noqa: F401  # installs the brackets
 from runtime.operators.call import core
 from runtime.tensors import tensor
+from tests.coded import code
 from tests.operators.grid import cube
 from tests.operators.told import told, words
 
@@ -70,5 +70,5 @@ def test_masked_select_broadcasts_both() -> None:
         "  given: self (2,), mask (3,)\n"
         "  fits:  a mask that broadcasts with (2,)"
     )
-    with pytest.raises(NoDataToRead):
+    with pytest.raises(NoData, check=code("NoDataToRead")):
         core.nonzero(tensor([1], device="meta"))

@@ -3,10 +3,11 @@
 import pytest
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.errors.registration import NamespaceTaken
+from runtime.errors.registration import Conflict
 from runtime.operators import install
 from runtime.operators.call import NAMESPACE
 from runtime.operators.install import ORIGIN, declared
+from tests.coded import code
 from tests.operators.made import shown, tensor
 
 
@@ -27,7 +28,7 @@ def test_installing_on_another_dispatcher() -> None:
     state = dispatcher.dump_state("core::add")
     assert ORIGIN in state
     assert "add_cpu" in state
-    with pytest.raises(NamespaceTaken):
+    with pytest.raises(Conflict, check=code("NamespaceTaken")):
         install(dispatcher)
     for library in reversed(libraries):
         library.close()

@@ -8,10 +8,11 @@ import pytest
 
 import runtime
 from runtime import default_dispatcher
-from runtime.errors.call import CallError, WrongArgumentType, WrongValue
+from runtime.errors.call import CallError, WrongValue
 from runtime.errors.operands import WrongOption
 from runtime.operators import core
 from runtime.schema.types import IntType, ListType, SymIntType, unwrap_optional
+from tests.coded import code
 from tests.operators.made import tensor
 from tests.opinfo.info import handle, on_cpu
 from tests.opinfo.table import ROWS
@@ -48,7 +49,7 @@ def test_a_bool_is_no_integer(row: Any, place: int, name: str, listed: bool) -> 
                 ready[place] = given
             else:
                 named[name] = given
-            with pytest.raises(WrongArgumentType) as caught:
+            with pytest.raises(CallError, check=code("WrongArgumentType")) as caught:
                 row.call(*ready, **named)
             assert caught.value.argument == name
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.arrays import REASON, agree, normal

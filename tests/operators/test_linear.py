@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.arrays import normal, on_meta, zeros

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
+from runtime.errors.operands import IndexOutOfRange, ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.arrays import REASON, Array, agree, normal, softmax

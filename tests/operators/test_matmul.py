@@ -6,12 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DevicesDiffer, DTypeRefused, TargetShape
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import (
+    DevicesDiffer,
+    DTypeRefused,
+    ShapesDoNotFit,
+    TargetRefused,
+)
 from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors import tensor
 from runtime.tensors.elements import numpy_dtype
+from tests.coded import code
 from tests.operators.arrays import normal, on_meta, zeros
 from tests.operators.told import Refused, refused, told, words
 
@@ -96,7 +101,7 @@ def test_a_result_may_be_written_to_a_target() -> None:
     nowhere = on_meta(0)
     core.matmul_out(on_meta(2, 3), on_meta(3, 4), out=nowhere)
     assert nowhere.shape == (2, 4)
-    with pytest.raises(TargetShape) as caught:
+    with pytest.raises(TargetRefused, check=code("TargetShape")) as caught:
         core.matmul_out(first, second, out=tensor(np.zeros((2, 2))))
     assert told(caught.value) == words(
         "`core::matmul.out` computes shape (2, 4), which cannot be written to `out` "

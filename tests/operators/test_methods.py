@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.errors.registration import UnknownOperator
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import DeviceUnavailable
 from runtime.operators import functions, methods
 from runtime.operators.call import core
 from runtime.operators.calling import public

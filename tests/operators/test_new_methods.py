@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from runtime import Tensor, tensor
-from runtime.errors.call import MissingArgument
+from runtime.errors.call import CallError
 from runtime.tensors.tensor import METHODS
+from tests.coded import code
 
 X = tensor([[1.0, 2.0]])
 
@@ -46,7 +47,9 @@ def test_what_is_missing_is_named() -> None:
         ("new_zeros", (), "size"),
         ("new_full", ((2,),), "fill_value"),
     ):
-        with pytest.raises(MissingArgument, match=f"without `{argument}`"):
+        with pytest.raises(
+            CallError, check=code("MissingArgument"), match=f"without `{argument}`"
+        ):
             getattr(X, name)(*given)
 
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from runtime import Tensor, default_dispatcher, ops
-from runtime.errors.call import MissingArgument
+from runtime.errors.call import CallError
 from runtime.errors.operands import WrongOption
 from runtime.operators import core
 from runtime.operators.creation import CONSTANTS
 from runtime.python_dispatch import TorchDispatchMode
+from tests.coded import code
 from tests.operators.made import LETTERS, META, shown, tensor
 from tests.operators.told import refused
 
@@ -108,5 +109,5 @@ def test_a_mode_hears_of_them() -> None:
 
 
 def test_without_a_size() -> None:
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         core.new_zeros(tensor([1.0]))

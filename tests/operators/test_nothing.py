@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.operator import IndexOutOfRange
-from runtime.errors.storage import BadStrides
+from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import BadSize
 from runtime.operators import core
+from tests.coded import code
 from tests.operators.made import shown, tensor
 
 EMPTY = runtime.zeros(3, 0)
@@ -39,7 +40,7 @@ def test_a_place_that_is_not_there_is_refused_where_nothing_is_read(name: str) -
 def test_the_least_place_from_the_end(name: str) -> None:
     do = READS_AND_WRITES[name]
     assert do(tensor([-3], "int64")).numel() == 0
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(IndexOutOfRange, check=code("IndexOutOfRange")):
         do(tensor([-4], "int64"))
 
 
@@ -68,7 +69,7 @@ TOO_LARGE = (0, 2**62, 2**62)
     ],
 )
 def test_strides_that_no_integer_holds_are_refused(make: Any) -> None:
-    with pytest.raises(BadStrides) as caught:
+    with pytest.raises(BadSize, check=code("BadStrides")) as caught:
         make()
     assert caught.value.shape == TOO_LARGE
     assert "do not fit 64 bits" in str(caught.value)

@@ -15,6 +15,7 @@ from runtime.operators.plan import (
     same_device,
 )
 from runtime.schema.device import Device
+from tests.coded import code
 from tests.operators.made import META, tensor
 
 
@@ -26,7 +27,7 @@ def test_devices_go_together_or_not() -> None:
     assert common_device("f") is Device("cpu")
     assert same_device("f", None, line, point) is Device("cpu")
     assert same_device("f") is Device("cpu")
-    with pytest.raises(DevicesDiffer):
+    with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         common_device("f", meta_point, line)
     with pytest.raises(DevicesDiffer) as caught:
         same_device("f", point, meta_point)

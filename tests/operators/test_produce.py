@@ -5,19 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DevicesDiffer, TargetDType
+from runtime.errors.operands import DevicesDiffer, TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import FLOAT32, Plan
 from runtime.operators.produce import clashes, prepared, produce, table_of, write_to
 from runtime.schema.device import Device
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.made import LETTERS, META, shown, tensor
 
 
 def test_out_of_another_dtype_or_device_is_refused() -> None:
     whole = tensor([0, 0], "int64")
-    with pytest.raises(TargetDType) as caught:
+    with pytest.raises(TargetRefused, check=code("TargetDType")) as caught:
         core.exp_out(tensor([1.0, 2.0]), out=whole)
     assert str(caught.value) == (
         "`core::exp.out` computes float32, which does not convert to the int64 of "
@@ -25,7 +26,7 @@ def test_out_of_another_dtype_or_device_is_refused() -> None:
         "  fits: float32, or a dtype that it converts to"
     )
     assert whole.numpy().tolist() == [0, 0]
-    with pytest.raises(DevicesDiffer):
+    with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         core.exp_out(core.empty([2], device=META), out=whole)
     wider = core.exp_out(tensor([0.0]), out=tensor([0.0], "float64"))
     assert shown(wider) == ("float64", [1.0])

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
-from runtime.errors.operands import OperandError
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import (
+    DivisionByZero,
+    IndexOutOfRange,
+    NegativeExponent,
+    OperandError,
+)
 from runtime.operators import core
 from runtime.operators.structured import composed
 from runtime.tensors.tensor import Tensor

@@ -7,8 +7,7 @@ import pytest
 
 from runtime.autograd import no_grad
 from runtime.dispatch.library import Library
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from runtime.tensors.tensor import Tensor

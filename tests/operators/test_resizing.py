@@ -6,8 +6,12 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.autograd import LeafModified
-from runtime.errors.operands import ShapesRefused, WrongOption
+from runtime.errors.autograd import WriteRefused
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
+from tests.coded import coded
+
+LeafModified = coded(WriteRefused, "LeafModified")
+ShapesRefused = coded(ShapesDoNotFit, "ShapesRefused")
 
 
 def grown(m: Any) -> Any:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
+from runtime.errors.operands import DTypeRefused, IndexOutOfRange, ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.grid import MATRIX
 from tests.operators.told import Refused, refused
 
@@ -76,7 +76,7 @@ IN_PLACE: dict[str, Callable[[Tensor], object]] = {
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_a_wrong_number_leaves_the_target_as_it_was(name: str) -> None:
     base = tensor([1, 2, 3])
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(IndexOutOfRange, check=code("IndexOutOfRange")):
         IN_PLACE[name](base)
     assert base.tolist() == [1, 2, 3]
 

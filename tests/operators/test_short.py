@@ -12,14 +12,17 @@ import pytest
 from runtime.errors.operands import (
     DimensionOutOfRange,
     DTypeRefused,
-    NothingToReduce,
+    IndexOutOfRange,
+    ShapesDoNotFit,
     WrongOption,
 )
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core
 from runtime.tensors.tensor import Tensor
+from tests.coded import code, coded
 from tests.operators.made import shown, tensor
+
+NothingToReduce = coded(DimensionOutOfRange, "NothingToReduce")
 
 X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 TARGETS = np.array([2, 0])
@@ -173,5 +176,5 @@ def test_joining_where_no_backend_does() -> None:
 
     x, y = tensor([[1.0], [2.0]]), tensor([[3, 4], [5, 6]], "int64")
     assert shown(cat_anywhere([x, y], 1)) == ("float32", [[1, 3, 4], [2, 5, 6]])
-    with pytest.raises(ShapesDoNotFit):
+    with pytest.raises(ShapesDoNotFit, check=code("ShapesDoNotFit")):
         cat_anywhere([x, y], 0)

@@ -7,12 +7,13 @@ import pytest
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import direct
 from runtime.dispatch.library import Library
-from runtime.errors.operands import TargetShape
+from runtime.errors.operands import TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import Plan
 from runtime.operators.structured import Structured, Written
 from runtime.tensors.elements import compute_dtype
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.made import LETTERS, META, shown, tensor
 
 
@@ -148,6 +149,6 @@ def test_in_place_reads_before_it_writes() -> None:
     x = tensor([3.0, 4.0])
     assert in_place(x, 1) is x
     assert shown(x) == ("float32", [3.0, 4.0])
-    with pytest.raises(TargetShape):
+    with pytest.raises(TargetRefused, check=code("TargetShape")):
         in_place(x)
     assert kept

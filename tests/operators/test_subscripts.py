@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import NoDataToRead
-from runtime.errors.operator import IndexOutOfRange, IndexRefused, ShapesDoNotFit
+from runtime.errors.operands import IndexOutOfRange, NoData, ShapesDoNotFit
 from runtime.operators import methods  # noqa: F401  # installs the brackets
 from runtime.tensors import tensor
+from tests.coded import code, coded
 from tests.operators.grid import cube, grid
 from tests.operators.told import told, words
+
+IndexRefused = coded(IndexOutOfRange, "IndexRefused")
 
 Array = np.ndarray[Any, Any]
 
@@ -164,9 +166,9 @@ def test_meta_tensors_are_indexed_by_shape() -> None:
     assert base[tensor([0, 1]), :, tensor([1, 1])].shape == (2, 3)
     base[[0, 1]] = 3
     assert base[tensor(1, device="meta")].shape == (3, 4)
-    with pytest.raises(NoDataToRead):
+    with pytest.raises(NoData, check=code("NoDataToRead")):
         base[tensor(True, device="meta")]
-    with pytest.raises(NoDataToRead) as caught:
+    with pytest.raises(NoData, check=code("NoDataToRead")) as caught:
         base[tensor(ROWS)]
     assert told(caught.value) == words(
         "`core::index` has a result whose size depends on a mask, but a tensor on "
@@ -278,7 +280,7 @@ def test_index_tensors_are_checked_before_anything_is_written() -> None:
         "dim": 0,
         "wraps": True,
     }
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(IndexOutOfRange, check=code("IndexOutOfRange")):
         base[[0, 1], [1, -4]] = 0
     with pytest.raises(ShapesDoNotFit) as mask:
         base[tensor([True, False, True])]

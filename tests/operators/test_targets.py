@@ -2,10 +2,14 @@
 
 import pytest
 
-from runtime.errors.operands import DevicesDiffer, TargetDType, TargetShape
+from runtime.errors.operands import DevicesDiffer, TargetRefused
 from runtime.operators import core
 from runtime.tensors.tensor import Tensor
+from tests.coded import coded
 from tests.operators.made import META, shown, tensor
+
+TargetDType = coded(TargetRefused, "TargetDType")
+TargetShape = coded(TargetRefused, "TargetShape")
 
 PARTS = [tensor(1.0), tensor(2.0)]
 

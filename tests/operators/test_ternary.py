@@ -7,11 +7,12 @@ import pytest
 from runtime.errors.operands import (
     DevicesDiffer,
     DTypeRefused,
-    ShapesRefused,
-    TargetShape,
+    ShapesDoNotFit,
+    TargetRefused,
     WrongOption,
 )
 from runtime.operators import core
+from tests.coded import code
 from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
 
 YES_NO = tensor([True, False], "bool")
@@ -42,7 +43,7 @@ def test_a_condition_is_bool_and_lies_with_the_rest() -> None:
         "dtype": "uint8",
         "fits": "bool",
     }
-    with pytest.raises(DevicesDiffer):
+    with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         core.where(tensor(True, "bool"), core.empty([2], device=META), 1.0)
 
 
@@ -73,7 +74,7 @@ def test_clamp_by_tensors() -> None:
     found = core.clamp_Tensor(x, low, high)
     assert found.numpy().tolist() == [[2.0, 4.0], [1.0, 4.0]]
     assert core.clamp_Tensor(x, None, high).numpy().tolist() == [1.0, 4.0]
-    with pytest.raises(TargetShape):
+    with pytest.raises(TargetRefused, check=code("TargetShape")):
         core.clamp__Tensor(x, low)
 
 
@@ -103,10 +104,10 @@ def test_masked_fill_refuses() -> None:
         with pytest.raises(WrongOption) as caught:
             core.masked_fill(x, YES_NO, value)
         assert caught.value.argument == "value"
-    with pytest.raises(ShapesRefused):
+    with pytest.raises(ShapesDoNotFit, check=code("ShapesRefused")):
         core.masked_fill(x, tensor([True] * 3, "bool"), 1)
     with pytest.raises(DTypeRefused):
         core.masked_fill(x, x, 1)
-    with pytest.raises(TargetShape):
+    with pytest.raises(TargetRefused, check=code("TargetShape")):
         core.masked_fill_(x, tensor([[True], [False]], "bool"), 1)
     assert x.numpy().tolist() == [1, 2]

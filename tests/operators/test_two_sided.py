@@ -10,12 +10,13 @@ import pytest
 import runtime.autograd.install  # counts versions
 import runtime.operators.methods  # noqa: F401  # puts the methods on tensors
 from runtime import Library, default_dispatcher
-from runtime.errors.call import WrongArgumentType, WrongReturnType
+from runtime.errors.call import CallError, KernelError
 from runtime.errors.tensor import UnfitValue
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
 from runtime.operators.methods import COMMUTATIVE, arithmetic, comparison, reflected
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.made import tensor
 
 # Taking the place of a built-in kernel is what these tests are about.
@@ -113,7 +114,7 @@ def test_what_a_kernel_returns_is_looked_at() -> None:
     with Library("core", "IMPL", "CPU") as library:
         library.impl("add", lambda self, other, alpha=1: "no tensor")
         for _ in range(WARM):
-            with pytest.raises(WrongReturnType):
+            with pytest.raises(KernelError, check=code("WrongReturnType")):
                 add(x, x)
 
 
@@ -156,5 +157,5 @@ def test_a_tensor_that_was_never_made_is_refused() -> None:
     add = arithmetic("__add__", "add")
     warm(add, x)
     for sides in ((unmade, x), (x, unmade), (unmade, unmade)):
-        with pytest.raises(WrongArgumentType):
+        with pytest.raises(CallError, check=code("WrongArgumentType")):
             add(*sides)

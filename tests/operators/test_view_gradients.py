@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from tests.operators.told import told, words

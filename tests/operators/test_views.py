@@ -6,13 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DimensionOutOfRange, WrongOption
-from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
+from runtime.errors.operands import (
+    DimensionOutOfRange,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
 from runtime.operators.call import core
 from runtime.tensors import tensor
 from runtime.tensors.tensor import Tensor
+from tests.coded import coded
 from tests.operators.grid import cube
 from tests.operators.told import refused, told
+
+ViewImpossible = coded(ShapesDoNotFit, "ViewImpossible")
 
 Array = np.ndarray[Any, Any]
 

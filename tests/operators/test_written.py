@@ -11,8 +11,7 @@ import pytest
 
 import runtime
 from runtime.errors.call import CallError
-from runtime.errors.operands import WrongOption
-from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators import core
 from tests.operators.made import shown, tensor
 

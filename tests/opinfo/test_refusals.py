@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from runtime import Tensor
-from runtime.errors.operands import (
-    DevicesDiffer,
-    TargetDType,
-    TargetOverlaps,
-    TargetShape,
-)
+from runtime.errors.operands import DevicesDiffer, TargetRefused
+from tests.coded import coded
 from tests.opinfo.info import Array, OpInfo, on_cpu, storage_of
 from tests.opinfo.raising import refusal
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_schemas import dtype_for
+
+TargetDType = coded(TargetRefused, "TargetDType")
+TargetOverlaps = coded(TargetRefused, "TargetOverlaps")
+TargetShape = coded(TargetRefused, "TargetShape")
 
 OUT = [row for row in ROWS if row.form("out")]
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import WrongArgumentType
+from runtime.errors.call import CallError
+from tests.coded import code
 from tests.opinfo.info import OpInfo, handle, on_cpu
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_schemas import dtype_for
@@ -32,7 +33,7 @@ def test_none_is_no_tensor(row: OpInfo) -> None:
         given = call.copy()
         positional = [a for a in called.schema.arguments if not a.kwarg_only]
         bound = [given.pop(a.name) for a in positional if a.name in given]
-        with pytest.raises(WrongArgumentType) as refused:
+        with pytest.raises(CallError, check=code("WrongArgumentType")) as refused:
             called(*bound, **given)
         assert refused.value.argument == name
         assert refused.value.expected.startswith("Tensor")

@@ -7,18 +7,22 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.mode_stack import ModeNotInnermost, PutAsideElsewhere
-from runtime.errors.python_dispatch import OutsideOfHandler
+from runtime.errors.python_dispatch import DispatchMisuse, ModeStackError
 from runtime.python_dispatch import (
     TorchDispatchMode,
     current_modes,
     disable_current_modes,
     enable_reentrant_dispatch,
 )
+from tests.coded import code, coded
 from tests.python_dispatch.kinds import core, vector
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, leaves
+
+ModeNotInnermost = coded(ModeStackError, "ModeNotInnermost")
+OutsideOfHandler = coded(DispatchMisuse, "OutsideOfHandler")
+PutAsideElsewhere = coded(ModeStackError, "PutAsideElsewhere")
 
 PLAIN = vector(1.0)
 
@@ -139,7 +143,7 @@ def test_the_keys_outside_are_not_brought_to_another_thread(world: Ours) -> None
     before = Look()
     op(world.made(world.subclass("A", answer=keeps)))
     assert before.unchanged()
-    with pytest.raises(OutsideOfHandler):
+    with pytest.raises(DispatchMisuse, check=code("OutsideOfHandler")):
         kept[0].close()
     assert before.unchanged()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.mode_stack import ModeNotInnermost
+from runtime.errors.python_dispatch import ModeStackError
 from runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -36,6 +36,7 @@ from runtime.python_dispatch import (
 )
 from runtime.python_dispatch.fallback import HANDLING
 from runtime.tensors.keys import MODED, STATE, Presence
+from tests.coded import code
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered
 
@@ -303,7 +304,7 @@ def test_an_interruption_of_who_is_put_aside() -> None:
 def test_an_error_does_not_take_others_along(error: type[BaseException]) -> None:
     """Bad input: who was entered later may still be needed; but the block is over."""
     before, inner = Look(), Runs()
-    with pytest.raises(ModeNotInnermost) as caught:
+    with pytest.raises(ModeStackError, check=code("ModeNotInnermost")) as caught:
         left_entered(error, inner.__enter__)
     assert isinstance(caught.value.__context__, error)
     assert caught.value.stack == ("Runs", "Runs")

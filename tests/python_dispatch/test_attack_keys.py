@@ -7,10 +7,11 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.python_dispatch import WrongHandlerResult
+from runtime.errors.python_dispatch import HandlerError
 from runtime.keys import KeySet
 from runtime.python_dispatch import Context, TorchDispatchMode, no_dispatch
 from runtime.tensors.keys import HANDLED
+from tests.coded import code
 from tests.python_dispatch.kinds import TENSOR, asked, core, counted, vector
 from tests.python_dispatch.thread_state import Look
 
@@ -92,7 +93,7 @@ def test_what_passes_for_a_tensor(
     """Bad input: the class instead of a tensor, above all."""
     x, before = answering(answer), Look()
     x.requires_grad_(grad)
-    with pytest.raises(WrongHandlerResult) as caught:
+    with pytest.raises(HandlerError, check=code("WrongHandlerResult")) as caught:
         call(x)
     assert before.unchanged()
     assert caught.value.handler == "A.__torch_dispatch__"

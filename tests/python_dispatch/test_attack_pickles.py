@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from runtime import Tensor
-from runtime.errors.storage import OutOfStorage
-from runtime.errors.tensor import BadSize, UnfitValue, UnsupportedData
+from runtime.errors.tensor import BadSize, UnfitValue
 from runtime.keys import KeySet
 from runtime.tensors.keys import HANDLED
 from runtime.tensors.storage import restored_wrapper as restored_storage
 from runtime.tensors.tensor import _give as given
 from runtime.tensors.tensor import restored
+from tests.coded import code
 from tests.python_dispatch.kinds import Boxed, core, vector
 
 FACTS: dict[str, Any] = {
@@ -73,20 +73,20 @@ def test_numbers_that_are_none() -> None:
     """Bad input: refused, never rounded and never read past the end."""
     with pytest.raises(TypeError):
         forged(offset=0.5)
-    with pytest.raises(OutOfStorage):
+    with pytest.raises(BadSize, check=code("OutOfStorage")):
         forged(shape=(2**62,))
-    with pytest.raises(UnsupportedData):
+    with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         forged(dtype="float7")
     assert forged(requires_grad="yes").requires_grad is True
 
 
 def test_storages_without_elements() -> None:
     """Bad input: of less than nothing, or of nobody knows what."""
-    with pytest.raises(BadSize):
+    with pytest.raises(BadSize, check=code("BadSize")):
         bare("Boxed", "cpu", "float32", -5)
     with pytest.raises(TypeError):
         bare("Boxed", "cpu", "float32", "4")
-    with pytest.raises(UnsupportedData):
+    with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         bare("Boxed", "cpu", "float7", 4)
     assert bare(3, "cpu", "float32", 4).owner == "3"
 

@@ -6,21 +6,16 @@ import pytest
 
 import runtime
 from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import (
-    ClassHandler,
-    HandlerNotCallable,
-    ModeWithoutHandler,
-    NoHandler,
-    NoImplementation,
-    PlainHandler,
-    WrongSuperCall,
-)
+from runtime.errors.python_dispatch import HandlerError, NoImplementation, SubclassError
 from runtime.keys import DispatchKey, exclude_keys
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.tensors.keys import HANDLED
+from tests.coded import code, coded
 from tests.python_dispatch.programs import many, unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, declines, leaves
+
+ModeWithoutHandler = coded(HandlerError, "ModeWithoutHandler")
 
 core: Any = ops.core
 tensors: Any = runtime.Tensor
@@ -36,7 +31,7 @@ def test_a_mode_whose_handler_is_no_method(kind: Any) -> None:
     """7.6: 8.4 test_error_using_class_method_on_mode."""
     mode = type("M", (TorchDispatchMode,), {"__torch_dispatch__": kind(handler)})
     before = Look()
-    with pytest.raises(ClassHandler) as caught:
+    with pytest.raises(HandlerError, check=code("ClassHandler")) as caught:
         mode().__enter__()
     assert before.unchanged()
     assert nobody_entered()
@@ -82,7 +77,7 @@ def test_the_handler_of_the_base_of_modes() -> None:
 )
 def test_a_class_whose_handler_cannot_be_called(make: Any) -> None:
     """Bad input: refused when a tensor is made, not when one is called with."""
-    with pytest.raises(HandlerNotCallable) as caught:
+    with pytest.raises(HandlerError, check=code("HandlerNotCallable")) as caught:
         make(type("A", (runtime.Tensor,), {"__torch_dispatch__": 3}))
     assert str(caught.value) == (
         "`A.__torch_dispatch__` is an int, which cannot be called.\n"
@@ -102,7 +97,7 @@ def test_a_class_whose_handler_is_a_plain_method() -> None:
     """7.1: where a classmethod is due; upstream warns."""
 
     plain: Any = type("A", (runtime.Tensor,), {"__torch_dispatch__": handler})
-    with pytest.raises(PlainHandler) as caught:
+    with pytest.raises(HandlerError, check=code("PlainHandler")) as caught:
         PLAIN.as_subclass(plain)
     assert str(caught.value) == (
         "`A.__torch_dispatch__` is a plain method: it would be called with a class "
@@ -113,7 +108,7 @@ def test_a_class_whose_handler_is_a_plain_method() -> None:
 
 def test_a_wrapper_without_a_handler() -> None:
     """7.11: it could do nothing."""
-    with pytest.raises(NoHandler) as caught:
+    with pytest.raises(SubclassError, check=code("NoHandler")) as caught:
         tensors._make_wrapper_subclass(type("A", (runtime.Tensor,), {}), (2,))
     assert str(caught.value) == (
         "`A` defines no `__torch_dispatch__`, and a wrapper without one could do "
@@ -172,7 +167,7 @@ def test_binary_operators_of_who_implements_nothing(world: Ours) -> None:
 def test_a_super_call_with_no_list(given: Any, found: str) -> None:
     """7.8: args is a list or a tuple."""
     before = Look()
-    with pytest.raises(WrongSuperCall) as caught:
+    with pytest.raises(HandlerError, check=code("WrongSuperCall")) as caught:
         runtime.Tensor.__torch_dispatch__(core.neg.default, (), given, {})
     assert before.unchanged()
     assert str(caught.value) == (

@@ -12,13 +12,7 @@ import pytest
 import runtime
 from runtime import Tensor, ops
 from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.errors.context import (
-    ContextClosed,
-    ContextNotEntered,
-    MainStaysOpen,
-    WrappedElsewhere,
-)
-from runtime.errors.python_dispatch import NotATensorClass
+from runtime.errors.python_dispatch import ContextError, SubclassError
 from runtime.errors.registration import LibraryClosed
 from runtime.keys import KeySet
 from runtime.python_dispatch import (
@@ -30,7 +24,10 @@ from runtime.python_dispatch import (
 )
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.tensors.keys import HANDLED
+from tests.coded import code, coded
 from tests.python_dispatch.thread_state import Look
+
+ContextClosed = coded(ContextError, "ContextClosed")
 
 core: Any = ops.core
 
@@ -116,7 +113,7 @@ def test_main_is_there_from_the_start() -> None:
     assert (MAIN.name, MAIN.alive, MAIN.registrar) == ("main", True, True)
     assert current_context() is MAIN
     assert repr(MAIN) == "<Context main>"
-    with pytest.raises(MainStaysOpen) as caught:
+    with pytest.raises(ContextError, check=code("MainStaysOpen")) as caught:
         MAIN.close()
     assert str(caught.value) == (
         "`main` is the main context, which is there from the start to the end.\n"
@@ -165,7 +162,7 @@ def test_a_context_is_left_innermost_first_and_by_its_thread() -> None:
         "  to do: enter contexts by `with`, and leave each in its own thread"
     )
     with contexts("a", "b") as (a, b), a:
-        with b, pytest.raises(ContextNotEntered) as caught:
+        with b, pytest.raises(ContextError, check=code("ContextNotEntered")) as caught:
             a.__exit__()
         assert str(caught.value) == text.format("b")
         with beside(a.__exit__) as left:
@@ -302,7 +299,7 @@ def test_a_context_keeps_no_class_alive() -> None:
     [(Tensor, "the class Tensor"), (int, "the class int"), (3, "an int")],
 )
 def test_only_subclasses_of_tensor_are_classes(given: Any, found: str) -> None:
-    with pytest.raises(NotATensorClass) as caught:
+    with pytest.raises(SubclassError, check=code("NotATensorClass")) as caught:
         MAIN.register_class(given)
     assert caught.value.fields() == {
         "call": "Context.register_class",
@@ -319,7 +316,7 @@ def test_a_tensor_is_not_made_of_one_of_another_context() -> None:
             check_wrapped_here(x, "_make_subclass")
             check_wrapped_here(runtime.tensor(1.0), "_make_subclass")
         check_wrapped_here(runtime.tensor(1.0), "_make_subclass")
-        with pytest.raises(WrappedElsewhere) as caught:
+        with pytest.raises(ContextError, check=code("WrappedElsewhere")) as caught:
             check_wrapped_here(x, "_make_subclass")
         assert str(caught.value) == (
             "`_make_subclass` was given a `Wrapping` of the context `a` in the "

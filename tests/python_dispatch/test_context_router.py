@@ -11,7 +11,7 @@ import runtime
 from runtime import Tensor, ops
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.kernel import boxed, direct, fallthrough, linked
-from runtime.errors.context import ContextClosed, MixedContexts, NoCopy
+from runtime.errors.python_dispatch import ContextError
 from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch import (
     MAIN,
@@ -20,8 +20,11 @@ from runtime.python_dispatch import (
     current_context,
     no_dispatch,
 )
+from tests.coded import code, coded
 from tests.python_dispatch.test_context import CLOSED, contexts, wrapped
 from tests.python_dispatch.thread_state import Look
+
+NoCopy = coded(ContextError, "NoCopy")
 
 
 def one(value: float) -> Any:
@@ -88,7 +91,7 @@ def test_tensors_route_to_their_own_body(world: Dispatcher, main: Library) -> No
             [a] * 3,
             [b] * 3,
         )
-        with pytest.raises(MixedContexts) as caught:
+        with pytest.raises(ContextError, check=code("MixedContexts")) as caught:
             f(x, [y])
         assert str(caught.value) == (
             "`t.f.default` was called with what belongs to the context `a` and to "
@@ -171,7 +174,7 @@ def test_a_closed_context_is_not_routed_to(world: Dispatcher, main: Library) -> 
     with a:
         a.close()
         for given in (x, runtime.tensor(0.0)):
-            with pytest.raises(ContextClosed) as caught:
+            with pytest.raises(ContextError, check=code("ContextClosed")) as caught:
                 f(given)
             assert str(caught.value) == CLOSED.format("t.f.default")
     assert f(runtime.tensor(0.0)).item() == 1.0
@@ -192,7 +195,7 @@ def test_a_context_that_is_closed_while_its_copy_is_looked_for(
         return own(context, dispatcher)
 
     monkeypatch.setattr(Context, "own", closing)
-    with pytest.raises(ContextClosed) as caught:
+    with pytest.raises(ContextError, check=code("ContextClosed")) as caught:
         f(x)
     assert str(caught.value) == CLOSED.format("t.f.default")
 

@@ -7,14 +7,17 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.autograd import LeafModified, SavedTensorModified
+from runtime.errors.autograd import SavedTensorModified, WriteRefused
 from runtime.errors.call import CallError
-from runtime.errors.python_dispatch import WrongDetach
-from runtime.errors.subclass import DoesNotFit, NotReplaceable
+from runtime.errors.python_dispatch import HandlerError
+from runtime.errors.tensor import NotReplaceable
 from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
 from runtime.tensors import wrap_number
+from tests.coded import code, coded
 from tests.python_dispatch.kinds import Boxed, asked, boxed, core, counted, vector
+
+DoesNotFit = coded(NotReplaceable, "DoesNotFit")
 
 DETACH = ["core.detach.default"]
 
@@ -65,7 +68,7 @@ def test_detach_has_no_kwargs_and_gives_a_tensor() -> None:
             return 3
 
     made = Bad(vector(1.0))
-    with pytest.raises(WrongDetach) as caught:
+    with pytest.raises(HandlerError, check=code("WrongDetach")) as caught:
         made.data  # noqa: B018  # asked for, not used
     assert seen == [("core.detach.default", (made,), {})]
     assert "Bad.__torch_dispatch__" in caught.value.handler
@@ -148,7 +151,7 @@ def test_replaced_elements_are_written_elements() -> None:
     y = x * x
     x.data = runtime.tensor([5.0])
     assert x._version == 1
-    with pytest.raises(SavedTensorModified):
+    with pytest.raises(SavedTensorModified, check=code("SavedTensorModified")):
         y.backward()
     y = x * x
     y.backward()
@@ -169,7 +172,7 @@ def test_set_shares_the_storage() -> None:
     number = core.mul(runtime.tensor(2.0), 1)
     number.set_(runtime.ones(1))
     assert number.tolist() == [1.0]
-    with pytest.raises(LeafModified):
+    with pytest.raises(WriteRefused, check=code("LeafModified")):
         runtime.ones(1, requires_grad=True).set_(runtime.ones(1))
 
 

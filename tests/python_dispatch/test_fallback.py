@@ -10,15 +10,11 @@ import pytest
 
 import runtime
 from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import (
-    EndlessDispatch,
-    NothingToHandle,
-    OutsideOfHandler,
-    WrongHandlerResult,
-)
+from runtime.errors.python_dispatch import DispatchMisuse, EndlessDispatch, HandlerError
 from runtime.keys import LOCAL, DispatchKey, include_keys
 from runtime.python_dispatch.context import Context
 from runtime.tensors.keys import HANDLED, STATE
+from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look
 from tests.python_dispatch.worlds import Ours, leaves, runs
@@ -66,7 +62,7 @@ def test_python_by_hand_and_nobody_to_ask(world: Ours) -> None:
     op, before = unary(world), Look()
     with (
         include_keys(DispatchKey.Python),
-        pytest.raises(NothingToHandle) as caught,
+        pytest.raises(DispatchMisuse, check=code("NothingToHandle")) as caught,
     ):
         op(world.tensor(1.0))
     assert str(caught.value) == (
@@ -173,7 +169,7 @@ def test_reentrant_dispatch_asks_the_modes_on_the_stack(world: Ours) -> None:
 def test_reentrant_dispatch_outside_of_a_handler() -> None:
     """7.2.4: refused."""
     with (
-        pytest.raises(OutsideOfHandler) as caught,
+        pytest.raises(DispatchMisuse, check=code("OutsideOfHandler")) as caught,
         python_dispatch.enable_reentrant_dispatch(),
     ):
         pass
@@ -227,11 +223,14 @@ def test_a_wrong_result_leaves_the_thread_as_it_was(world: Ours) -> None:
     """5.7: the result is judged when everything is back."""
     op, before = unary(world), Look()
     x = world.made(world.subclass("A", answer=answering(lambda: 3)))
-    with pytest.raises(WrongHandlerResult):
+    with pytest.raises(HandlerError, check=code("WrongHandlerResult")):
         op(x)
     with world.mode("Outer"):
         inside = Look()
-        with world.mode("Inner"), pytest.raises(WrongHandlerResult):
+        with (
+            world.mode("Inner"),
+            pytest.raises(HandlerError, check=code("WrongHandlerResult")),
+        ):
             op(x)
         assert inside.rest[0] is LOCAL.view
     assert before.unchanged()

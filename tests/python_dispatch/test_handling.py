@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runtime
-from runtime.errors.call import WrongArgumentType
-from runtime.errors.python_dispatch import UndefinedResult, WrongHandlerResult
+from runtime.errors.call import CallError
+from runtime.errors.python_dispatch import DispatchMisuse, HandlerError
 from runtime.python_dispatch.handling import collector, insert
 from runtime.schema.parser import parse_schema
+from tests.coded import code
 from tests.python_dispatch.worlds import Ours, leaves
 
 
@@ -208,7 +209,7 @@ def answers(world: Ours) -> Any:
 @pytest.mark.parametrize(("schema", "answer", "found"), REFUSED)
 def test_what_does_not_fit(answers: Any, schema: str, answer: Any, found: str) -> None:
     """5.7: 8.4 test_invalid_ret; [D] the number of results is checked."""
-    with pytest.raises(WrongHandlerResult) as caught:
+    with pytest.raises(HandlerError, check=code("WrongHandlerResult")) as caught:
         answers(schema, answer)
     assert str(caught.value) == (
         "`A.__torch_dispatch__` handled `everyorder_worlds::f`, and its result is not\n"
@@ -250,7 +251,11 @@ def test_none_is_an_undefined_tensor(world: Ours) -> None:
     x = world.made(world.subclass("A", answer=lambda *given: None))
     assert op(x) is None
     relu: Any = runtime.ops.core.relu
-    with pytest.raises(WrongArgumentType, match="takes `Tensor`, but was given None"):
+    with pytest.raises(
+        CallError,
+        check=code("WrongArgumentType"),
+        match="takes `Tensor`, but was given None",
+    ):
         relu.default(op(x))
 
 
@@ -293,7 +298,7 @@ def test_none_beside_what_has_a_gradient(world: Ours) -> None:
     topk: Any = runtime.ops.core.topk
     values, indices = topk(x, 1)
     assert (values.requires_grad, indices) == (True, None)
-    with pytest.raises(UndefinedResult) as caught:
+    with pytest.raises(DispatchMisuse, check=code("UndefinedResult")) as caught:
         values.sum().backward()
     assert str(caught.value) == (
         "The gradient of `core::topk` is computed from its result `result1`, and a\n"

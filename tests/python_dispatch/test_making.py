@@ -7,24 +7,13 @@ import pytest
 
 import runtime
 from runtime import Tensor, default_dispatcher
-from runtime.errors.context import WrappedElsewhere
-from runtime.errors.python_dispatch import (
-    AlreadyWrapped,
-    NoHandler,
-    NotATensorClass,
-    NotForSubclasses,
-    NotMade,
-    PlainHandler,
-    UnknownPolicy,
-    WrongSuperCall,
-)
-from runtime.errors.storage import BadStrides
-from runtime.errors.subclass import UnsupportedForWrappers
-from runtime.errors.tensor import NoGradient, UnfitValue
+from runtime.errors.python_dispatch import ContextError, HandlerError, SubclassError
+from runtime.errors.tensor import BadSize, UnfitValue
 from runtime.keys import DispatchKey, autograd_key_of
 from runtime.python_dispatch import TorchDispatchMode, disabled, no_dispatch
 from runtime.python_dispatch.context import Context
 from runtime.schema.codes import Layout, MemoryFormat
+from tests.coded import code, coded
 from tests.python_dispatch.kinds import (
     TENSOR,
     Boxed,
@@ -35,6 +24,8 @@ from tests.python_dispatch.kinds import (
     counted,
     vector,
 )
+
+NotATensorClass = coded(SubclassError, "NotATensorClass")
 
 
 class Plain(Tensor):
@@ -100,14 +91,14 @@ def test_a_plain_method_is_refused() -> None:
         ) -> Any:
             return func(*args)
 
-    with pytest.raises(PlainHandler) as caught:
+    with pytest.raises(HandlerError, check=code("PlainHandler")) as caught:
         runtime.tensor([1.0]).as_subclass(Method)
     assert str(caught.value) == (
         "`test_a_plain_method_is_refused.<locals>.Method.__torch_dispatch__` is a "
         "plain\nmethod: it would be called with a class for `self`.\n"
         "  to do: put `@classmethod` above it, and call its first parameter cls"
     )
-    with pytest.raises(PlainHandler):
+    with pytest.raises(HandlerError, check=code("PlainHandler")):
         TENSOR._make_wrapper_subclass(Method, (2,))
 
 
@@ -141,7 +132,7 @@ def test_a_list_or_a_tuple_and_nothing_else_goes_to_the_call_above() -> None:
     one = runtime.tensor([1.0])
     for args in ([one, one], (one, one)):
         assert disabled(core.add.default, (), args).tolist() == [2.0]
-    with pytest.raises(WrongSuperCall) as caught:
+    with pytest.raises(HandlerError, check=code("WrongSuperCall")) as caught:
         disabled(core.add.default, (), {"self": one})
     assert str(caught.value) == (
         "`Tensor.__torch_dispatch__` takes a list or tuple as `args`, and was given a\n"
@@ -181,7 +172,7 @@ def test_a_tensor_of_another_class_is_refused() -> None:
     class Other(Boxed):
         pass
 
-    with pytest.raises(AlreadyWrapped) as caught:
+    with pytest.raises(SubclassError, check=code("AlreadyWrapped")) as caught:
         TENSOR._make_subclass(Other, boxed(1.0))
     assert str(caught.value) == (
         "The tensor is a `Boxed` already, and its handler gave a `Boxed` when it was\n"
@@ -279,7 +270,7 @@ def test_keys_of_what_is_no_device() -> None:
 def test_what_no_tensor_can_be_made_of() -> None:
     """7.11: a class without a handler, no class, no tensor, no gradient, no policy."""
     base = runtime.tensor([1])
-    with pytest.raises(NoHandler) as caught:
+    with pytest.raises(SubclassError, check=code("NoHandler")) as caught:
         TENSOR._make_wrapper_subclass(Plain, (2,))
     assert str(caught.value).startswith("`Plain` defines no `__torch_dispatch__`")
     for cls in (int, Tensor, "Plain"):
@@ -290,15 +281,15 @@ def test_what_no_tensor_can_be_made_of() -> None:
     assert str(refused.value) == (
         "`_make_subclass` takes a tensor as `data`, and was given a list of float."
     )
-    with pytest.raises(NoGradient):
+    with pytest.raises(UnfitValue, check=code("NoGradient")):
         TENSOR._make_subclass(Counted, base, True)
-    with pytest.raises(NoGradient):
+    with pytest.raises(UnfitValue, check=code("NoGradient")):
         TENSOR._make_wrapper_subclass(Boxed, (2,), dtype=base.dtype, requires_grad=True)
-    with pytest.raises(BadStrides):
+    with pytest.raises(BadSize, check=code("BadStrides")):
         TENSOR._make_wrapper_subclass(Boxed, (2, 2), strides=(1,))
-    with pytest.raises(UnknownPolicy, match=r"=.\[\]."):
+    with pytest.raises(SubclassError, check=code("UnknownPolicy"), match=r"=.\[\]."):
         TENSOR._make_wrapper_subclass(Boxed, (2,), dispatch_sizes_strides_policy=[])
-    with pytest.raises(UnknownPolicy) as unknown:
+    with pytest.raises(SubclassError, check=code("UnknownPolicy")) as unknown:
         TENSOR._make_wrapper_subclass(
             Boxed, (2,), dispatch_sizes_strides_policy="shape"
         )
@@ -325,7 +316,7 @@ def test_options_of_wrappers(option: str, taken: Any, refused: Any) -> None:
     for value in (None, taken):
         made = TENSOR._make_wrapper_subclass(Boxed, (2,), **{option: value})
         assert made.layout is Layout.named("strided")
-    with pytest.raises(UnsupportedForWrappers) as caught:
+    with pytest.raises(SubclassError, check=code("UnsupportedForWrappers")) as caught:
         TENSOR._make_wrapper_subclass(Boxed, (2,), **{option: refused})
     assert str(caught.value).startswith(
         f"A `Boxed` cannot be made with {option}={refused}: it has no elements."
@@ -338,13 +329,13 @@ def test_a_tensor_of_another_context_is_refused() -> None:
     with context:
         made = counted(1.0)
         assert type(made.as_subclass(Counted)) is Counted
-    with pytest.raises(WrappedElsewhere):
+    with pytest.raises(ContextError, check=code("WrappedElsewhere")):
         made.as_subclass(Counted)
     context.close()
 
 
 def test_a_class_that_does_not_say_how_it_is_made() -> None:
-    with pytest.raises(NotMade) as caught:
+    with pytest.raises(SubclassError, check=code("NotMade")) as caught:
         Counted([1.0])
     assert caught.value.cls == "Counted"
     made = Plain([1.0])
@@ -364,7 +355,7 @@ def test_a_class_that_does_not_say_how_it_is_made() -> None:
 def test_elements_do_not_leave(asked_for: str, read: Any) -> None:
     """7.11: `.numpy()` and `.tolist()` of subclasses (8.4 tolist_numpy)."""
     for made in (boxed(1.0), counted(1.0)):
-        with pytest.raises(NotForSubclasses) as caught:
+        with pytest.raises(SubclassError, check=code("NotForSubclasses")) as caught:
             read(made)
         assert (caught.value.cls, caught.value.asked) == (
             type(made).__name__,

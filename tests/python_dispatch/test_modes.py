@@ -7,15 +7,11 @@ import pytest
 
 import runtime
 from runtime import ops, python_dispatch
-from runtime.errors.mode_stack import (
-    EmptyModeStack,
-    ModeNotInnermost,
-    ModeStackChanged,
-    NoModeAtPlace,
-)
+from runtime.errors.python_dispatch import ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch import TorchDispatchMode, current_mode, current_modes
 from runtime.tensors.keys import HANDLED, MODED, STATE
+from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, declines, leaves, runs
@@ -74,7 +70,7 @@ def test_a_place_without_a_mode(depth: int, place: int) -> None:
     modes = [Hearing() for _ in range(depth)]
     for mode in modes:
         mode.__enter__()
-    with pytest.raises(NoModeAtPlace) as caught:
+    with pytest.raises(ModeStackError, check=code("NoModeAtPlace")) as caught:
         python_dispatch.mode_at(place)
     for mode in modes:
         mode.__exit__()
@@ -88,7 +84,7 @@ def test_the_innermost_of_none() -> None:
     """7.6: popping from an empty stack."""
     before = Look()
     with (
-        pytest.raises(EmptyModeStack) as caught,
+        pytest.raises(ModeStackError, check=code("EmptyModeStack")) as caught,
         python_dispatch.pop_mode_temporarily(),
     ):
         pass
@@ -202,7 +198,7 @@ def test_a_handler_that_leaves_a_mode_entered(world: Ours, outer: int) -> None:
         mode.__enter__()
     before = Look()
     x = world.made(world.subclass("A", answer=enters))
-    with pytest.raises(ModeStackChanged) as caught:
+    with pytest.raises(ModeStackError, check=code("ModeStackChanged")) as caught:
         op(x)
     assert before.unchanged()
     for mode in modes:
@@ -234,7 +230,7 @@ def test_a_mode_that_leaves_another_one(world: Ours) -> None:
 
     with outer, world.mode("Inner", leaves_outer):
         before = Look()
-        with pytest.raises(ModeStackChanged) as caught:
+        with pytest.raises(ModeStackError, check=code("ModeStackChanged")) as caught:
             op(world.tensor(1.0))
         assert before.unchanged()
         assert caught.value.fields() == {
@@ -274,7 +270,7 @@ def test_leaving_in_the_wrong_order() -> None:
     one.__enter__()
     other.__enter__()
     inside = Look()
-    with pytest.raises(ModeNotInnermost) as caught:
+    with pytest.raises(ModeStackError, check=code("ModeNotInnermost")) as caught:
         one.__exit__()
     assert inside.unchanged()
     assert str(caught.value) == (
@@ -290,7 +286,7 @@ def test_leaving_in_the_wrong_order() -> None:
 
 def test_leaving_what_was_not_entered() -> None:
     """Bad input: refused."""
-    with pytest.raises(EmptyModeStack) as caught:
+    with pytest.raises(ModeStackError, check=code("EmptyModeStack")) as caught:
         Hearing().__exit__()
     assert str(caught.value) == (
         "Hearing is left, and no mode is entered in this thread.\n"
@@ -298,7 +294,7 @@ def test_leaving_what_was_not_entered() -> None:
     )
     with Hearing() as entered:
         before = Look()
-        with pytest.raises(ModeNotInnermost):
+        with pytest.raises(ModeStackError, check=code("ModeNotInnermost")):
             Hearing().__exit__()
         assert before.unchanged()
         assert current_modes() == (entered,)

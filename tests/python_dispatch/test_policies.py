@@ -7,17 +7,17 @@ import pytest
 
 import runtime
 from runtime import Tensor, python_dispatch
-from runtime.errors.python_dispatch import (
-    NoImplementation,
-    WrongHandlerResult,
-    WrongMetadata,
-)
-from runtime.errors.tensor import BadDimension, FixedAttribute
+from runtime.errors.operands import DimensionOutOfRange
+from runtime.errors.python_dispatch import HandlerError, NoImplementation, SubclassError
+from runtime.errors.tensor import FixedAttribute
 from runtime.hooks import ELEMENT
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
 from runtime.python_dispatch.policies import OPERATORS, STRIDED
 from runtime.schema.device import Device
+from tests.coded import code, coded
 from tests.python_dispatch.kinds import TENSOR, core
+
+WrongHandlerResult = coded(HandlerError, "WrongHandlerResult")
 
 # Operator -> what the handler of `Telling` answers; others get NotImplemented.
 ANSWERS: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def test_no_number_is_negative(operator: str, answer: Any, read: Any) -> None:
     """Bad input: refused by name, where `len` would complain of itself."""
     made = make(dispatch_sizes_strides_policy="sizes")
     ANSWERS[f"core.{operator}.default"] = answer
-    with pytest.raises(WrongMetadata) as caught:
+    with pytest.raises(SubclassError, check=code("WrongMetadata")) as caught:
         read(made)
     assert caught.value.fields() == {
         "cls": "Telling",
@@ -174,7 +174,7 @@ def test_a_size_is_one_of_the_sizes() -> None:
     ANSWERS["core.dim.default"] = 5
     ANSWERS["core.sym_size.default"] = None
     assert (made.dim(), made.size(-1)) == (5, 3)
-    with pytest.raises(BadDimension):
+    with pytest.raises(DimensionOutOfRange, check=code("BadDimension")):
         made.size(4)
 
 

@@ -9,10 +9,11 @@ import pytest
 import runtime
 from runtime import Dispatcher, Library, ops
 from runtime.errors.call import MissingKernel
-from runtime.errors.python_dispatch import NothingToHandle
+from runtime.errors.python_dispatch import DispatchMisuse
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.python_dispatch import install_fallbacks
 from runtime.tensors.keys import HANDLED
+from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look
 from tests.python_dispatch.worlds import Ours, leaves, runs
@@ -25,7 +26,10 @@ def test_operators_without_arguments(world: Ours) -> None:
     op = world.operator("f() -> int", lambda: 7)
     with world.mode("M"):
         assert op() == 7
-    with include_keys(DispatchKey.Python), pytest.raises(NothingToHandle):
+    with (
+        include_keys(DispatchKey.Python),
+        pytest.raises(DispatchMisuse, check=code("NothingToHandle")),
+    ):
         op()
     assert world.lines == ["M: f.default() types=()"]
 

@@ -5,10 +5,11 @@ from typing import ClassVar
 import pytest
 
 import runtime
-from runtime.errors.mode_stack import ModeSlotTaken, NoModeSlot
+from runtime.errors.python_dispatch import ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes
 from runtime.tensors.keys import HANDLED
+from tests.coded import code
 from tests.python_dispatch.test_modes import Hearing
 from tests.python_dispatch.thread_state import Look
 
@@ -62,7 +63,7 @@ def test_a_place_that_is_taken() -> None:
     """7.6: at most one infra mode of each kind; refused, nothing changed."""
     with Fake():
         before = Look()
-        with pytest.raises(ModeSlotTaken) as caught:
+        with pytest.raises(ModeStackError, check=code("ModeSlotTaken")) as caught:
             Fake().__enter__()
         assert before.unchanged()
     assert str(caught.value) == (
@@ -79,7 +80,7 @@ def test_a_place_that_does_not_exist() -> None:
         infra: ClassVar[str | None] = "ELSEWHERE"
 
     before = Look()
-    with pytest.raises(NoModeSlot) as caught:
+    with pytest.raises(ModeStackError, check=code("NoModeSlot")) as caught:
         Elsewhere().__enter__()
     assert before.unchanged()
     assert str(caught.value) == (

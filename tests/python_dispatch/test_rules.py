@@ -11,12 +11,8 @@ import pytest
 import runtime
 from runtime.dispatch import Dispatcher, Library, Registration, default_dispatcher
 from runtime.errors.call import OperatorGone
-from runtime.errors.python_dispatch import (
-    NoImplementation,
-    RuleTaken,
-    WrongHandlerResult,
-)
-from runtime.errors.registration import CallRefused, Conflict, WrongArgument
+from runtime.errors.python_dispatch import HandlerError, NoImplementation, RuleTaken
+from runtime.errors.registration import Conflict, LibraryMisuse
 from runtime.generated import is_generated
 from runtime.python_dispatch import (
     Context,
@@ -24,6 +20,7 @@ from runtime.python_dispatch import (
     register_torch_dispatch,
 )
 from runtime.python_dispatch.fallback import HANDLING
+from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.worlds import Ours, declines, leaves
 
@@ -238,7 +235,7 @@ def test_what_makes_no_rule(place: int, value: Any, text: str) -> None:
     """Bad input: refused by name, and no rule is there afterwards."""
     given: list[Any] = [runtime.ops.core.neg.default, runtime.Tensor, print]
     given[place] = value
-    with pytest.raises(WrongArgument) as caught:
+    with pytest.raises(LibraryMisuse, check=code("WrongArgument")) as caught:
         register_torch_dispatch(*given)
     assert str(caught.value) == text
     assert live() == []
@@ -274,7 +271,7 @@ def test_a_rule_alone_is_no_operator() -> None:
     assert (dispatcher.dump_state("r::f"), op.dump_state()) == ("", "")
     assert (dispatcher.dump_table("r::f"), op.dump_table()) == ("", "")
     assert (op.has_schema, op.schemas()) == (False, ())
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         op(runtime.tensor([1.0]))
     with library.define("f(Tensor x) -> Tensor"):
         assert op.entry.rules == held.tokens
@@ -290,7 +287,11 @@ def test_a_rule_ends_with_its_library(world: Ours) -> None:
         assert [each.partition(" (")[0] for each in live()] == ["named", "said"]
         op(world.tensor(1.0))
     assert live() == []
-    with pytest.raises(CallRefused, match="an operator belongs to a namespace"):
+    with pytest.raises(
+        LibraryMisuse,
+        check=code("CallRefused"),
+        match="an operator belongs to a namespace",
+    ):
         Library("_", "IMPL").rule("f", int, print)
     with mode:
         op(world.tensor(1.0))
@@ -337,7 +338,7 @@ def test_the_class_of_a_rule_is_let_go_at_once(world: Ours) -> None:
 def test_a_library_of_a_context_has_no_rules() -> None:
     with Context("plugin") as context:
         library = context.library("core", "FRAGMENT")
-        with pytest.raises(CallRefused) as caught:
+        with pytest.raises(LibraryMisuse, check=code("CallRefused")) as caught:
             library.rule("neg", int, print)
     assert caught.value.reason == "a rule is of the operator, which all contexts share"
     context.close()
@@ -351,7 +352,7 @@ def test_rules_alone_make_no_operator() -> None:
         handle = dispatcher.find_op("ruled::f")
         assert handle is not None
         register_torch_dispatch(handle, runtime.Tensor, lambda *_: None)
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         handle.entry  # noqa: B018  # raises
 
 
@@ -368,7 +369,10 @@ def test_errors_name_the_rule_and_not_the_handler() -> None:
     x = runtime.ones(2)
     with Library("core", "FRAGMENT", origin="here") as library:
         library.rule("neg", Silent, says_text)
-        with Silent(), pytest.raises(WrongHandlerResult) as caught:
+        with (
+            Silent(),
+            pytest.raises(HandlerError, check=code("WrongHandlerResult")) as caught,
+        ):
             runtime.ops.core.neg(x)
     assert (
         caught.value.handler == f"the rule of {Silent.__qualname__}, says_text (here)"

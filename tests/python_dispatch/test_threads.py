@@ -11,15 +11,18 @@ from typing import Any
 from hypothesis import given, settings
 
 import runtime
-from runtime.errors.mode_stack import EmptyModeStack
+from runtime.errors.python_dispatch import ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, register_torch_dispatch
 from runtime.tensors.keys import MODED, STATE
+from tests.coded import coded
 from tests.forking import ended_well, fork, needs_fork
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Player, acts, handlers
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, leaves, opened, runs
+
+EmptyModeStack = coded(ModeStackError, "EmptyModeStack")
 
 # A thread that takes longer hangs.
 SECONDS = 30

@@ -12,14 +12,20 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.autograd import LeafModified, OutRequiresGrad
-from runtime.errors.operands import TargetDType
-from runtime.errors.python_dispatch import NoElements
+from runtime.errors.autograd import WriteRefused
+from runtime.errors.operands import TargetRefused
+from runtime.errors.python_dispatch import SubclassError
 from runtime.python_dispatch import no_dispatch
 from runtime.tensors.storage import WrapperStorage
+from tests.coded import coded
 from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu
 from tests.opinfo.table import ROWS
 from tests.python_dispatch.kinds import TENSOR, Counted, boxed, counted
+
+LeafModified = coded(WriteRefused, "LeafModified")
+NoElements = coded(SubclassError, "NoElements")
+OutRequiresGrad = coded(WriteRefused, "OutRequiresGrad")
+TargetDType = coded(TargetRefused, "TargetDType")
 
 # What is refused before anybody looks at elements; it is without wrappers, too.
 REFUSED = (LeafModified, OutRequiresGrad, TargetDType)
@@ -109,7 +115,7 @@ def test_an_operator_below_the_handler(
                     result = call()
             else:
                 result = call()
-        except NoElements as error:
+        except SubclassError as error:
             # Not `pytest.raises`: who needs no elements raises nothing.
             assert error.cls == "Empty"  # noqa: PT017  # as said above
         except REFUSED as error:

@@ -31,17 +31,10 @@ from harness.scenario.effects import probe_tensor, shown
 from harness.scenario.recorder import Recorder
 from harness.systems.dispatcher import DispatcherSystem
 from invariants import Violation
-from runtime.errors import (
-    ContextClosed,
-    EmptyModeStack,
-    ModeSlotTaken,
-    ModeStackError,
-    NotVerified,
-    RuleTaken,
-    SchemaNotFound,
-)
+from runtime.errors import ContextError, LookupFailed, ModeStackError, RuleTaken
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, leave
+from tests.coded import code
 from tests.scenarios.handlers import Fake, Outer, Proxy, declines, fails, ruled
 from tests.scenarios.kernels import better_on_cpu, on_cpu
 
@@ -136,7 +129,7 @@ def test_a_taken_place_is_refused_and_leaves_nothing(systems: Any) -> None:
     system = systems(mode(Proxy), mode(Proxy), given=[RANK])
     held = system.do(0)
     before = system.state()
-    with pytest.raises(ModeSlotTaken):
+    with pytest.raises(ModeStackError, check=code("ModeSlotTaken")):
         system.do(1)
     assert (system.state(), system.laws()) == (before, [])
     system.undo(0, held)
@@ -257,7 +250,7 @@ def test_a_context_brings_its_copies(systems: Any) -> None:
         probes=("cpu", "context:plugin"),
     )
     assert context("plugin", copy).kernels == ("plugin: CPU of graph::rank: theirs",)
-    with pytest.raises(NotVerified):
+    with pytest.raises(ContextError, check=code("NotVerified")):
         system.do(1)
     with pytest.raises(LookupError, match="there is no context 'plugin' now"):
         system.do(2)
@@ -276,7 +269,7 @@ def test_a_context_brings_its_copies(systems: Any) -> None:
         "handler Theirs, Theirs (step 3), of plugin, which is closed\n"
     )
     assert not made.alive
-    with pytest.raises(ContextClosed):
+    with pytest.raises(ContextError, check=code("ContextClosed")):
         made.check_open("anything")
     system.undo(2, theirs)
     system.undo(0, main)
@@ -303,7 +296,7 @@ def test_custom_operators_and_what_is_added(systems: Any) -> None:
     with pytest.raises(ArithmeticError):
         system.do(1)
     assert dict(system.observe())["state of graph::walk"] == ""
-    with pytest.raises(SchemaNotFound):
+    with pytest.raises(LookupFailed, check=code("SchemaNotFound")):
         system.do(3)
     system.undo(0, made)
     assert dict(system.observe())["state of graph::rank"] == ""
@@ -385,7 +378,7 @@ def test_probes_say_what_they_are() -> None:
 
 
 def test_leaving_what_is_not_entered_is_refused() -> None:
-    with pytest.raises(EmptyModeStack):
+    with pytest.raises(ModeStackError, check=code("EmptyModeStack")):
         leave(Fake())
     with Outer() as entered:
         with pytest.raises(ModeStackError):

@@ -19,12 +19,10 @@ from harness.scenario import (
 from harness.scenario.registrations import Known, Refused, operator_of
 from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import Dispatcher, fallthrough, fingerprint
-from runtime.errors.registration import (
-    DuplicateDefinition,
-    NamespaceTaken,
-)
+from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema
+from tests.coded import code
 from tests.scenarios.kernels import keyed, no_cpu, on_cpu, stacked, typed_one
 
 TEXTS: list[tuple[Step, str]] = [
@@ -162,7 +160,7 @@ def test_a_def_step_claims_its_namespace() -> None:
         define("a::c(Tensor x) -> Tensor", kind="DEF"),
     )
     handle = first()
-    with pytest.raises(NamespaceTaken):
+    with pytest.raises(Conflict, check=code("NamespaceTaken")):
         second()
     handle.close()
     second().close()
@@ -177,7 +175,7 @@ def test_a_def_step_that_fails_gives_its_namespace_back() -> None:
         define("a::b(Tensor x) -> Tensor", kind="DEF"),
     )
     handle = define_it()
-    with pytest.raises(DuplicateDefinition):
+    with pytest.raises(Conflict, check=code("DuplicateDefinition")):
         claim_and_define()
     assert target.snapshot().claims == ()
     handle.close()
@@ -225,7 +223,7 @@ def test_together_takes_back_what_came_before_a_failure() -> None:
     )
     handle = claim()
     before = fingerprint(target.snapshot())
-    with pytest.raises(NamespaceTaken):
+    with pytest.raises(Conflict, check=code("NamespaceTaken")):
         both()
     assert fingerprint(target.snapshot()) == before
     handle.close()

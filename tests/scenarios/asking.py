@@ -44,7 +44,7 @@ def raised(error: Exception) -> str:
     if not isinstance(error, EveryorderError):
         return f"raises {type(error).__name__}: {error}"
     fields = {k: v for k, v in error.fields().items() if k not in LEFT_OUT}
-    return f"{type(error).__name__}({', '.join(map(shown, fields.values()))})"
+    return f"{error.code}({', '.join(map(shown, fields.values()))})"
 
 
 def shown(value: object) -> str:

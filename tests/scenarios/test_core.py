@@ -17,6 +17,7 @@ from runtime import default_dispatcher, tensor
 from runtime.dispatch import Dispatcher, OperatorHandle
 from runtime.dispatch.kernel import Kernel
 from runtime.errors import EveryorderError
+from runtime.errors.base import code_of
 from runtime.keys import DispatchKey
 from runtime.schema import parse_name
 
@@ -55,7 +56,7 @@ def computes(
         try:
             found = OperatorHandle(target, name)(*map(placed, given), **named)
         except EveryorderError as error:
-            return type(error).__name__
+            return code_of(error)
         wanted = np.asarray(reference(*given))
         if found.device.type == "meta":
             same = found.shape == wanted.shape
@@ -75,7 +76,7 @@ def differentiates(op: str, slope: Callable[[Any], Any]) -> UseStep:
         try:
             found = OperatorHandle(target, name)(x)
         except EveryorderError as error:
-            return type(error).__name__
+            return code_of(error)
         if found.grad_fn is None:
             return "no gradient"
         found.backward(tensor(np.ones_like(X)))

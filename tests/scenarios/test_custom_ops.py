@@ -28,6 +28,7 @@ from harness.scenario import (
 from runtime import Tensor, tensor
 from runtime.dispatch import Dispatcher, OperatorHandle
 from runtime.errors import EveryorderError
+from runtime.errors.base import code_of
 from runtime.schema import parse_name
 from tests.scenarios.test_core import X, real, schema
 
@@ -108,7 +109,7 @@ def told(op: str, text: str, ask: Callable[[OperatorHandle], str]) -> UseStep:
         try:
             answer = ask(OperatorHandle(target, name))
         except EveryorderError as error:
-            answer = type(error).__name__
+            answer = code_of(error)
         return " > ".join([*ran, answer])
 
     return use(text, perform)

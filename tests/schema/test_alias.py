@@ -2,8 +2,9 @@
 
 import pytest
 
-from runtime.errors.schema import UnknownAliasKind
+from runtime.errors.schema import SchemaError
 from runtime.schema.alias import AliasInfo, AliasKind, normal_sets, parse_alias_kind
+from tests.coded import code
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,12 @@ def test_a_kind_prints_its_word() -> None:
 
 
 def test_other_words_are_refused_also_the_internal_one() -> None:
-    with pytest.raises(UnknownAliasKind) as caught:
+    with pytest.raises(SchemaError, check=code("UnknownAliasKind")) as caught:
         parse_alias_kind("PURE_FUNCTIONS")
     assert str(caught.value) == (
         "'PURE_FUNCTIONS' is no alias-analysis kind. Did you mean PURE_FUNCTION?\n"
         'Use one of CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION, or "" for FROM_SCHEMA.'
     )
-    with pytest.raises(UnknownAliasKind) as caught:
+    with pytest.raises(SchemaError, check=code("UnknownAliasKind")) as caught:
         parse_alias_kind("INTERNAL_SPECIAL_CASE")
     assert caught.value.found == "INTERNAL_SPECIAL_CASE"

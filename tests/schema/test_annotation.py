@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Generic, Literal, Optional, TypeVar, U
 
 import pytest
 
-from runtime.errors.schema import AnnotationTaken
+from runtime.errors.schema import SchemaError
 from runtime.schema.annotation import (
     annotated_type,
     register_annotation,
@@ -25,6 +25,9 @@ from runtime.schema.types import (
     StrType,
     Type,
 )
+from tests.coded import coded
+
+AnnotationTaken = coded(SchemaError, "AnnotationTaken")
 
 T = TypeVar("T")
 

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import (
-    CallError,
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-    WrongArgumentType,
-)
+from runtime.errors.call import CallError
 from runtime.schema.binding import bind, binder, stored_default
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from tests.coded import coded
+
+DuplicateArgument = coded(CallError, "DuplicateArgument")
+MissingArgument = coded(CallError, "MissingArgument")
+TooManyArguments = coded(CallError, "TooManyArguments")
+UnknownArgument = coded(CallError, "UnknownArgument")
+WrongArgumentType = coded(CallError, "WrongArgumentType")
 
 
 class Duck:

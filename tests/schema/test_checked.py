@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import (
-    CallError,
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-)
+from runtime.errors.call import CallError
 from runtime.schema.checked import checked
+from tests.coded import code, coded
+
+DuplicateArgument = coded(CallError, "DuplicateArgument")
+MissingArgument = coded(CallError, "MissingArgument")
+TooManyArguments = coded(CallError, "TooManyArguments")
+UnknownArgument = coded(CallError, "UnknownArgument")
 
 
 @checked
@@ -88,6 +88,6 @@ def test_an_error_of_the_function_itself_is_its_own() -> None:
 
     with pytest.raises(TypeError, match="has no len"):
         broken(0)
-    with pytest.raises(MissingArgument) as caught:
+    with pytest.raises(CallError, check=code("MissingArgument")) as caught:
         broken(1)
     assert caught.value.operator == "scaled"

@@ -2,9 +2,10 @@
 
 import pytest
 
-from runtime.errors.schema import MalformedClassName, SchemaSyntaxError
+from runtime.errors.schema import SchemaError, SchemaSyntaxError
 from runtime.schema.classes import is_registered_class, register_class
 from runtime.schema.parser import parse_schema
+from tests.coded import code
 
 TEXT = "f(__torch__.torch.classes.lib.{} x) -> ()"
 
@@ -34,7 +35,7 @@ Register the class before a schema names it."""
 
 @pytest.mark.parametrize("name", ["Bare", "a.b.C", "a.", "a.1", "a. b", "ä.B", ""])
 def test_malformed_names(name: str) -> None:
-    with pytest.raises(MalformedClassName) as caught:
+    with pytest.raises(SchemaError, check=code("MalformedClassName")) as caught:
         register_class(name)
     assert str(caught.value) == (
         f"{name!r} cannot name a custom class.\n"

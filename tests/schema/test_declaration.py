@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.schema import (
-    DeclarationConflict,
-    MalformedTypeName,
-    UnknownDeclaration,
-    UnsharedNamespace,
-)
+from runtime.errors.schema import SchemaError, UnknownDeclaration
 from runtime.schema.declaration import (
     SHARED,
     EnumType,
@@ -26,6 +21,7 @@ from runtime.schema.declaration import (
 )
 from runtime.schema.types import IntType, ListType, Type
 from runtime.schema.unions import optional
+from tests.coded import code
 from tests.schema.programs import COLOUR, NODE, Colour, method
 
 
@@ -96,7 +92,7 @@ def test_two_namespaces_have_nothing_to_do_with_each_other() -> None:
     ],
 )
 def test_a_name_must_be_one_that_texts_can_write(name: str) -> None:
-    with pytest.raises(MalformedTypeName) as caught:
+    with pytest.raises(SchemaError, check=code("MalformedTypeName")) as caught:
         Namespace().declare(ScriptClassType, name)
     assert (
         str(caught.value)
@@ -113,14 +109,14 @@ def test_what_has_been_said_stays() -> None:
     made.add_method("f", method(IntType, "f() -> int"))
     made.add_constant("c", 3)
     for name, noun in (("x", "an attribute"), ("f", "a method"), ("c", "a constant")):
-        with pytest.raises(DeclarationConflict) as caught:
+        with pytest.raises(SchemaError, check=code("DeclarationConflict")) as caught:
             made.add_attribute(name, ListType(IntType))
         assert str(caught.value) == (
             f"`{name}` cannot be added to __torch__.B: there is {noun} of this name."
         )
     made.seal()
     for add in (made.add_attribute, made.add_method, made.add_constant):
-        with pytest.raises(DeclarationConflict) as caught:
+        with pytest.raises(SchemaError, check=code("DeclarationConflict")) as caught:
             add("new", IntType)  # type: ignore[arg-type]  # refused before it is looked at
         assert str(caught.value) == (
             "`new` cannot be added to __torch__.B: the declaration is sealed."
@@ -158,7 +154,7 @@ def test_types_of_a_namespace_of_its_own_are_not_pickled() -> None:
     made = [names.declare(ScriptClassType, f"__torch__.{name}") for name in "ABCD"]
     assert copy.deepcopy(made) == made
     assert copy.copy(made[0].declaration) is copy.deepcopy(made[0].declaration)
-    with pytest.raises(UnsharedNamespace) as caught:
+    with pytest.raises(UnknownDeclaration, check=code("UnsharedNamespace")) as caught:
         pickle.dumps(made)
     assert (
         str(caught.value)

@@ -2,13 +2,7 @@
 
 import pytest
 
-from runtime.errors.schema import (
-    ArgumentOrder,
-    ImpureFunction,
-    SchemaError,
-    TagMismatch,
-    TooManyArguments,
-)
+from runtime.errors.schema import SchemaError
 from runtime.schema.alias import AliasKind
 from runtime.schema.argument import Argument
 from runtime.schema.definition import check_definition
@@ -16,6 +10,7 @@ from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
 from runtime.schema.types import IntType
+from tests.coded import code
 
 
 def _wide(count: int) -> Schema:
@@ -24,7 +19,7 @@ def _wide(count: int) -> Schema:
 
 def test_at_most_64_arguments() -> None:
     check_definition(_wide(64))
-    with pytest.raises(TooManyArguments) as caught:
+    with pytest.raises(SchemaError, check=code("TooManySchemaArguments")) as caught:
         check_definition(_wide(65))
     assert str(caught.value) == (
         "a::f would have 65 arguments; an operator has at most 64.\n"
@@ -50,7 +45,7 @@ def test_order(arguments: tuple[str, ...], is_vararg: bool, fault: str) -> None:
         else Argument(text.strip("*="), IntType, kwarg_only="*" in text)
         for text in arguments
     )
-    with pytest.raises(ArgumentOrder) as caught:
+    with pytest.raises(SchemaError, check=code("ArgumentOrder")) as caught:
         check_definition(Schema(OperatorName("f"), made, (), is_vararg))
     assert caught.value.fault == fault
     assert caught.value.argument == made[1].name
@@ -58,7 +53,7 @@ def test_order(arguments: tuple[str, ...], is_vararg: bool, fault: str) -> None:
 
 def test_order_text() -> None:
     twice = (Argument("x", IntType), Argument("x", IntType))
-    with pytest.raises(ArgumentOrder) as caught:
+    with pytest.raises(SchemaError, check=code("ArgumentOrder")) as caught:
         check_definition(Schema(OperatorName("f"), twice, ()))
     assert str(caught.value) == (
         "The argument `x` has the name of another argument.\n    f(int x, int x) -> ()"
@@ -74,7 +69,7 @@ def test_order_text() -> None:
 )
 def test_a_pure_function_is_not_annotated(text: str, annotated: str) -> None:
     check_definition(parse_schema(text).with_alias_kind(AliasKind.FROM_SCHEMA))
-    with pytest.raises(ImpureFunction) as caught:
+    with pytest.raises(SchemaError, check=code("ImpureFunction")) as caught:
         check_definition(parse_schema(text).with_alias_kind(AliasKind.PURE_FUNCTION))
     assert str(caught.value) == (
         f"A PURE_FUNCTION shares no memory, but `{annotated}` is annotated.\n"
@@ -86,5 +81,5 @@ def test_a_pure_function_is_not_annotated(text: str, annotated: str) -> None:
 
 
 def test_tags_are_checked() -> None:
-    with pytest.raises(TagMismatch):
+    with pytest.raises(SchemaError, check=code("TagMismatch")):
         check_definition(parse_schema("f() -> ()"), ("out",))

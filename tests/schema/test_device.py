@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.schema.device import Device
 
 

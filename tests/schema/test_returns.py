@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import WrongReturnCount, WrongReturnType
+from runtime.errors.call import KernelError
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.parser import parse_schema
 from runtime.schema.returns import convert_returns
 from runtime.schema.values import same
+from tests.coded import code
 
 
 class Duck:
@@ -67,7 +68,7 @@ def test_other_values_are_refused(
     returns: str, value: Any, position: int | None, expected: str, found: str, text: str
 ) -> None:
     schema = parse_schema(f"t::f() -> {returns}")
-    with pytest.raises(WrongReturnType) as caught:
+    with pytest.raises(KernelError, check=code("WrongReturnType")) as caught:
         convert_returns(schema, value)
     assert caught.value.fields() == {
         "operator": "t::f",
@@ -80,7 +81,7 @@ def test_other_values_are_refused(
 
 
 def test_a_tensor_is_not_a_sequence_of_returns() -> None:
-    with pytest.raises(WrongReturnType) as caught:
+    with pytest.raises(KernelError, check=code("WrongReturnType")) as caught:
         convert_returns(parse_schema("t::f() -> (Tensor, Tensor)"), T)
     assert caught.value.found == "a Duck"
 
@@ -88,7 +89,7 @@ def test_a_tensor_is_not_a_sequence_of_returns() -> None:
 @pytest.mark.parametrize("value", [(T,), (T, T, T), ()])
 def test_the_number_of_returns_is_checked(value: tuple[Any, ...]) -> None:
     schema = parse_schema("t::f() -> (Tensor, Tensor)")
-    with pytest.raises(WrongReturnCount) as caught:
+    with pytest.raises(KernelError, check=code("WrongReturnCount")) as caught:
         convert_returns(schema, value)
     assert caught.value.fields() == {
         "operator": "t::f",

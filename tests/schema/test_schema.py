@@ -2,10 +2,11 @@
 
 import pytest
 
-from runtime.errors.call import WrongArgumentType
+from runtime.errors.call import CallError
 from runtime.schema.alias import AliasKind
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
+from tests.coded import code
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_binding_gives_what_kernels_see() -> None:
 
 def test_binding_says_what_does_not_fit() -> None:
     schema = parse_schema("t::f(Tensor x, int a=1) -> ()")
-    with pytest.raises(WrongArgumentType) as caught:
+    with pytest.raises(CallError, check=code("WrongArgumentType")) as caught:
         schema.bind((None, "b"), {})
     assert str(caught.value) == (
         "Argument 2 of `t::f`, `a`, takes `int`, but was given a str.\n"

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from runtime.errors.call import (
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-    WrongArgumentType,
-)
+from runtime.errors.call import CallError
 from runtime.schema.argument import Argument
 from runtime.schema.binding import bind
 from runtime.schema.codes import DType, Layout
@@ -24,7 +18,14 @@ from runtime.schema.schema import Schema
 from runtime.schema.strip import presented_stripper, spread, stripper, stripping
 from runtime.schema.types import DictType, FloatType, IntType, StrType, TupleType
 from runtime.schema.values import same
+from tests.coded import coded
 from tests.schema.calls import Call, X, calls
+
+DuplicateArgument = coded(CallError, "DuplicateArgument")
+MissingArgument = coded(CallError, "MissingArgument")
+TooManyArguments = coded(CallError, "TooManyArguments")
+UnknownArgument = coded(CallError, "UnknownArgument")
+WrongArgumentType = coded(CallError, "WrongArgumentType")
 
 
 def schema(text: str) -> Schema:

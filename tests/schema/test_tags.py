@@ -2,9 +2,12 @@
 
 import pytest
 
-from runtime.errors.schema import TagMismatch, UnknownTag
+from runtime.errors.schema import SchemaError
 from runtime.schema.parser import parse_schema
 from runtime.schema.tags import TAGS, check_tags
+from tests.coded import code, coded
+
+TagMismatch = coded(SchemaError, "TagMismatch")
 
 
 def test_tags_are_sorted_and_each_is_accepted_by_some_schema() -> None:
@@ -16,10 +19,10 @@ def test_tags_are_sorted_and_each_is_accepted_by_some_schema() -> None:
 
 
 def test_an_unknown_tag() -> None:
-    with pytest.raises(UnknownTag) as caught:
+    with pytest.raises(SchemaError, check=code("UnknownTag")) as caught:
         check_tags(parse_schema("f() -> ()"), ("core", "pointwize"))
     assert str(caught.value) == ("There is no tag 'pointwize'. Did you mean pointwise?")
-    with pytest.raises(UnknownTag) as caught:
+    with pytest.raises(SchemaError, check=code("UnknownTag")) as caught:
         check_tags(parse_schema("f() -> ()"), ("?",))
     assert str(caught.value) == "There is no tag '?'."
 

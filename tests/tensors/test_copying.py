@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from runtime.autograd import inference_mode
-from runtime.errors.storage import BadStrides, OutOfStorage
-from runtime.errors.tensor import NoGradient, NotALeaf
+from runtime.errors.tensor import BadSize, NeedsDetach, UnfitValue
 from runtime.keys import DispatchKey, KeySet
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.keys import keys_of
+from tests.coded import code, coded
+
+BadStrides = coded(BadSize, "BadStrides")
+OutOfStorage = coded(BadSize, "OutOfStorage")
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)
@@ -80,7 +83,7 @@ def test_only_leaves_are_copied_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Tensor, "is_leaf", False)
     monkeypatch.setattr(Tensor, "grad_fn", Node())
-    with pytest.raises(NotALeaf) as caught:
+    with pytest.raises(NeedsDetach, check=code("NotALeaf")) as caught:
         deepcopy(tensor([1.0]))
     assert caught.value.fields() == {"asked": "deepcopy()", "operator": "core::add"}
 
@@ -118,5 +121,5 @@ def test_a_storage_is_as_long_as_its_elements() -> None:
 
 def test_integers_that_are_loaded_require_no_gradient() -> None:
     restore, parts = tensor([1, 2]).__reduce__()
-    with pytest.raises(NoGradient):
+    with pytest.raises(UnfitValue, check=code("NoGradient")):
         restore(*parts[:-2], True, None)

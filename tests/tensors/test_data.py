@@ -7,17 +7,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.errors.key import UnknownDevice
-from runtime.errors.tensor import (
-    NoData,
-    NoGradient,
-    NumberTooLarge,
-    UnevenData,
-    UnsupportedData,
-)
+from runtime.errors.operands import NoData
+from runtime.errors.registration import UnknownDevice
+from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors import as_tensor, tensor
+from tests.coded import code, coded
+
+UnsupportedData = coded(UnfitValue, "UnsupportedData")
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -131,7 +129,7 @@ def test_lists_of_tensors() -> None:
     )
     assert tensor([tensor(1.0, requires_grad=True), 2]).tolist() == [1.0, 2.0]
     assert tensor(rows, dtype="int8").tolist() == [[1, 2], [3, 4]]
-    with pytest.raises(NoData):
+    with pytest.raises(NoData, check=code("NoData")):
         tensor([tensor(1.0, device="meta")])
     with pytest.raises(UnsupportedData):
         tensor([tensor([1.0]), ["a"]])
@@ -167,7 +165,7 @@ def test_devices() -> None:
     assert tensor(meta, device=None).is_meta
     again = tensor(meta, device="meta", dtype="int8")
     assert (again.shape, str(again.dtype), again.is_meta) == ((1,), "int8", True)
-    with pytest.raises(NoData):
+    with pytest.raises(NoData, check=code("NoData")):
         tensor(meta)
     with pytest.raises(UnknownDevice):
         tensor(1, device="foo")
@@ -175,7 +173,7 @@ def test_devices() -> None:
 
 @pytest.mark.parametrize("dtype", ["int64", "bool"])
 def test_only_floats_have_gradients(dtype: str) -> None:
-    with pytest.raises(NoGradient) as caught:
+    with pytest.raises(UnfitValue, check=code("NoGradient")) as caught:
         tensor([1], dtype=dtype, requires_grad=True)
     assert caught.value.dtype == dtype
     assert tensor([1j], requires_grad=True).requires_grad
@@ -215,7 +213,7 @@ def test_elements_that_tensors_lack(data: Any, dtype: Any, found: str) -> None:
     ],
 )
 def test_uneven_lists(data: Any, depth: int, lengths: tuple[int, ...]) -> None:
-    with pytest.raises(UnevenData) as caught:
+    with pytest.raises(BadSize, check=code("UnevenData")) as caught:
         tensor(data)
     assert caught.value.fields() == {"depth": depth, "lengths": lengths}
 

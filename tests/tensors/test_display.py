@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors.tensor import NoData
+from runtime.errors.operands import NoData
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
@@ -66,7 +66,9 @@ def test_what_it_was_computed_by(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_view_that_lost_its_base(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(made: Tensor) -> None:
-        raise NoData(device="cpu", dtype="float32", shape=(), asked="grad_fn")
+        raise NoData(
+            code="NoData", device="cpu", dtype="float32", shape=(), asked="grad_fn"
+        )
 
     monkeypatch.setattr(Tensor, "grad_fn", property(lost))
     assert repr(tensor([1.0])) == "tensor([1.], grad_fn=<invalid>)"

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.storage import NotExportable, NotShareable
-from runtime.errors.tensor import UnfitValue
+from runtime.errors.tensor import NotExportable, NotShareable, UnfitValue
 from runtime.tensors import from_dlpack, from_numpy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
 

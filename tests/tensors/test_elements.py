@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import UnsupportedData
+from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 from runtime.tensors.elements import (
     SUPPORTED,
@@ -17,6 +17,9 @@ from runtime.tensors.elements import (
     real_dtype,
     supported,
 )
+from tests.coded import coded
+
+UnsupportedData = coded(UnfitValue, "UnsupportedData")
 
 
 @pytest.mark.parametrize("name", SUPPORTED)

@@ -5,29 +5,18 @@ from pickle import dumps, loads
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.storage import (
-    REASONS,
-    BadStrides,
-    DeviceUnavailable,
-    NoElementsLeft,
-    NotExportable,
-    NotShareable,
-    OutOfStorage,
-)
+from runtime.errors.operands import DimensionOutOfRange, ShapesDiffer
 from runtime.errors.tensor import (
-    BadDimension,
+    NOT_SHARED,
     BadSize,
     BadState,
+    DeviceUnavailable,
     NeedsDetach,
-    NoLength,
-    NotALeaf,
-    NotAnInteger,
-    NotOneElement,
+    NotExportable,
     NotOnHost,
+    NotShareable,
     NumberTooLarge,
-    RepeatedDimension,
-    ShapesDiffer,
-    UnevenData,
+    UnfitValue,
 )
 
 TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
@@ -44,7 +33,14 @@ There is no device `cuda` to be had: there is no driver.
         "There is no device `cuda` to be had: there is no driver.",
     ),
     (
-        OutOfStorage(shape=(2, 3), strides=(3, 1), offset=1, needed=7, held=6),
+        BadSize(
+            code="OutOfStorage",
+            shape=(2, 3),
+            strides=(3, 1),
+            offset=1,
+            needed=7,
+            held=6,
+        ),
         ValueError,
         """\
 A view of shape (2, 3) with strides (3, 1) from offset 1 does not fit its
@@ -53,14 +49,16 @@ storage.
   there are: 6""",
     ),
     (
-        BadStrides(shape=(2,), strides=(-1,), offset=0),
+        BadSize(code="BadStrides", shape=(2,), strides=(-1,), offset=0),
         ValueError,
         """\
 Strides (-1,) and offset 0 describe no view of shape (2,): there must be one
 stride a dimension, and none of the numbers may be negative.""",
     ),
     (
-        NotShareable(reason="negative stride", shape=(3,), dtype="float64"),
+        NotShareable(
+            code="NotShareable", reason="negative stride", shape=(3,), dtype="float64"
+        ),
         ValueError,
         """\
 An array of shape (3,) and dtype float64 cannot be shared with a tensor: it runs
@@ -80,19 +78,19 @@ This tensor cannot be handed over by DLPack: it requires grad.
         "This tensor cannot be handed over by DLPack: it is far away.",
     ),
     (
-        NoElementsLeft(shape=(2,), asked=(3,)),
+        BadSize(code="NoElementsLeft", shape=(2,), asked=(3,)),
         ValueError,
         """\
 A tensor of shape (2,) holds elements, so it does not become one of shape (3,);
 only a tensor without elements takes a new shape.""",
     ),
     (
-        NotOneElement(shape=(2,), elements=2, asked="bool()"),
+        BadSize(code="NotOneElement", shape=(2,), elements=2, asked="bool()"),
         ValueError,
         "`bool()` reads a tensor of one element; this one has 2, in shape (2,).",
     ),
     (
-        NotAnInteger(dtype="float32", shape=()),
+        UnfitValue(code="NotAnInteger", dtype="float32", shape=()),
         TypeError,
         """\
 Only one integer can be an index; this tensor holds `float32` in shape ().""",
@@ -106,7 +104,7 @@ Only one integer can be an index; this tensor holds `float32` in shape ().""",
   to do:    pass a wider dtype, such as dtype='float64'""",
     ),
     (
-        UnevenData(depth=1, lengths=(2, 0)),
+        BadSize(code="UnevenData", depth=1, lengths=(2, 0)),
         ValueError,
         """\
 A tensor is made of nested lists of one length at each depth; at depth 1 their
@@ -114,7 +112,7 @@ lengths differ.
   lengths: 2, 0 (0 stands for a bare element)""",
     ),
     (
-        NeedsDetach(asked="numpy()"),
+        NeedsDetach(code="NeedsDetach", asked="numpy()"),
         RuntimeError,
         """\
 `numpy()` would hand out elements whose changes autograd cannot see, and this
@@ -129,7 +127,7 @@ tensor requires grad.
   to do: copy them: `.to('cpu')`""",
     ),
     (
-        NotALeaf(asked="deepcopy()", operator="AddBackward"),
+        NeedsDetach(code="NotALeaf", asked="deepcopy()", operator="AddBackward"),
         RuntimeError,
         """\
 `deepcopy()` is for leaves of the graph; this tensor was computed by
@@ -137,7 +135,7 @@ tensor requires grad.
   to do: call `.detach()` on it first""",
     ),
     (
-        NoLength(asked="len()"),
+        UnfitValue(code="NoLength", asked="len()"),
         TypeError,
         """\
 `len()` needs a tensor with a dimension; this one has none.
@@ -151,28 +149,28 @@ The shapes (2,) and (3, 1) and (4,) do not broadcast.
   would fit: counted from the last, sizes that are equal or 1""",
     ),
     (
-        BadSize(asked=(2, -1), elements=5),
+        BadSize(code="BadSize", asked=(2, -1), elements=5),
         ValueError,
         """\
 (2, -1) is no size for 5 elements.
   would fit: sizes with that product; one of them may be -1""",
     ),
     (
-        BadDimension(dim=3, ndim=2),
+        DimensionOutOfRange(code="BadDimension", dim=3, ndim=2),
         IndexError,
         """\
 There is no dimension 3 in a tensor of 2 dimensions.
   there are: -2 to 1""",
     ),
     (
-        BadDimension(dim=1, ndim=0),
+        DimensionOutOfRange(code="BadDimension", dim=1, ndim=0),
         IndexError,
         """\
 There is no dimension 1 in a tensor of 0 dimensions.
   there are: -1 to 0""",
     ),
     (
-        RepeatedDimension(dims=(0, -2), ndim=2),
+        DimensionOutOfRange(code="RepeatedDimension", dims=(0, -2), ndim=2),
         ValueError,
         "A dimension is named twice in (0, -2), for a tensor of 2 dimensions.",
     ),
@@ -199,7 +197,7 @@ def test_an_error_reads(
     assert copy.fields() == error.fields()
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("reason", NOT_SHARED)
 def test_every_reason_reads(reason: str) -> None:
-    text = str(NotShareable(reason=reason, shape=(), dtype="int8"))
-    assert REASONS[reason].split()[0] in text
+    text = str(NotShareable(code="NotShareable", reason=reason, shape=(), dtype="int8"))
+    assert NOT_SHARED[reason].split()[0] in text

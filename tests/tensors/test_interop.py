@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors.python_dispatch import NotForSubclasses
-from runtime.errors.tensor import NeedsDetach, NoData, NotOnHost
+from runtime.errors.operands import NoData
+from runtime.errors.python_dispatch import SubclassError
+from runtime.errors.tensor import NeedsDetach, NotOnHost
 from runtime.keys import KeySet
 from runtime.schema.device import Device
 from runtime.tensors import Tensor, array_of, host_copy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.storage import MEMORIES
+from tests.coded import code
 from tests.tensors.far import Far
 
 
@@ -97,7 +99,7 @@ def test_the_cuda_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     turned = view_of(made, (2, 2), (1, 2), 0)
     assert turned.__cuda_array_interface__["strides"] == (4, 8)
     made.requires_grad = True
-    with pytest.raises(NeedsDetach):
+    with pytest.raises(NeedsDetach, check=code("NeedsDetach")):
         _ = made.__cuda_array_interface__
     low = tensor([1.5], dtype="bfloat16", device="cuda")
     assert (low.item(), low.tolist()) == (1.5, [1.5])
@@ -144,6 +146,6 @@ def test_forced_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_forced_arrays_are_none_of_a_handled_tensor() -> None:
     handled = tensor(1.0).with_keyset(KeySet("CPU", "Python"))
-    with pytest.raises(NotForSubclasses) as refused:
+    with pytest.raises(SubclassError, check=code("NotForSubclasses")) as refused:
         handled.numpy(force=True)
     assert refused.value.asked == "numpy(force=True)"

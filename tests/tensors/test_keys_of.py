@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.keys import BACKENDS, KeySet
 from runtime.keys.model import DEVICES
 from runtime.tensors.keys import keys_of

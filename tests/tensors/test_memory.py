@@ -6,8 +6,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from runtime.errors.key import UnknownDevice
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.registration import UnknownDevice
+from runtime.errors.tensor import DeviceUnavailable
 from runtime.schema.device import Device
 from runtime.tensors import storage
 from runtime.tensors.storage import (

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from runtime.errors.storage import BadStrides, OutOfStorage
-from runtime.errors.tensor import (
-    BadDimension,
-    BadSize,
-    RepeatedDimension,
-    ShapesDiffer,
-)
+from runtime.errors.operands import DimensionOutOfRange, ShapesDiffer
+from runtime.errors.tensor import BadSize
 from runtime.tensors.shape import (
     Ints,
     broadcast_shapes,
@@ -30,6 +25,7 @@ from runtime.tensors.shape import (
     wrap_dim,
     wrap_dims,
 )
+from tests.coded import code
 
 SIZES = (0, 1, 2, 3)
 
@@ -149,7 +145,7 @@ def test_dimensions_are_counted_from_the_front() -> None:
     assert [wrap_dim(dim, 3) for dim in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
     assert [wrap_dim(dim, 0) for dim in (-1, 0)] == [0, 0]
     for dim, ndim in ((3, 3), (-4, 3), (1, 0), (-2, 0)):
-        with pytest.raises(BadDimension) as caught:
+        with pytest.raises(DimensionOutOfRange, check=code("BadDimension")) as caught:
             wrap_dim(dim, ndim)
         assert caught.value.fields() == {"dim": dim, "ndim": ndim}
 
@@ -159,7 +155,7 @@ def test_sets_of_dimensions() -> None:
     assert wrap_dims(-1, 3) == (2,)
     assert wrap_dims((2, -3), 3) == (0, 2)
     assert wrap_dims((0,), 0) == wrap_dims(None, 0) == ()
-    with pytest.raises(RepeatedDimension) as caught:
+    with pytest.raises(DimensionOutOfRange, check=code("RepeatedDimension")) as caught:
         wrap_dims((0, -3), 3)
     assert caught.value.fields() == {"dims": (0, -3), "ndim": 3}
 
@@ -190,7 +186,7 @@ def test_bounds() -> None:
     check_bounds((0,), (1,), 6, 6)
     check_bounds((), (), 5, 6)
     for offset, held in ((1, 6), (0, 5)):
-        with pytest.raises(OutOfStorage) as caught:
+        with pytest.raises(BadSize, check=code("OutOfStorage")) as caught:
             check_bounds((2, 3), (3, 1), offset, held)
         assert caught.value.fields() == {
             "shape": (2, 3),
@@ -203,7 +199,7 @@ def test_bounds() -> None:
     check_bounds((0,), (1,), 7, 6)
     check_bounds((1, 0), (4, 1), 2**62, 6)
     for strides, offset in (((1,), 0), ((1, -1), 0), ((1, 1), -1)):
-        with pytest.raises(BadStrides):
+        with pytest.raises(BadSize, check=code("BadStrides")):
             check_bounds((2, 2), strides, offset, 9)
-    with pytest.raises(BadSize):
+    with pytest.raises(BadSize, check=code("BadSize")):
         check_bounds((-1,), (1,), 0, 9)

@@ -9,11 +9,11 @@ import pytest
 
 import runtime
 from runtime import tensor
-from runtime.errors.python_dispatch import NotForSubclasses
-from runtime.errors.storage import NotExportable
-from runtime.errors.tensor import UnfitValue
+from runtime.errors.python_dispatch import SubclassError
+from runtime.errors.tensor import NotExportable, UnfitValue
 from runtime.tensors.making import from_dlpack, from_numpy, place_on
 from runtime.tensors.storage import restored_storage
+from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper
 
 
@@ -85,7 +85,7 @@ def test_an_empty_target_on_another_dtype_grows_by_bytes() -> None:
 
 def test_dlpack_asks_a_tensor_of_ours_as_any_other() -> None:
     made: Any = Wrapper
-    with pytest.raises(NotForSubclasses):
+    with pytest.raises(SubclassError, check=code("NotForSubclasses")):
         from_dlpack(made(tensor([1.0])))
     with pytest.raises(NotExportable, match="requires grad"):
         from_dlpack(tensor([1.0], requires_grad=True))

@@ -11,16 +11,8 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import (
-    BadDimension,
-    FixedAttribute,
-    NeedsDetach,
-    NoData,
-    NoGradient,
-    NoLength,
-    NotAnInteger,
-    NotOneElement,
-)
+from runtime.errors.operands import DimensionOutOfRange, NoData
+from runtime.errors.tensor import BadSize, FixedAttribute, NeedsDetach, UnfitValue
 from runtime.keys import DispatchKey, KeySet
 from runtime.schema.binding import bind
 from runtime.schema.codes import DType
@@ -28,6 +20,7 @@ from runtime.schema.device import Device
 from runtime.schema.infer import infer_schema_of
 from runtime.schema.parser import parse_schema
 from runtime.tensors import Storage, Tensor, tensor, view_of, wrap_number
+from tests.coded import code
 
 
 def test_numpy_shares() -> None:
@@ -80,11 +73,15 @@ def test_geometry() -> None:
     part = view_of(made, (2,), (1,), 3)
     assert (part.offset, part.is_contiguous(), part.tolist()) == (3, True, [4, 5])
     for ask in (made.size, made.stride):
-        with pytest.raises(BadDimension):
+        with pytest.raises(DimensionOutOfRange, check=code("BadDimension")):
             ask(2)
     for ask in (tensor(1).size, tensor(1).stride):
         for dim in (0, -1, 1):
-            with pytest.raises(BadDimension, match="in a tensor of 0 dimensions"):
+            with pytest.raises(
+                DimensionOutOfRange,
+                check=code("BadDimension"),
+                match="in a tensor of 0 dimensions",
+            ):
                 ask(dim)
 
 
@@ -170,7 +167,7 @@ def test_item_reads_one_element(data: Any, dtype: Any, number: Any) -> None:
 
 def test_item_needs_one_element() -> None:
     for data in ([1, 2], []):
-        with pytest.raises(NotOneElement) as caught:
+        with pytest.raises(BadSize, check=code("NotOneElement")) as caught:
             tensor(data).item()
         assert caught.value.fields() == {
             "shape": (len(data),),
@@ -187,10 +184,10 @@ def test_python_s_numbers() -> None:
     assert f"{tensor(2.5):.2f}" == "2.50"
     assert f"{tensor([2.5])}" == "tensor([2.5])"
     for data in (1.5, [1, 2], [], 1j):
-        with pytest.raises(NotAnInteger) as caught:
+        with pytest.raises(UnfitValue, check=code("NotAnInteger")) as caught:
             index(tensor(data))
         assert caught.value.shape == tensor(data).shape
-    with pytest.raises(NotOneElement) as several:
+    with pytest.raises(BadSize, check=code("NotOneElement")) as several:
         bool(tensor([1, 2]))
     assert several.value.asked == "bool()"
     with pytest.raises(TypeError):
@@ -204,7 +201,7 @@ def test_it_has_a_length_and_members() -> None:
     assert tensor(4) in made
     assert 5 not in made
     for ask, name in ((len, "len()"), (iter, "iter()")):
-        with pytest.raises(NoLength) as caught:
+        with pytest.raises(UnfitValue, check=code("NoLength")) as caught:
             ask(tensor(1))
         assert caught.value.asked == name
 
@@ -225,7 +222,7 @@ def test_requires_grad() -> None:
     assert [*seen, made.requires_grad] == [True, False]
     assert (made.grad, made.grad_fn, made.is_leaf) == (None, None, True)
     made.grad = None
-    with pytest.raises(NoGradient):
+    with pytest.raises(UnfitValue, check=code("NoGradient")):
         tensor([1]).requires_grad = True
     tensor([1]).requires_grad = False
 

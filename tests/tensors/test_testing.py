@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import UnsupportedData
+from runtime.errors.tensor import UnfitValue
 from runtime.schema.device import Device
 from runtime.tensors import tensor, view_of
 from runtime.testing import TOLERANCES, NotAlike, NotClose, assert_close
+from tests.coded import code
 
 NAN, INF = float("nan"), float("inf")
 
@@ -168,7 +169,7 @@ def test_both_tolerances_or_neither() -> None:
 
 
 def test_what_is_no_number() -> None:
-    with pytest.raises(UnsupportedData):
+    with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         assert_close(np.array(["a"]), np.array(["a"]))
 
 

@@ -35,17 +35,11 @@ from runtime.autograd.modes import enable_grad
 from runtime.custom.opcheck.sample import Copier, Part, Sample, told
 from runtime.dispatch.token import Implementation
 from runtime.errors.autograd import (
+    AutogradMisuse,
     GradcheckFailed,
-    GradcheckMisuse,
-    NotImplementedFormula,
 )
-from runtime.errors.opcheck import (
-    AutogradAtBackend,
-    AutogradMissing,
-    BackwardRaised,
-    GradientWrong,
-    OpCheckError,
-)
+from runtime.errors.base import code_of
+from runtime.errors.custom import OpCheckError
 from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_device
 from runtime.operators.call import core
 from runtime.operators.functions import allclose
@@ -141,13 +135,15 @@ def check_autograd(sample: Sample) -> OpCheckError | None:
         return found or (_compared(points) if registered else None)
 
 
-def _missing(points: Points, seen: str) -> AutogradMissing:
+def _missing(points: Points, seen: str) -> OpCheckError:
     about = points.sample.about(TEST)
-    return AutogradMissing(**about, inputs=points.labels, seen=seen)
+    return OpCheckError(
+        code="AutogradMissing", **about, inputs=points.labels, seen=seen
+    )
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {told(error)}"
+    return f"{code_of(error)}: {told(error)}"
 
 
 def _registered(sample: Sample) -> bool | None:
@@ -173,7 +169,9 @@ def _unregistered(points: Points) -> OpCheckError | None:
         made = part.label.startswith("result") and id(part.tensor) not in known
         if made and part.tensor._requires_grad:
             key = key_of_device(part.tensor.device.type).name
-            return AutogradAtBackend(**about, key=key, result=part.label)
+            return OpCheckError(
+                code="AutogradAtBackend", **about, key=key, result=part.label
+            )
     if not outputs:
         return None
     return _missing(points, "nothing is registered at Autograd")
@@ -192,12 +190,13 @@ def _recorded(points: Points) -> OpCheckError | None:
         return _missing(points, f"the registered kernel records nothing of {names}")
     try:
         grad(roots, leaves, [core.ones_like(r) for r in roots], allow_unused=True)
-    except NotImplementedFormula as error:
-        seen = f"run backwards, `{error.operator}` says that it has no formula"
-        return _missing(points, seen)
     except Exception as error:  # whatever it is, it is the finding
-        at = {"kind": type(error).__name__, "text": told(error)}
-        return BackwardRaised(**about, inputs=points.labels, **at)
+        if code_of(error) == "NotImplementedFormula":
+            operator = error.operator  # type: ignore[attr-defined]  # by its code
+            seen = f"run backwards, `{operator}` says that it has no formula"
+            return _missing(points, seen)
+        at: dict[str, Any] = {"kind": code_of(error), "text": told(error)}
+        return OpCheckError(code="BackwardRaised", **about, inputs=points.labels, **at)
     return None
 
 
@@ -224,13 +223,16 @@ def _compared(points: Points) -> OpCheckError | None:
             if not all(is_wide(part.tensor) for part in points.outputs(leaves)):
                 return None
         compare_slopes(points, leaves)
-    except GradcheckMisuse:
+    except AutogradMisuse as error:
+        if error.code != "GradcheckMisuse":
+            raise
         return None
     except GradcheckFailed as error:
         if narrow and not computes_wide(points, Points(points.sample)):
             return None
         entry = f"element {error.place[0]} of the input, {error.place[1]} of the output"
-        return GradientWrong(
+        return OpCheckError(
+            code="GradientWrong",
             **points.sample.about(TEST),
             result=points.outputs(leaves)[error.output].label,
             argument=points.labels[error.input],
@@ -293,10 +295,13 @@ def is_large(points: Points, leaves: Sequence[Tensor]) -> bool:
 def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
     """Compare gradients at `leaves` with finite differences.
 
-    Raises `GradcheckFailed`, and `GradcheckMisuse` where they say nothing.
+    Raises `GradcheckFailed`, and `AutogradMisuse` where they say nothing.
     """
     if not all(map(is_wide, leaves)):
-        raise GradcheckMisuse(fault="finite differences of narrow numbers say nothing")
+        raise AutogradMisuse(
+            code="GradcheckMisuse",
+            fault="finite differences of narrow numbers say nothing",
+        )
     sample = points.sample
     atol = ATOL if sample.atol is None else sample.atol
     rtol = RTOL if sample.rtol is None else sample.rtol

@@ -22,7 +22,7 @@ from runtime.custom.opcheck.sample import Sample
 from runtime.custom.registering import Operator, handle_of
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
-from runtime.errors.opcheck import OpCheckError, OpCheckMisuse
+from runtime.errors.custom import OpCheckError, OpCheckMisuse
 from runtime.keys import DispatchKey
 from runtime.schema.excerpt import described, written_call
 
@@ -69,7 +69,7 @@ def opcheck(
         OpCheckError: a finding.
         OpCheckMisuse: there is no such check, one tolerance without the other, `args`
             is no sequence, `kwargs` no mapping, or a tensor has a handler of its own.
-        NotAnOperator, OverloadNeeded, NotQualified: `op` is not one operator.
+        DefinitionRefused: `op` is not one operator.
         CallError: the arguments do not fit the schema.
         and whatever the operator raises for the sample.
     """

@@ -42,19 +42,10 @@ from runtime.custom.opcheck.sample import (
     told,
 )
 from runtime.custom.schema_kernels import Drawn, drawing
+from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel
-from runtime.errors.custom_op import MissingFake
-from runtime.errors.opcheck import (
-    FakeDiffers,
-    FakeHasElements,
-    FakeMissing,
-    FakeRaised,
-    FakeReadsElements,
-    FunctionalDiffers,
-    OpCheckError,
-)
-from runtime.errors.operands import NoDataToRead
-from runtime.errors.tensor import NoData
+from runtime.errors.custom import MissingFake, OpCheckError
+from runtime.errors.operands import NoData
 from runtime.operators.call import core
 from runtime.schema.types import DeviceType, unwrap_optional
 from runtime.tensors.arrays import array_of, claimed, host_copy
@@ -106,21 +97,33 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
             for size, (least, most) in zip(known, drawn.bounds, strict=True):
                 if not least <= size <= most:
                     where, bound = "new_dynamic_size", f"{least} to {most}"
-                    seen = {"real": str(size), "fake": bound, "sample": words}
-                    return FakeDiffers(**about, where=where, aspect="size", **seen)
+                    seen: dict[str, Any] = {
+                        "real": str(size),
+                        "fake": bound,
+                        "sample": words,
+                    }
+                    return OpCheckError(
+                        code="FakeDiffers", **about, where=where, aspect="size", **seen
+                    )
     except Exception as error:  # whatever it is, it is the finding
         return _raised(about, error, words)
     for part in fake.results:
         device = part.tensor.device
         if device != META:
-            at = {"where": part.label, "device": str(device)}
-            return FakeHasElements(**about, **at, sample=words)
+            at: dict[str, Any] = {"where": part.label, "device": str(device)}
+            return OpCheckError(code="FakeHasElements", **about, **at, sample=words)
     difference = _difference(real, fake)
     if difference is None:
         return None
     where, aspect, one, other = difference
-    return FakeDiffers(
-        **about, where=where, aspect=aspect, real=one, fake=other, sample=words
+    return OpCheckError(
+        code="FakeDiffers",
+        **about,
+        where=where,
+        aspect=aspect,
+        real=one,
+        fake=other,
+        sample=words,
     )
 
 
@@ -148,23 +151,27 @@ def _faked(sample: Sample, values: Sequence[Any]) -> list[Any] | None:
     return made if tensors or placed else None
 
 
-def _raised(about: dict[str, str], error: Exception, words: str) -> OpCheckError:
+def _raised(about: dict[str, Any], error: Exception, words: str) -> OpCheckError:
     cause: BaseException | None = error
     while cause is not None:
         asked = ""
         if isinstance(cause, NoData):
             asked = f"it asks for {cause.asked}"
-        elif isinstance(cause, NoDataToRead):
-            asked = f"`{cause.operator}` {cause.asked}"
+            if cause.code == "NoDataToRead":
+                asked = f"`{cause.operator}` {cause.asked}"
         if asked:
-            return FakeReadsElements(**about, asked=asked, sample=words)
-        if isinstance(cause, MissingFake) or (
+            return OpCheckError(
+                code="FakeReadsElements", **about, asked=asked, sample=words
+            )
+        if (isinstance(cause, MissingFake) and cause.code == "MissingFake") or (
             isinstance(cause, MissingKernel) and cause.key == "Meta"
         ):
-            return FakeMissing(**about, missing=cause.operator)
+            return OpCheckError(code="FakeMissing", **about, missing=cause.operator)
         cause = cause.__cause__
-    kind = type(error).__name__
-    return FakeRaised(**about, kind=kind, text=told(error), sample=words)
+    kind = code_of(error)
+    return OpCheckError(
+        code="FakeRaised", **about, kind=kind, text=told(error), sample=words
+    )
 
 
 Difference = tuple[str, str, str, str]
@@ -312,17 +319,22 @@ def check_functional(sample: Sample) -> OpCheckError | None:
     try:
         found = sample.run(clones)
     except Exception as error:  # whatever it is, it is the finding
-        kind = type(error).__name__
+        kind = code_of(error)
         seen = f"on clones it raised {kind}: {told(error)}"
-        return FunctionalDiffers(
-            **sample.about(FUNCTIONAL), where="its outcome", seen=seen
+        return OpCheckError(
+            code="FunctionalDiffers",
+            **sample.about(FUNCTIONAL),
+            where="its outcome",
+            seen=seen,
         )
     found = _copied_back(sample, originals, clones, found)
     difference = _first_difference(sample, (results, values), (found, originals))
     if difference is None:
         return None
     where, seen = difference
-    return FunctionalDiffers(**sample.about(FUNCTIONAL), where=where, seen=seen)
+    return OpCheckError(
+        code="FunctionalDiffers", **sample.about(FUNCTIONAL), where=where, seen=seen
+    )
 
 
 def _copied_back(

@@ -154,7 +154,7 @@ class Sample:
     rtol: float | None = None
     atol: float | None = None
 
-    def about(self, test: str) -> dict[str, str]:
+    def about(self, test: str) -> dict[str, Any]:
         """The fields of a finding that say what was checked."""
         operator = str(self.schema.name)
         schema = str(self.schema)

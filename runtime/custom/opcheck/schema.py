@@ -23,13 +23,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
-from runtime.errors.opcheck import (
-    AliasNotSeen,
-    OpCheckError,
-    ResultsAlias,
-    UndeclaredAlias,
-    UndeclaredWrite,
-)
+from runtime.errors.custom import OpCheckError
 from runtime.operators.call import core
 from runtime.schema.alias import WILDCARD, AliasInfo
 from runtime.schema.argument import Argument, placed_alias
@@ -64,7 +58,8 @@ def check_schema(sample: Sample) -> OpCheckError | None:
     about, right = sample.about(TEST), corrected(sample.schema, seen)
     if changes:
         first = changes[0]
-        return UndeclaredWrite(
+        return OpCheckError(
+            code="UndeclaredWrite",
             **about,
             argument=first.part.label,
             aspect=first.aspect,
@@ -73,7 +68,8 @@ def check_schema(sample: Sample) -> OpCheckError | None:
         )
     if faults:
         result, part, how = faults[0]
-        return UndeclaredAlias(
+        return OpCheckError(
+            code="UndeclaredAlias",
             **about,
             result=result.label,
             argument=part.label,
@@ -83,8 +79,10 @@ def check_schema(sample: Sample) -> OpCheckError | None:
         )
     if pairs:
         one, other, how = pairs[0]
-        labels = {"one": one.label, "other": other.label}
-        return ResultsAlias(**about, **labels, seen=how, right=right)
+        labels: dict[str, Any] = {"one": one.label, "other": other.label}
+        return OpCheckError(
+            code="ResultsAlias", **about, **labels, seen=how, right=right
+        )
     return _alias_not_seen(sample, trial)
 
 
@@ -129,7 +127,7 @@ def _pairs(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
                 yield other, one, how
 
 
-def _alias_not_seen(sample: Sample, trial: Trial) -> AliasNotSeen | None:
+def _alias_not_seen(sample: Sample, trial: Trial) -> OpCheckError | None:
     for number in _unseen(trial):
         if sample.schema.returns[number].is_write:
             words = "another tensor was returned"
@@ -137,7 +135,8 @@ def _alias_not_seen(sample: Sample, trial: Trial) -> AliasNotSeen | None:
             continue
         else:
             words = "a copy, of contiguous arguments and in every dtype too"
-        return AliasNotSeen(
+        return OpCheckError(
+            code="AliasNotSeen",
             **sample.about(TEST),
             result=sample.result_labels(number + 1)[number],
             declared=_declared(sample, number),

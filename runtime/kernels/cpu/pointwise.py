@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import DivisionByZero, NegativeExponent
 from runtime.kernels import math
 from runtime.kernels.cpu.copy import contiguous, copy, fill
 from runtime.kernels.cpu.elementwise import Binary, Unary

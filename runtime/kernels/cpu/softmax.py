@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import IndexOutOfRange
 from runtime.kernels.cpu.axis import REMEMBERED, TILE, along, result
 from runtime.kernels.cpu.operand import (
     Geometry,
@@ -422,7 +422,9 @@ def _targets(target: Tensor) -> Array:
 def _refusal(bad: int, targets: Array, classes: int) -> IndexOutOfRange:
     """What says that the target at a position is bad."""
     index = int(targets[bad])
-    return IndexOutOfRange(operator="nll_loss", index=index, size=classes, dim=1)
+    return IndexOutOfRange(
+        code="IndexOutOfRange", operator="nll_loss", index=index, size=classes, dim=1
+    )
 
 
 def nll_loss(

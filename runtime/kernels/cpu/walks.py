@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import IndexOutOfRange
 from runtime.kernels.cpu.operand import FORMS, Geometry, Ints, Lying, Run, strides_of
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
@@ -76,7 +76,12 @@ def refusal(
     # Another thread may have put it right since; what it was is not known then.
     first = int(bad[0]) if len(bad) else size
     return IndexOutOfRange(
-        operator=operator, index=first, size=size, dim=dim, wraps=wraps
+        code="IndexOutOfRange",
+        operator=operator,
+        index=first,
+        size=size,
+        dim=dim,
+        wraps=wraps,
     )
 
 

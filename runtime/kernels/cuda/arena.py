@@ -27,7 +27,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.errors.cuda import OutOfMemory
+from runtime.errors.tensor import OutOfMemory
 
 # What the driver aligns to, and enough for every vector load.
 GRAIN = 512
@@ -238,6 +238,7 @@ class Arena:
             segment = self._take(length)
         if segment is None:
             raise OutOfMemory(
+                code="OutOfMemory",
                 device=self.name,
                 asked=asked,
                 allocated=self._allocated,

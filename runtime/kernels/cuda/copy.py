@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import IndexOutOfRange
 from runtime.kernels.cpu.operand import BY_SIZE
 from runtime.kernels.cuda.device import (
     SIMULATED,
@@ -289,7 +289,12 @@ def require_indices(
     found = first_outside(index, -size if wraps else 0, size - 1)
     if found is not None:
         raise IndexOutOfRange(
-            operator=operator, index=found[1], size=size, dim=dim, wraps=wraps
+            code="IndexOutOfRange",
+            operator=operator,
+            index=found[1],
+            size=size,
+            dim=dim,
+            wraps=wraps,
         )
 
 

@@ -21,7 +21,7 @@ Rules
   files call takes `running` instead;
 - everything that needs a device goes through `require`, which raises
   `DeviceUnavailable` without a driver or for an index that is not there; a stream
-  belongs to one device, and using it on another raises `WrongDevice`;
+  belongs to one device, and using it on another raises `DevicesDiffer`;
 - all kernels walk in strides of the whole grid, so a grid may be smaller than the work,
   and none is larger than what the device runs at once a few times over; threads of a
   block are always `BLOCK`, which bodies use as a constant; the device of a launch goes
@@ -36,8 +36,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from runtime.errors.cuda import WrongDevice
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.operands import DevicesDiffer
+from runtime.errors.tensor import DeviceUnavailable
 
 if find_spec("numba_cuda") is None:
     raise DeviceUnavailable(
@@ -336,8 +336,11 @@ def _core(native: Any) -> Any:
 
 def _same(device: int, stream: Stream, what: str) -> None:
     if stream.device != device:
-        raise WrongDevice(
-            what=what, belongs=f"cuda:{device}", used_on=f"cuda:{stream.device}"
+        raise DevicesDiffer(
+            code="WrongDevice",
+            what=what,
+            belongs=f"cuda:{device}",
+            used_on=f"cuda:{stream.device}",
         )
 
 

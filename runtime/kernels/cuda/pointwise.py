@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import DivisionByZero, NegativeExponent
 from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
 from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
 from runtime.kernels.cuda.jit import Family, number_of

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operator import IndexOutOfRange
+from runtime.errors.operands import IndexOutOfRange
 from runtime.kernels.cpu.axis import around
 from runtime.kernels.cpu.softmax import layout_of
 from runtime.kernels.cuda.copy import fill, first_outside, flat
@@ -302,7 +302,13 @@ def _checked(target: Tensor, classes: int, ignored: int) -> Tensor:
         POINTWISE["where"](others, meant, targets, 0)
         found = first_outside(others, 0, max(classes - 1, 0))
     if found is not None:
-        raise IndexOutOfRange(operator="nll_loss", index=found[1], size=classes, dim=1)
+        raise IndexOutOfRange(
+            code="IndexOutOfRange",
+            operator="nll_loss",
+            index=found[1],
+            size=classes,
+            dim=1,
+        )
     return targets
 
 

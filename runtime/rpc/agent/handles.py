@@ -187,6 +187,7 @@ class References:
         if handle.agent is not self._agent:
             ended = ", which has stopped" if handle.agent.ended else ""
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="pack",
                 found=f"a reference of the worker `{handle.agent.info.name}`{ended}",
                 wanted=f"references of `{self._agent.info.name}`, which sends them",
@@ -287,7 +288,9 @@ def failure(pending: Pending, event: Failed) -> RpcError:
     name, worker, detail = pending.name(), pending.to.name, event.detail
     if event.reason is Reason.DEADLINE:
         milliseconds = round((pending.seconds or 0.0) * 1000)
-        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
+        return RpcTimeout(
+            code="RpcTimeout", call=name, worker=worker, milliseconds=milliseconds
+        )
     if event.reason is Reason.TOO_LARGE:
         return PayloadTooLarge(call=name, worker=worker, detail=detail)
     if event.reason is Reason.REFERENCE:

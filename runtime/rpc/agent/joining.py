@@ -30,11 +30,10 @@ from runtime.errors.rpc import (
     AddressUnusable,
     ExtraMissing,
     JoinTimeout,
-    KeysNeeded,
     NotAdmitted,
-    NotUnique,
     RpcError,
     RpcMisuse,
+    UnsafeKeys,
 )
 from runtime.locks import load
 from runtime.rpc.agent.agent import Agent
@@ -141,6 +140,7 @@ def _of_environment(
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:
     return RpcMisuse(
+        code="RpcMisuse",
         call="init_rpc",
         found=f"the address {init_method!r}: {why}",
         wanted=(
@@ -158,6 +158,7 @@ def checked_name(name: object) -> str:
     """
     if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"the name {name!r}",
             wanted=(
@@ -179,18 +180,23 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
             not isinstance(value, int) or isinstance(value, bool)
         ):
             raise RpcMisuse(
-                call="init_rpc", found=f"{what}={value!r}", wanted="a whole number"
+                code="RpcMisuse",
+                call="init_rpc",
+                found=f"{what}={value!r}",
+                wanted="a whole number",
             )
     number = -1 if rank is None else int(rank)  # type: ignore[call-overload]  # checked
     size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
     if number > LARGEST_ID:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"the rank {number}",
             wanted=f"RPC worker id out of bound of int16_t: at most {LARGEST_ID}",
         )
     if size is not None and (size < 0 or number >= size):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"rank {number} of {size} workers",
             wanted="a rank below the size of the group",
@@ -214,9 +220,9 @@ def join(
 
     Raises:
         JoinTimeout: it is not in time, or `over`; who is missing is named.
-        NotUnique: another member has its name or its number.
+        NotAdmitted: another member has its name or its number.
         NotAdmitted: the keeper does not take it.
-        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
     """
     # It installs the class that references have for programs, which may come at once.
     load("runtime.rpc.references")
@@ -247,7 +253,7 @@ def _listening(
 
     Raises:
         AddressUnusable: rank 0 has to have the place, and it was taken all the time.
-        KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+        UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
     """
     while where.rank <= 0:
         try:
@@ -262,9 +268,11 @@ def _listening(
             Event().wait(_AGAIN)
     try:
         return False, _transport(where.beside, options)
-    except KeysNeeded:
+    except UnsafeKeys as error:
+        if error.code != "KeysNeeded":
+            raise
         # By the address that was given.
-        raise KeysNeeded(address=where.endpoint) from None
+        raise UnsafeKeys(code="KeysNeeded", address=where.endpoint) from None
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:
@@ -272,7 +280,7 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
 
     Raises:
         ExtraMissing: it takes a socket, and nothing is installed that has any.
-        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
     """
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
@@ -289,7 +297,7 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
     """The keys of a worker that listens at an address.
 
     Raises:
-        FolderUnsafe, NotAKey: they are not to be had.
+        UnsafeKeys, NotAKey: they are not to be had.
     """
     from runtime.rpc.transport.keys import Keys
 
@@ -362,7 +370,9 @@ def _become_member(
         why = "the two do not trust each other's keys"
         if agent.options.keys is None:
             why += ", and this one was given no folder of keys"
-        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
+        raise NotAdmitted(
+            code="NotAdmitted", name=agent.name, address=where.endpoint, why=why
+        )
     given = agent.options.join_timeout
     # Nobody may have needed it before that was over.
     taken = round(monotonic() - until + given, 1)
@@ -376,8 +386,10 @@ def _become_member(
 
 def _rejected(name: str, where: Meeting, event: Rejected) -> RpcError:
     if event.is_taken:
-        return NotUnique(name=name, why=event.why)
-    return NotAdmitted(name=name, address=where.endpoint, why=event.why)
+        return NotAdmitted(code="NotUnique", name=name, why=event.why)
+    return NotAdmitted(
+        code="NotAdmitted", name=name, address=where.endpoint, why=event.why
+    )
 
 
 def _missing(agent: Agent) -> tuple[str, ...]:

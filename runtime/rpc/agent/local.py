@@ -25,7 +25,7 @@ from threading import Thread
 from typing import Any, Literal, get_args
 from weakref import WeakSet
 
-from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
+from runtime.errors.rpc import RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.joining import checked_name, join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, Settings
@@ -60,20 +60,21 @@ def local_workers(
     then be those of a module, except with "fork".
 
     Raises:
-        AlreadyInitialized: this thread is a worker already.
+        RpcMisuse: this thread is a worker already.
         RpcMisuse: there are no such workers.
         JoinTimeout: they did not come together.
     """
     names = _names(workers)
     if how not in get_args(How):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="local_workers",
             found=f"how={how!r}",
             wanted=", ".join(map(repr, get_args(How))),
         )
     own = seat()
     if own.agent is not None:
-        raise AlreadyInitialized(name=own.agent.name)
+        raise RpcMisuse(code="AlreadyInitialized", name=own.agent.name)
     options = options or RpcBackendOptions(session=_NEAR)
     process = os.getpid()
     with ExitStack() as stack:
@@ -115,6 +116,7 @@ def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
         names = tuple(checked_name(name) for name in workers)
     if not names or len(set(names)) < len(names):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="local_workers",
             found=f"the workers {workers!r}",
             wanted="one name at least, and each of them once; or how many there are",

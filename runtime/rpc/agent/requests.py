@@ -32,7 +32,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
-from runtime.errors.rpc import NotAFuture, OnlyRegistered, ReferenceDead, RpcError
+from runtime.errors.rpc import OnlyRegistered, ReferenceDead, RpcError, RpcMisuse
 from runtime.futures import Future
 from runtime.rpc.agent.holding import is_plain, is_short
 from runtime.rpc.identities import Fork, WorkerInfo
@@ -211,7 +211,9 @@ def _run(job: Job) -> None:
         result = request.run()
         if getattr(request.function, MARK, None) is not None:
             if not isinstance(result, Future):
-                raise NotAFuture(function=request.name, found=described(result))
+                raise RpcMisuse(
+                    code="NotAFuture", function=request.name, found=described(result)
+                )
             # What the request keeps alive ends here, not with the future.
             request = None
             if job.value is not None:

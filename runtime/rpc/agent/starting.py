@@ -26,7 +26,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from runtime.errors.rpc import AlreadyInitialized, ReferencesLeaked, ShutdownTimeout
+from runtime.errors.rpc import ReferencesLeaked, RpcMisuse, RpcTimeout
 from runtime.locks import renewed
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.joining import checked_name, checked_rank, join, meeting
@@ -65,10 +65,10 @@ def init_rpc(
     the number that the worker wants, -1 for any.
 
     Raises:
-        AlreadyInitialized: there is a worker here.
+        RpcMisuse: there is a worker here.
         RpcMisuse: an argument that fits no worker.
-        JoinTimeout, NotUnique, NotAdmitted: it is no member.
-        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+        JoinTimeout, NotAdmitted, NotAdmitted: it is no member.
+        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
         ExtraMissing: the address takes sockets, and nothing is installed that has any.
     """
     own = seat()
@@ -78,7 +78,7 @@ def init_rpc(
     with _LOCK:
         if own.agent is not None or own in _STARTING:
             there = own.agent.name if own.agent is not None else name
-            raise AlreadyInitialized(name=there)
+            raise RpcMisuse(code="AlreadyInitialized", name=there)
         _STARTING.add(own)
     try:
         own.agent = agent = kind.handlers.init_backend_handler(
@@ -116,7 +116,7 @@ def shutdown(
 
     Raises:
         NotInitialized: there is none.
-        ShutdownTimeout: not all were done in time; the worker has stopped.
+        RpcTimeout: not all were done in time; the worker has stopped.
         ReferencesLeaked: unless leaks are ignored; the worker has stopped.
     """
     stop(current_agent("shutdown"), graceful, timeout, ignore_leaks=ignore_leaks)
@@ -182,7 +182,7 @@ def stop(
     One that `serves` is there to wait for the others: it does not tell that it does.
 
     Raises:
-        ShutdownTimeout: not all were done in time; the worker has stopped.
+        RpcTimeout: not all were done in time; the worker has stopped.
         ReferencesLeaked: unless leaks are ignored; the worker has stopped.
         RpcMisuse: `timeout` is no number of seconds.
     """
@@ -213,7 +213,7 @@ def _agree(
     """Wait until all are done.
 
     Raises:
-        ShutdownTimeout: the time is over first.
+        RpcTimeout: the time is over first.
     """
     if agent.is_static:
         agent.finish()
@@ -232,7 +232,12 @@ def _agree(
         missing = agent.missing()
         if end is not None and monotonic() >= end:
             assert seconds is not None, "an end comes of a timeout"
-            raise ShutdownTimeout(name=agent.name, seconds=seconds, missing=missing)
+            raise RpcTimeout(
+                code="ShutdownTimeout",
+                name=agent.name,
+                seconds=seconds,
+                missing=missing,
+            )
         LOG.log(
             level,
             "%s waits to shut down for %s",

@@ -105,7 +105,7 @@ def _rpc_async_torchscript(
     """A future of what a compiled function gives on the worker `to`, by its full name.
 
     Raises:
-        UnfitArguments: they do not fit it, as far as it is known here.
+        RpcMisuse: they do not fit it, as far as it is known here.
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
     future: Future[Any] = _asked("async", to, qualified_name, args, kwargs, timeout)
@@ -122,7 +122,7 @@ def _rpc_sync_torchscript(
     """What a compiled function gives on the worker `to`, by its full name.
 
     Raises:
-        UnfitArguments, NotInitialized, UnknownWorker, RpcMisuse: as of
+        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
             `_rpc_async_torchscript`.
         Exception: as `rpc_sync`.
     """
@@ -139,7 +139,7 @@ def _remote_torchscript(
     """A reference to what a compiled function gives on the worker `to`.
 
     Raises:
-        UnfitArguments, NotInitialized, UnknownWorker, RpcMisuse: as of
+        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
             `_rpc_async_torchscript`.
     """
     made: RRef[Any] = _asked("remote", to, qualified_name, args, kwargs, timeout)

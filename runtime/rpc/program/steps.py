@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.errors.future import described
-from runtime.errors.rpc import RpcMisuse, UnfitArguments
+from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
 from runtime.rpc.program.plug_in import UNSET, Surface
@@ -47,12 +47,16 @@ def fitted(
     """The arguments of a call, by place and by name, each of its type, defaults filled.
 
     Raises:
-        UnfitArguments: they do not fit the schema.
+        RpcMisuse: they do not fit the schema.
     """
 
-    def refuse(argument: str, fault: str) -> UnfitArguments:
-        return UnfitArguments(
-            function=name, argument=argument, fault=fault, schema=str(schema)
+    def refuse(argument: str, fault: str) -> RpcMisuse:
+        return RpcMisuse(
+            code="UnfitArguments",
+            function=name,
+            argument=argument,
+            fault=fault,
+            schema=str(schema),
         )
 
     start = schema.kwarg_only_start
@@ -100,13 +104,14 @@ def called(
 
     Raises:
         RpcMisuse: the worker, or the timeout, is none.
-        UnfitArguments: the arguments do not fit the schema.
+        RpcMisuse: the arguments do not fit the schema.
         RpcError: the call cannot be made.
     """
     left_out: tuple[Any, ...] = ((), {}, UNSET)
     to, args, kwargs, timeout = (*given, *left_out[len(given) - 1 :])
     if not isinstance(to, str | WorkerInfo):
         raise RpcMisuse(
+            code="RpcMisuse",
             call=f"rpc_{mode}" if mode != "remote" else mode,
             found=f"{described(to)} as the worker",
             wanted="the name of a worker, or its WorkerInfo",

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from runtime.errors.rpc import AddressUnusable, FolderUnsafe
+from runtime.errors.rpc import AddressUnusable, UnsafeKeys
 
 # Of a public key, in hexadecimal.
 KEY_DIGITS = 64
@@ -155,7 +155,7 @@ def private_folder(path: str | os.PathLike[str], *, create: bool = False) -> str
     must be there.
 
     Raises:
-        FolderUnsafe: it is missing or no folder, others may open or replace it, or it
+        UnsafeKeys: it is missing or no folder, others may open or replace it, or it
             is a link.
     """
     given = os.path.abspath(path)
@@ -172,7 +172,7 @@ def private_folder(path: str | os.PathLike[str], *, create: bool = False) -> str
     except OSError as error:
         why = error.strerror or "it cannot be opened"
     if why:
-        raise FolderUnsafe(path=given, why=why)
+        raise UnsafeKeys(code="FolderUnsafe", path=given, why=why)
     _check_above(folder)
     return folder
 
@@ -183,8 +183,10 @@ def _check_above(folder: str) -> None:
         status = os.lstat(above)
         writable = status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
         if status.st_uid not in (0, os.geteuid()) or writable:
-            raise FolderUnsafe(
-                path=folder, why=f"others than this user can change `{above}`"
+            raise UnsafeKeys(
+                code="FolderUnsafe",
+                path=folder,
+                why=f"others than this user can change `{above}`",
             )
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from zmq import curve_keypair, curve_public
 from zmq.utils import z85
 
-from runtime.errors.rpc import FolderUnsafe, NotAKey
+from runtime.errors.rpc import NotAKey, UnsafeKeys
 from runtime.rpc.transport.addresses import (
     FOLDER_FLAGS,
     OTHERS,
@@ -47,7 +47,7 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
 
     Raises:
         FileNotFoundError: there is none.
-        FolderUnsafe: others can write it, or read it where they must not.
+        UnsafeKeys: others can write it, or read it where they must not.
         NotAKey: it holds something else.
     """
     path = os.path.join(where, name)
@@ -56,8 +56,8 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise FolderUnsafe(
-            path=path, why=f"it is a link, or {error.strerror}"
+        raise UnsafeKeys(
+            code="FolderUnsafe", path=path, why=f"it is a link, or {error.strerror}"
         ) from error
     try:
         status = os.fstat(file)
@@ -65,7 +65,7 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
         if not stat.S_ISREG(status.st_mode):
             why = "it is no plain file"
         if why:
-            raise FolderUnsafe(path=path, why=why)
+            raise UnsafeKeys(code="FolderUnsafe", path=path, why=why)
         text = os.read(file, _MOST_BYTES).decode("ascii", "replace").strip()
     finally:
         os.close(file)
@@ -125,7 +125,7 @@ class Keys:
         Where the folder has a pair, that one is taken, and nothing is changed.
 
         Raises:
-            FolderUnsafe: others can open or replace the folder.
+            UnsafeKeys: others can open or replace the folder.
             NotAKey: what is there is no key.
         """
         where = private_folder(folder, create=True)
@@ -143,7 +143,7 @@ class Keys:
         """The keys in a folder.
 
         Raises:
-            FolderUnsafe: others can open or replace the folder, or read its secret.
+            UnsafeKeys: others can open or replace the folder, or read its secret.
             NotAKey: there is no secret key, or what is there is none.
         """
         where = private_folder(folder)
@@ -173,7 +173,7 @@ class Keys:
         session, or in one of the folder for temporary files.
 
         Raises:
-            FolderUnsafe: somebody else has such a folder there already.
+            UnsafeKeys: somebody else has such a folder there already.
         """
         above = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         return cls.create(os.path.join(above, f"everyorder-rpc-{os.geteuid()}"))
@@ -182,7 +182,7 @@ class Keys:
         """Whether somebody with this public key may come in.
 
         Raises:
-            FolderUnsafe: others can change who may.
+            UnsafeKeys: others can change who may.
             NotAKey: a file among the allowed ones is no key.
         """
         if key == self.public or key in self.others:
@@ -206,8 +206,8 @@ class Keys:
         where = os.path.join(self.folder, "allowed")
         why = unsafe(os.fstat(allowed), OTHERS_WRITE)
         if why:
-            raise FolderUnsafe(path=where, why=why)
-        bad: FolderUnsafe | NotAKey | None = None
+            raise UnsafeKeys(code="FolderUnsafe", path=where, why=why)
+        bad: UnsafeKeys | NotAKey | None = None
         for name in sorted(os.listdir(allowed)):
             try:
                 if name.startswith(".") or not name.endswith(".key"):
@@ -217,7 +217,7 @@ class Keys:
             except FileNotFoundError:
                 # It was taken away just now.
                 continue
-            except (FolderUnsafe, NotAKey) as error:
+            except (UnsafeKeys, NotAKey) as error:
                 bad = error
         if bad is not None:
             raise bad
@@ -237,7 +237,7 @@ def answered(request: list[bytes], keys: Keys) -> tuple[list[bytes], str, str]:
     try:
         if not keys.allows(key):
             why = "the key is not among the allowed ones"
-    except (FolderUnsafe, NotAKey, OSError) as error:
+    except (UnsafeKeys, NotAKey, OSError) as error:
         why = str(error)
     status, user = (b"400", b"") if why else (b"200", key.encode())
     return [version, number, status, b"", user, b""], key, why

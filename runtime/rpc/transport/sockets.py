@@ -33,7 +33,7 @@ import zmq
 from zmq.utils import garbage
 from zmq.utils.monitor import parse_monitor_message
 
-from runtime.errors.rpc import AddressUnusable, FolderUnsafe, KeysNeeded
+from runtime.errors.rpc import AddressUnusable, UnsafeKeys
 from runtime.locks import renewed
 from runtime.rpc.transport.addresses import (
     EVERYWHERE,
@@ -133,8 +133,8 @@ class SocketTransport:
 
     Raises:
         AddressUnusable: another worker is there, or it is no address of this machine.
-        KeysNeeded: others could reach it, and there are no keys.
-        FolderUnsafe: the folder of the socket is open to others.
+        UnsafeKeys: others could reach it, and there are no keys; or the folder of the
+            socket is open to others.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class SocketTransport:
         host = looked_up(address)
         at = Address("tcp", host, address.port)
         if keys is None and not (self._unprotected and at.is_loopback()):
-            raise KeysNeeded(address=str(address))
+            raise UnsafeKeys(code="KeysNeeded", address=str(address))
         server.set(zmq.IPV6, ":" in host)
         self._bind(str(at), str(address))
         port = int(self._last_endpoint().rpartition(":")[2])
@@ -429,10 +429,10 @@ class SocketTransport:
             monitor = self._monitored(socket, zmq.EVENT_ALL)
             self._new.append((endpoint, monitor))
             socket.connect(str(address).partition("#")[0])
-        except (AddressUnusable, FolderUnsafe, KeysNeeded, zmq.ZMQError) as error:
+        except (AddressUnusable, UnsafeKeys, zmq.ZMQError) as error:
             if socket is not None:
                 socket.close(linger=0)
-            unsafe = isinstance(error, FolderUnsafe | KeysNeeded)
+            unsafe = isinstance(error, UnsafeKeys)
             state = LinkState.REFUSED if unsafe else LinkState.ABSENT
             self._tell(Link(endpoint, state, detail=str(error)))
             return None
@@ -444,14 +444,14 @@ class SocketTransport:
         """Have a socket talk to nobody but whom the endpoint means.
 
         Raises:
-            KeysNeeded: others could listen.
-            FolderUnsafe: the folder of the socket is open to others.
+            UnsafeKeys: others could listen.
+            UnsafeKeys: the folder of the socket is open to others.
         """
         keys = self._keys
         if address.scheme == "ipc":
             private_folder(os.path.dirname(address.path))
         elif keys is None and not self._unprotected:
-            raise KeysNeeded(address=str(address))
+            raise UnsafeKeys(code="KeysNeeded", address=str(address))
         if keys is not None:
             server = address.key or keys.keeper
             socket.set(zmq.CURVE_SERVERKEY, bytes.fromhex(server))

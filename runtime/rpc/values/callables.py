@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
-from runtime.errors.base import nearest
-from runtime.errors.call import CallError, NoMatchingOverload, OperatorChanged
+from runtime.errors.base import code_of, nearest
+from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.errors.future import described
 from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
 from runtime.locks import load
@@ -143,6 +143,7 @@ def _in_words(function: Any) -> str:
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="rpc",
             found=described(function),
             wanted="a function should be callable",
@@ -163,7 +164,10 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
 
 def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
-        call="rpc", found=f"`{name}` with {described(found_)}", wanted=wanted
+        code="RpcMisuse",
+        call="rpc",
+        found=f"`{name}` with {described(found_)}",
+        wanted=wanted,
     )
 
 
@@ -344,7 +348,7 @@ def unpack_call(
 
     Raises:
         OnlyRegistered: registered functions are all that is taken, and it is none.
-        UnknownCallable, OperatorChanged: it is not here, or another one.
+        UnknownCallable, OperatorGone: it is not here, or another one.
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
     trusted = not only_registered
@@ -393,7 +397,9 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
     handle = OperatorHandle(dispatcher, wanted)
     here = _schema_text(handle)
     if here != schema:
-        raise OperatorChanged(operator=name, known=schema, found=here)
+        raise OperatorGone(
+            code="OperatorChanged", operator=name, known=schema, found=here
+        )
     return handle
 
 
@@ -440,7 +446,7 @@ def _loaded(name: str) -> str:
     try:
         import_module(module)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{code_of(error)}: {error}"
     return ""
 
 

@@ -34,7 +34,7 @@ from math import prod
 from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.errors.rpc import Undecodable
 from runtime.locks import load
 from runtime.rpc.session.events import Buffer, Payload

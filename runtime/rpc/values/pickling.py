@@ -25,8 +25,9 @@ from functools import partial
 from io import BytesIO
 from typing import Any, Protocol
 
+from runtime.errors.base import code_of
 from runtime.errors.rpc import OnlyRegistered, RpcError, Undecodable, UnknownCallable
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import DeviceUnavailable
 from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values.payload import (
@@ -174,7 +175,7 @@ def unpack(
     except (RpcError, DeviceUnavailable):
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {_text(error)}"
+        text = f"{code_of(error)}: {_text(error)}"
         missing = _missing(error)
         if missing is not None:
             raise UnknownCallable(kind="name", name=missing, reason=text) from error

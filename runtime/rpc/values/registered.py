@@ -68,12 +68,16 @@ class Registry:
         """
         if not callable(function):
             raise RpcMisuse(
-                call="register", found=described(function), wanted="a callable"
+                code="RpcMisuse",
+                call="register",
+                found=described(function),
+                wanted="a callable",
             )
         if name is None:
             name = f"{getattr(function, '__module__', '')}.{named(function)}"
         if not isinstance(name, str) or not name:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="register",
                 found=described(name),
                 wanted="a text that is not empty",
@@ -87,6 +91,7 @@ class Registry:
                 self._names.setdefault(id(function), []).append(name)
         if taken:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="register",
                 found=f"the name `{name}`, which stands for another function",
                 wanted="another name; or close the handle of that function first",

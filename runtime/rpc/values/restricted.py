@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from runtime.errors.base import code_of
 from runtime.errors.rpc import Undecodable, Unsendable
 from runtime.locks import load
 from runtime.rpc.identities import WorkerInfo
@@ -100,7 +101,7 @@ def _reason(error: BaseException, part: Any) -> str:
         text = " ".join(str(error).split())
     except Exception:  # the text of somebody's error
         text = "it has no text"
-    return shortened_text(f"{type(error).__name__}: {text}", _REASON_WIDTH)
+    return shortened_text(f"{code_of(error)}: {text}", _REASON_WIDTH)
 
 
 def shortened_text(text: str, width: int) -> str:

@@ -28,12 +28,7 @@ from io import BytesIO
 from mmap import ACCESS_COPY, mmap
 from typing import IO, Any, NoReturn, Self
 
-from runtime.errors.archive import (
-    ArchiveTooLarge,
-    DamagedArchive,
-    NotAnArchive,
-    NotSaveable,
-)
+from runtime.errors.program import DamagedArchive, NotSaveable
 from runtime.script.archive import limits
 
 # A path, or an open file in binary mode.
@@ -172,7 +167,9 @@ class Reader:
             self._zip = zipfile.ZipFile(_Bytes(data))
             members = self._zip.infolist()
         except _WRONG as error:
-            raise NotAnArchive(archive=label, reason=_words(error)) from None
+            raise DamagedArchive(
+                code="NotAnArchive", archive=label, reason=_words(error)
+            ) from None
         if len(members) > limits.MEMBERS:
             self.too_large("the number of members", len(members), limits.MEMBERS)
         self._members: dict[str, zipfile.ZipInfo] = {}
@@ -292,11 +289,19 @@ class Reader:
 
     def damaged(self, member: str, reason: str) -> NoReturn:
         """Say that a member breaks a rule."""
-        raise DamagedArchive(archive=self.label, member=member, reason=reason)
+        raise DamagedArchive(
+            code="DamagedArchive", archive=self.label, member=member, reason=reason
+        )
 
     def too_large(self, what: str, found: int, limit: int) -> NoReturn:
         """Say that there is too much of something."""
-        raise ArchiveTooLarge(archive=self.label, what=what, found=found, limit=limit)
+        raise DamagedArchive(
+            code="ArchiveTooLarge",
+            archive=self.label,
+            what=what,
+            found=found,
+            limit=limit,
+        )
 
 
 def reading(place: Place) -> Reader:
@@ -311,7 +316,9 @@ def reading(place: Place) -> Reader:
         try:
             mapped = mmap(file.fileno(), 0, access=ACCESS_COPY)
         except ValueError:
-            raise NotAnArchive(archive=label, reason="the file is empty") from None
+            raise DamagedArchive(
+                code="NotAnArchive", archive=label, reason="the file is empty"
+            ) from None
     return Reader(mapped, label)
 
 
@@ -362,8 +369,12 @@ def _check_directory(data: Any, label: str) -> None:
             size = struct.unpack_from("<Q", record, 40)[0]
     if size > limits.DIRECTORY:
         what = "the size of its directory"
-        raise ArchiveTooLarge(
-            archive=label, what=what, found=size, limit=limits.DIRECTORY
+        raise DamagedArchive(
+            code="ArchiveTooLarge",
+            archive=label,
+            what=what,
+            found=size,
+            limit=limits.DIRECTORY,
         )
 
 

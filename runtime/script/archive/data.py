@@ -30,8 +30,8 @@ from enum import Enum
 from typing import Any
 
 from runtime import autograd
-from runtime.errors.archive import NotSaveable
 from runtime.errors.base import EveryorderError
+from runtime.errors.program import NotSaveable
 from runtime.futures import Await, Future
 from runtime.modules import Parameter
 from runtime.schema.codes import Code, DType, Layout, MemoryFormat

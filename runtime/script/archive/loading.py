@@ -23,16 +23,11 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from runtime.errors.archive import (
-    ArchiveError,
-    NewerArchive,
-    NotAnArchive,
-    OperatorNotHere,
-)
-from runtime.errors.graph import BrokenGraph
+from runtime.errors.program import ArchiveError, DamagedArchive, OperatorNotHere
 from runtime.errors.schema import UnknownKind
+from runtime.errors.script import BrokenGraph
 from runtime.errors.source import Source
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import DeviceUnavailable
 from runtime.modules import Module
 from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.declaration import (
@@ -160,13 +155,18 @@ class _Loader:
         reader = self.reader
         if "version" not in reader:
             reason = "it has no member `version`"
-            raise NotAnArchive(archive=reader.label, reason=reason)
+            raise DamagedArchive(
+                code="NotAnArchive", archive=reader.label, reason=reason
+            )
         text = reader.text("version").strip()
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             reader.damaged("version", "this is no number")
         if int(text) > limits.VERSION:
-            raise NewerArchive(
-                archive=reader.label, found=int(text), known=limits.VERSION
+            raise DamagedArchive(
+                code="NewerArchive",
+                archive=reader.label,
+                found=int(text),
+                known=limits.VERSION,
             )
         if int(text) != limits.VERSION:
             reader.damaged("version", f"there was no format {int(text)}")

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from runtime import autograd, futures
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, EnumType
 from runtime.schema.device import Device

@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.errors.archive import NotSaveable
+from runtime.errors.program import NotSaveable
 from runtime.errors.source import CONTEXT, Source
 from runtime.schema.declaration import (
     DeclaredType,

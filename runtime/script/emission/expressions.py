@@ -125,6 +125,7 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
         python = e.find(text)
     except LookupError:
         raise UnknownName(
+            code="UnknownName",
             source=e.at.source,
             span=e.at.span,
             variable=node.id,
@@ -137,7 +138,7 @@ def _check_defined(e: Emitter, node: ast.Name) -> None:
     """Refuse a use that may come before a value.
 
     Raises:
-        NotDefined: it may.
+        UnknownName: it may.
     """
     known = e.memo.get("absences")
     if known is None:

@@ -338,7 +338,7 @@ def interface_type(compiler: Compiler, python: type) -> InterfaceType:
 
     Raises:
         NoSource: its source is not there.
-        UnfitClass: it has something that interfaces do not have.
+        MalformedProgram: it has something that interfaces do not have.
         ProgramError: a method of it cannot be read.
     """
     classes = compiler.program.classes

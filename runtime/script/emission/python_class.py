@@ -24,7 +24,7 @@ from enum import Enum, auto
 from types import FunctionType, MemberDescriptorType
 from typing import Any, ClassVar, get_origin
 
-from runtime.errors.script import UnfitClass
+from runtime.errors.script import MalformedProgram
 from runtime.generated import generated
 from runtime.schema.codes import Code
 from runtime.schema.declaration import ScriptClassType
@@ -82,11 +82,12 @@ class Blueprint:
 
     def fault(
         self, message: str, hint: str = "", node: ast.AST | None = None
-    ) -> UnfitClass:
+    ) -> MalformedProgram:
         """The error about the class, at a node of it."""
         source = self.definition.source
         span = place_of(node or self.definition.tree, source)
-        return UnfitClass(
+        return MalformedProgram(
+            code="UnfitClass",
             source=source,
             span=span,
             name=self.python.__name__,
@@ -117,7 +118,7 @@ def blueprint(python: type) -> Blueprint:
 
     Raises:
         NoSource: its source is not there.
-        UnfitClass: it is none for scripts, at the place that says so.
+        MalformedProgram: it is none for scripts, at the place that says so.
     """
     made = Blueprint(python, read_class(python))
     _check_bases(made)

@@ -21,7 +21,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from runtime.errors.script import NotDefined
+from runtime.errors.script import UnknownName
 from runtime.errors.source import Source
 from runtime.script.frontend.language import place_of
 from runtime.script.frontend.scopes import (
@@ -63,10 +63,11 @@ def absences(function: Function, taken: Taken = constant) -> Mapping[ast.Name, A
     return {each: walk.absences[each] for each in places}
 
 
-def not_defined(use: ast.Name, absence: Absence, source: Source) -> NotDefined:
+def not_defined(use: ast.Name, absence: Absence, source: Source) -> UnknownName:
     """The error about a use of a variable without a value."""
     cause = absence.cause
-    return NotDefined(
+    return UnknownName(
+        code="NotDefined",
         source=source,
         span=source.span(use),
         variable=use.id,
@@ -79,7 +80,7 @@ def check_defined(function: Function, source: Source, taken: Taken = constant) -
     """Look whether all variables of a function have values where they are used.
 
     Raises:
-        NotDefined: one may have none; the first in the text is told.
+        UnknownName: one may have none; the first in the text is told.
     """
     for use, absence in absences(function, taken).items():
         raise not_defined(use, absence, source)

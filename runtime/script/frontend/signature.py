@@ -27,7 +27,7 @@ from types import NoneType
 from types import UnionType as PythonUnion
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from runtime.errors.script import UnfitParameter
+from runtime.errors.script import MalformedProgram
 from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.names import OperatorName
@@ -283,7 +283,7 @@ def read_signature(
 
     Raises:
         AnnotationError: an annotation means no type.
-        UnfitParameter: a default does not fit, or is nothing that a schema has; a
+        MalformedProgram: a default does not fit, or is nothing that a schema has; a
             method has no parameter for its object.
     """
     definition = annotations.definition
@@ -292,7 +292,8 @@ def read_signature(
     every = node.args
     positional = [*every.posonlyargs, *every.args]
     if owner is not None and not positional:
-        raise UnfitParameter(
+        raise MalformedProgram(
+            code="UnfitParameter",
             source=definition.source,
             span=place_of(node, definition.source),
             parameter="self",
@@ -363,7 +364,8 @@ class _Defaults:
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError):
-            raise UnfitParameter(
+            raise MalformedProgram(
+                code="UnfitParameter",
                 source=self._source,
                 span=self._source.span(node),
                 parameter=name,
@@ -371,10 +373,11 @@ class _Defaults:
                 hint="Nothing of a text is run: write the value.",
             ) from None
 
-    def _fault(self, parameter: ast.arg, message: str, hint: str) -> UnfitParameter:
+    def _fault(self, parameter: ast.arg, message: str, hint: str) -> MalformedProgram:
         # A function may have been given other defaults than are written.
         node: ast.AST = self._nodes.get(parameter.arg, parameter)
-        return UnfitParameter(
+        return MalformedProgram(
+            code="UnfitParameter",
             source=self._source,
             span=place_of(node, self._source),
             parameter=parameter.arg,

@@ -347,7 +347,7 @@ def one_by_one(graph: Graph) -> Function:
 def _call(node: Node) -> Function:
     row = row_of(node.kind)
     if row is None or row.schema is None:
-        raise OperatorGone(operator=node.kind)
+        raise OperatorGone(code="OperatorGone", operator=node.kind)
     dispatcher = default_dispatcher()
     name = row.schema.name
     entry = dispatcher.state.entry(name)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from runtime.errors.graph import BrokenGraph, GraphFault
+from runtime.errors.script import BrokenGraph, GraphFault
 from runtime.schema.schema import Schema
 from runtime.schema.type_parser import MOST_MEMBERS
 from runtime.schema.types import (

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runtime.errors.base import nearest
-from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import UnknownDevice
 from runtime.errors.schema import SchemaSyntaxError, UnknownKind
 from runtime.errors.source import Source
 from runtime.schema.cursor import Cursor

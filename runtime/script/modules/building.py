@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_overloads
 
-from runtime.errors.module import NotScriptable
+from runtime.errors.script import NotScriptable
 from runtime.modules import Module, Sequential
 from runtime.schema.declaration import Declaration, InterfaceType, ModuleType
 from runtime.schema.subtype import misfit
@@ -118,6 +118,7 @@ def begun(
         overloads: list[Any] = [*get_overloads(python)]
         if any(each.__globals__ is python.__globals__ for each in overloads):
             raise NotScriptable(
+                code="NotScriptable",
                 found=f"the method `{name}` of `{shape.python.__name__}`",
                 reason="it has overloads",
                 hint="Write one method, with a union or `Any` as type.",
@@ -160,6 +161,7 @@ def hook_methods(
         own = inspect.getattr_static(shape.python, name, hook)
         if not inspect.isfunction(hook) or other is not hook or own is not hook:
             raise NotScriptable(
+                code="NotScriptable",
                 found=f"the hook `{name}` of `{shape.python.__name__}`",
                 reason="a hook is a function of a name of its own",
             )
@@ -182,6 +184,7 @@ def check_interface(
     fault = misfit(shape.type.declaration, wanted.declaration)
     if fault is not None:
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the module `{name}` of class `{shape.python.__name__}`",
             reason=f"it is no {wanted}: {fault}",
         )
@@ -295,7 +298,7 @@ def define(of: ModuleType, text: str, names: Mapping[str, Any]) -> None:
 
     Raises:
         ProgramError: the text cannot be compiled; says where and why.
-        DeclarationConflict: the type has one of the names.
+        SchemaError: the type has one of the names.
     """
     shape = shape_of(of)
     compiler = Compiler(SHARED_PROGRAM if shape is None else shape.program)

@@ -27,7 +27,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runtime.errors.base import nearest
-from runtime.errors.module import NoSuchMember, NotScriptable
+from runtime.errors.program import NoSuchMember
+from runtime.errors.script import NotScriptable
 from runtime.schema.argument import Argument
 from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
 from runtime.schema.names import OperatorName
@@ -163,6 +164,7 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
     declaration = module.__script_type__.declaration
     if module.training:
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the module `{module.original_name}`",
             reason="a module is not frozen while it is trained",
             hint="Call its `eval()` first.",
@@ -171,6 +173,7 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
     for name in preserved:
         if name not in known:
             raise NoSuchMember(
+                code="NoSuchMember",
                 module=module.original_name,
                 wanted="attribute or method",
                 path=name,

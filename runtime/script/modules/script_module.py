@@ -30,7 +30,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.future import described
-from runtime.errors.module import NotScriptable, UnfitMember
+from runtime.errors.program import UnfitMember
+from runtime.errors.script import NotScriptable
 from runtime.locks import load
 from runtime.modules import Module, Parameter
 from runtime.modules.containers import ModuleDict, ModuleList, Sequential
@@ -162,6 +163,7 @@ class ScriptModule(Module):
     ) -> None:
         if not isinstance(of, ModuleType):
             raise NotScriptable(
+                code="NotScriptable",
                 found=f"a ScriptModule of {described(of)}",
                 reason="compiled modules are made by `jit.script` and by `jit.load`",
             )
@@ -184,6 +186,7 @@ class ScriptModule(Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the class `{cls.__name__}`, which derives from ScriptModule",
             reason="its methods would be compiled before there is an object",
             hint="Derive from `runtime.Module`, and call `jit.script` with an object.",
@@ -267,7 +270,12 @@ class ScriptModule(Module):
             converted = converter(wanted)(value)
             if converted is MISMATCH:
                 reason = f"it is of type {wanted}, not {described(value)}"
-                raise UnfitMember(module=self.original_name, member=name, reason=reason)
+                raise UnfitMember(
+                    code="UnfitMember",
+                    module=self.original_name,
+                    member=name,
+                    reason=reason,
+                )
             value = converted
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
@@ -288,13 +296,23 @@ class ScriptModule(Module):
         elif isinstance(value, Module | Parameter):
             reason = "the module is compiled, and gets no more members"
         if reason is not None:
-            raise UnfitMember(module=self.original_name, member=name, reason=reason)
+            raise UnfitMember(
+                code="UnfitMember",
+                module=self.original_name,
+                member=name,
+                reason=reason,
+            )
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         if name in self.__script_type__.declaration.attributes:
             reason = "scripts use it, and it cannot be deleted"
-            raise UnfitMember(module=self.original_name, member=name, reason=reason)
+            raise UnfitMember(
+                code="UnfitMember",
+                module=self.original_name,
+                member=name,
+                reason=reason,
+            )
         object.__delattr__(self, name)
 
     def __getattr__(self, name: str) -> Any:
@@ -374,6 +392,7 @@ class ScriptModule(Module):
             NotScriptable: always.
         """
         raise NotScriptable(
+            code="NotScriptable",
             found=f"the compiled module `{self.original_name}`",
             reason="a compiled module is not pickled",
             hint="Use `jit.save` and `jit.load`.",

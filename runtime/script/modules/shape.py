@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, get_origin
 
-from runtime.errors.module import NotScriptable
 from runtime.errors.schema import AnnotationError
+from runtime.errors.script import NotScriptable
 from runtime.modules import Module
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
@@ -154,6 +154,7 @@ class Shaping:
             return made
         if any(each is module for each in self._begun):
             raise NotScriptable(
+                code="NotScriptable",
                 found=f"a `{type(module).__name__}`",
                 reason="it is a module within itself",
             )

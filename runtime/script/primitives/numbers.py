@@ -19,8 +19,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
+from runtime.errors.operands import NegativeExponent
+from runtime.errors.program import ScriptValueError
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
@@ -37,16 +37,21 @@ from runtime.script.primitives.row import (
 BITS = 64
 
 
-def overflow(operator: str, *operands: object) -> IntegerOverflow:
+def overflow(operator: str, *operands: object) -> ScriptValueError:
     """The error for a result outside of 64 bits."""
-    return IntegerOverflow(operator=operator, operands=tuple(map(shortened, operands)))
+    return ScriptValueError(
+        code="IntegerOverflow",
+        operator=operator,
+        operands=tuple(map(shortened, operands)),
+    )
 
 
 def other_result(
     operator: str, expected: str, result: object, *operands: object
-) -> ResultOfOtherType:
+) -> ScriptValueError:
     """The error for a result of another type than the schema's."""
-    return ResultOfOtherType(
+    return ScriptValueError(
+        code="ResultOfOtherType",
         operator=operator,
         operands=tuple(map(shortened, operands)),
         expected=expected,
@@ -68,7 +73,7 @@ def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(a: int, b: int) -> int:
-    """`a + b`; raises `IntegerOverflow`."""
+    """`a + b`; raises `ScriptValueError`."""
     result = a + b
     if INT_FIRST <= result < INT_END:
         return result
@@ -76,7 +81,7 @@ def add(a: int, b: int) -> int:
 
 
 def sub(a: int, b: int) -> int:
-    """`a - b`; raises `IntegerOverflow`."""
+    """`a - b`; raises `ScriptValueError`."""
     result = a - b
     if INT_FIRST <= result < INT_END:
         return result
@@ -84,7 +89,7 @@ def sub(a: int, b: int) -> int:
 
 
 def mul(a: int, b: int) -> int:
-    """`a * b`; raises `IntegerOverflow`."""
+    """`a * b`; raises `ScriptValueError`."""
     result = a * b
     if INT_FIRST <= result < INT_END:
         return result
@@ -92,7 +97,7 @@ def mul(a: int, b: int) -> int:
 
 
 def floordiv(a: int, b: int) -> int:
-    """`a // b`; raises `IntegerOverflow` for the least integer by -1."""
+    """`a // b`; raises `ScriptValueError` for the least integer by -1."""
     result = a // b
     if result < INT_END:
         return result
@@ -100,7 +105,7 @@ def floordiv(a: int, b: int) -> int:
 
 
 def both(a: int, b: int) -> tuple[int, int]:
-    """`divmod(a, b)`; raises `IntegerOverflow` for the least integer by -1."""
+    """`divmod(a, b)`; raises `ScriptValueError` for the least integer by -1."""
     result = divmod(a, b)
     if result[0] < INT_END:
         return result
@@ -108,7 +113,7 @@ def both(a: int, b: int) -> tuple[int, int]:
 
 
 def power(a: int, b: int) -> int:
-    """`a ** b`; raises `IntegerOverflow`, and `NegativeExponent` for a fraction."""
+    """`a ** b`; raises `ScriptValueError`, and `NegativeExponent` for a fraction."""
     if b < 0:
         if a == 0:
             raise ZeroDivisionError("0.0 cannot be raised to a negative power")
@@ -122,7 +127,7 @@ def power(a: int, b: int) -> int:
 
 
 def shift_left(a: int, b: int) -> int:
-    """`a << b`; raises `IntegerOverflow`, and `ValueError` for a negative count."""
+    """`a << b`; raises `ScriptValueError`, and `ValueError` for a negative count."""
     if b >= BITS:
         if a:
             raise overflow("<<", a, b)

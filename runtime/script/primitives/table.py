@@ -232,7 +232,7 @@ def install(dispatcher: Dispatcher | None = None) -> Library:
     """Register every primitive; the library owns the registrations.
 
     On the default dispatcher this happens once; asked again, the same library is
-    returned.  Raises `NamespaceTaken` where `script` is taken.
+    returned.  Raises `Conflict` where `script` is taken.
     """
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)

@@ -42,7 +42,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.keyring import Published
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import DefinitionReading
-from runtime.errors.call import OperatorChanged
+from runtime.errors.call import OperatorGone
 from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey
 from runtime.keys.keyset import DEFAULT_INCLUDED
 from runtime.keys.local import View
@@ -82,7 +82,7 @@ def bound_call(
     `reading` is the definition that the caller knows.  The results of `trusted`, where
     that is the kernel, are what the schema says; it is given lists themselves.
 
-    The function raises what a call of the operator raises, and `OperatorChanged`.
+    The function raises what a call of the operator raises, and `OperatorGone`.
     """
     schema, text = reading.schema, str(reading.schema)
     callee = OperatorHandle(dispatcher, name)._callee
@@ -101,7 +101,9 @@ def bound_call(
             return None
         if not is_current(entry):
             found = str(entry.definitions[0].reading.schema)
-            raise OperatorChanged(operator=str(name), known=text, found=found)
+            raise OperatorGone(
+                code="OperatorChanged", operator=str(name), known=text, found=found
+            )
         return entry
 
     def slow(*values: Any) -> Any:

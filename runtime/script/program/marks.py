@@ -29,7 +29,7 @@ from typing import (
 )
 
 from runtime.errors.future import FutureMisuse, described
-from runtime.errors.script import MarkMisuse
+from runtime.errors.script import NotScriptable
 from runtime.futures import Future
 from runtime.schema.excerpt import shortened
 from runtime.tensors.keys import watcher
@@ -75,7 +75,7 @@ def export(fn: F) -> F:
     """Compile a method of a module, though nothing that is compiled calls it.
 
     Raises:
-        MarkMisuse: it is no function.
+        NotScriptable: it is no function.
     """
     return _marked("export", fn, Mark.EXPORT)
 
@@ -90,7 +90,7 @@ def ignore(drop: Any = False) -> Any:
     `@ignore`, or `@ignore(drop=True)`, which is `@unused`.
 
     Raises:
-        MarkMisuse: it is no function.
+        NotScriptable: it is no function.
     """
     if isinstance(drop, bool):
         return unused if drop else ignore
@@ -101,7 +101,7 @@ def unused(fn: F) -> F:
     """Do not compile a function; a script that calls it raises there.
 
     Raises:
-        MarkMisuse: it is no function.
+        NotScriptable: it is no function.
     """
     return _marked("unused", fn, Mark.UNUSED)
 
@@ -112,12 +112,16 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
         parts = tuple(each for each in (fn.fget, fn.fset) if each is not None)
     for each in parts:
         if not callable(each):
-            raise MarkMisuse(call=word, found=described(fn), wanted="a function")
+            raise NotScriptable(
+                code="MarkMisuse", call=word, found=described(fn), wanted="a function"
+            )
         try:
             setattr(each, MARKED, mark)
         except (AttributeError, TypeError):
             wanted = "a function that is written in Python"
-            raise MarkMisuse(call=word, found=described(fn), wanted=wanted) from None
+            raise NotScriptable(
+                code="MarkMisuse", call=word, found=described(fn), wanted=wanted
+            ) from None
     return fn
 
 
@@ -129,16 +133,20 @@ def interface(cls: C) -> C:
     """Let a class stand for all classes and modules that have its methods.
 
     Raises:
-        MarkMisuse: it is no class, or derives from another.
+        NotScriptable: it is no class, or derives from another.
     """
     unknown: Any = cls
     if not isinstance(unknown, type):
         found = described(cls)
-        raise MarkMisuse(call="interface", found=found, wanted="a class")
+        raise NotScriptable(
+            code="MarkMisuse", call="interface", found=found, wanted="a class"
+        )
     if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
         found = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
         wanted = "a class of its own, with all of the methods"
-        raise MarkMisuse(call="interface", found=found, wanted=wanted)
+        raise NotScriptable(
+            code="MarkMisuse", call="interface", found=found, wanted=wanted
+        )
     setattr(cls, DECLARES, True)
     return cls
 
@@ -169,7 +177,7 @@ def is_of_type(obj: Any, target_type: Any) -> bool:
     `target_type` may be a tuple of types; a class is asked as Python does.
 
     Raises:
-        MarkMisuse: it means no type.
+        NotScriptable: it means no type.
     """
     if isinstance(target_type, tuple):
         return any(is_of_type(obj, each) for each in target_type)
@@ -182,7 +190,9 @@ def is_of_type(obj: Any, target_type: Any) -> bool:
     if not isinstance(kind, type):
         wanted = "an object, and a type or a tuple of types"
         found = f"{shortened(target_type)} as type"
-        raise MarkMisuse(call="isinstance", found=found, wanted=wanted)
+        raise NotScriptable(
+            code="MarkMisuse", call="isinstance", found=found, wanted=wanted
+        )
     return isinstance(obj, kind) and _holds(obj, kind, parts)
 
 
@@ -216,7 +226,7 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     unknown: Any = func
     if not callable(unknown):
         found, wanted = described(func), "a callable, then its arguments"
-        raise FutureMisuse(call="fork", found=found, wanted=wanted)
+        raise FutureMisuse(code="FutureMisuse", call="fork", found=found, wanted=wanted)
     told = watcher()
     if told is not None:
         traced: Future[T] = told.forked(func, args, kwargs)
@@ -236,5 +246,5 @@ def wait(future: Future[T]) -> T:
     unknown: Any = future
     if not isinstance(unknown, Future):
         found, wanted = described(future), "what `fork` gave, or another future"
-        raise FutureMisuse(call="wait", found=found, wanted=wanted)
+        raise FutureMisuse(code="FutureMisuse", call="wait", found=found, wanted=wanted)
     return future.wait()

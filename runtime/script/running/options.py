@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from runtime.errors.script_running import ExecutorRefused
+from runtime.errors.program import ExecutorRefused
 
 # From so many runs on, the generated text has paid for its compiling, of any size:
 # 112 to 169 runs, or 195 to 266 trips of loops; measured.  Who waits that long pays for

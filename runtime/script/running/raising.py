@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from runtime.errors.script_running import ScriptRaised
+from runtime.errors.program import ScriptRaised
 from runtime.errors.source import Source
 from runtime.script.ir import Node, Place
 

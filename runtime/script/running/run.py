@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from runtime.errors.script_running import TooDeep
+from runtime.errors.program import TooDeep
 from runtime.hooks import PLAN
 from runtime.locks import load
 from runtime.schema.types import CODED, TensorType
@@ -163,7 +163,7 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
 
     Raises:
         OperatorGone: it has an operator that is not defined.
-        OperatorChanged: one of its operators has another schema now.
+        OperatorGone: one of its operators has another schema now.
     """
     options = CHOSEN.options
     if options.optimize:

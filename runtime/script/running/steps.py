@@ -25,8 +25,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import OperatorChanged, OperatorGone
-from runtime.errors.script_running import ClassGone, ErrorSwallowed, MethodMissing
+from runtime.errors.call import OperatorGone
+from runtime.errors.program import RunningError
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.hooks import PLAN
 from runtime.locks import load
@@ -67,7 +67,7 @@ def method_of(
     """What runs a method, and how many arguments it has; of the object's own type.
 
     Raises:
-        MethodMissing: it was not compiled.
+        RunningError: it was not compiled.
     """
     own = declared_type(owner) if declared is None else declared
     if own is not None:
@@ -75,7 +75,7 @@ def method_of(
         if function is not None:
             return entry_of(function), len(function.schema.arguments)
     kind = type(owner).__name__ if own is None else str(own)
-    raise MethodMissing(qualname=kind, method=name)
+    raise RunningError(code="MethodMissing", qualname=kind, method=name)
 
 
 class With:
@@ -114,7 +114,8 @@ class With:
         """Leave the manager; whether the exception is swallowed."""
         swallows = bool(self._leave(kind, error, traceback))
         if swallows and error is not None and self._needs:
-            raise ErrorSwallowed(
+            raise RunningError(
+                code="ErrorSwallowed",
                 manager=f"an object of type {type(self._manager).__name__}",
                 error=kind.__name__,
             )
@@ -146,7 +147,7 @@ def step_of(node: Node, nested: Nested) -> Made:
 
     Raises:
         OperatorGone: the kind is that of an operator that is not defined.
-        OperatorChanged: the operator is defined with another schema now.
+        OperatorGone: the operator is defined with another schema now.
     """
     maker = _MAKERS.get(node.kind)
     if maker is not None:
@@ -164,7 +165,7 @@ def operator_of(node: Node) -> Made:
     """What calls the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
-        raise OperatorGone(operator=node.kind)
+        raise OperatorGone(code="OperatorGone", operator=node.kind)
     given = row.infer(node)
     outputs = [each.type for each in node.outputs]
     if (
@@ -174,7 +175,8 @@ def operator_of(node: Node) -> Made:
     ):
         inputs = ", ".join(str(each.type) for each in node.inputs)
         results = ", ".join(map(str, outputs))
-        raise OperatorChanged(
+        raise OperatorGone(
+            code="OperatorChanged",
             operator=node.kind,
             known=f"({inputs}) -> ({results})",
             found=str(row.schema),
@@ -267,7 +269,7 @@ def _create(node: Node) -> Run:
     def create() -> Any:
         python = declaration.python
         if python is None:
-            raise ClassGone(qualname=declaration.qualname)
+            raise RunningError(code="ClassGone", qualname=declaration.qualname)
         return python.__new__(python)
 
     return create

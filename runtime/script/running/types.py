@@ -16,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.script_running import NotOfType
+from runtime.errors.program import NotOfType
 from runtime.futures import Await, Future
 from runtime.schema.binding import Binder, binder
 from runtime.schema.codes import Code

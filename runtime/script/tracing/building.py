@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.trace import BuildRefused
+from runtime.errors.script import Untraceable
 from runtime.schema.codes import Code
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
@@ -109,7 +109,7 @@ class GraphBuilder:
         `wanted` says what a list or a dictionary may hold.
 
         Raises:
-            BuildRefused: it is nothing that a graph holds.
+            Untraceable: it is nothing that a graph holds.
         """
         if isinstance(given, Value):
             return given
@@ -128,7 +128,7 @@ class GraphBuilder:
         """A number, a text, a device, a code, None, a tensor or a function.
 
         Raises:
-            BuildRefused: it is nothing of that.
+            Untraceable: it is nothing of that.
         """
         if isinstance(value, Function):
             attributes: dict[str, Any] = {"function": value}
@@ -138,7 +138,7 @@ class GraphBuilder:
             plain = value, TensorType
         if plain is None:
             reason = f"{described(value)} is no constant of a graph"
-            raise BuildRefused(kind=CONSTANT, reason=reason)
+            raise Untraceable(code="BuildRefused", kind=CONSTANT, reason=reason)
         constant, of = plain
         return self._put(CONSTANT, (), [of], {"value": constant}).output
 
@@ -152,7 +152,7 @@ class GraphBuilder:
         """A list of values; `of` is what it may hold, if they do not say it.
 
         Raises:
-            BuildRefused: there are none, or they are of several types.
+            Untraceable: there are none, or they are of several types.
         """
         values = [self.value(each) for each in elements]
         kind = "prim::ListConstruct"
@@ -165,7 +165,7 @@ class GraphBuilder:
         """A dictionary of values by constant keys; for `of` see `list_of`.
 
         Raises:
-            BuildRefused: there are none, or they are of several types.
+            Untraceable: there are none, or they are of several types.
         """
         values = [self.value(each) for pair in pairs.items() for each in pair]
         kind = "prim::DictConstruct"
@@ -175,17 +175,19 @@ class GraphBuilder:
 
     def _one(self, kind: str, values: Sequence[Value]) -> Type:
         if not values:
-            raise BuildRefused(kind=kind, reason="nothing says what it holds")
+            raise Untraceable(
+                code="BuildRefused", kind=kind, reason="nothing says what it holds"
+            )
         found = unify(*dict.fromkeys(each.type for each in values))
         if isinstance(found, Mismatch):
-            raise BuildRefused(kind=kind, reason=found.reason)
+            raise Untraceable(code="BuildRefused", kind=kind, reason=found.reason)
         return found
 
     def unpack(self, value: Value, count: int | None = None) -> Sequence[Value]:
         """The elements of a tuple, or of a list that has `count` of them.
 
         Raises:
-            BuildRefused: it is neither.
+            Untraceable: it is neither.
         """
         if isinstance(value.type, ListType) and count is not None:
             types = [value.type.element] * count
@@ -196,7 +198,7 @@ class GraphBuilder:
         """A call of a compiled function, with all of its arguments.
 
         Raises:
-            BuildRefused: it does not take them.
+            Untraceable: it does not take them.
         """
         values = [self.constant(function), *map(self.value, args)]
         return self.node("prim::CallFunction", values).output
@@ -205,7 +207,7 @@ class GraphBuilder:
         """A call of an operator: its output, a tuple of several, or None.
 
         Raises:
-            BuildRefused: there is no such operator, or none takes these arguments.
+            Untraceable: there is no such operator, or none takes these arguments.
         """
         reasons: list[str] = []
         for row in _overloads(operator):
@@ -213,7 +215,9 @@ class GraphBuilder:
             try:
                 given = self._bound(row, args, kwargs)
                 outcome = self._outcome(row, given, {})
-            except BuildRefused as error:
+            except Untraceable as error:
+                if error.code != "BuildRefused":
+                    raise
                 reasons.append(error.reason)
                 continue
             if isinstance(outcome, str):
@@ -226,7 +230,7 @@ class GraphBuilder:
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
         # What is said of the first overload is most likely what was meant.
         reason = reasons[0] if reasons else "there is no such operator"
-        raise BuildRefused(kind=operator, reason=reason)
+        raise Untraceable(code="BuildRefused", kind=operator, reason=reason)
 
     def node(
         self,
@@ -243,21 +247,25 @@ class GraphBuilder:
         some are filled afterwards, which is why its `types` are given.
 
         Raises:
-            BuildRefused: the kind does not go with inputs, types and attributes.
+            Untraceable: the kind does not go with inputs, types and attributes.
         """
         values = [self.value(each) for each in inputs]
         row = row_of(kind)
         if row is None:
-            raise BuildRefused(kind=kind, reason="there is no such kind")
+            raise Untraceable(
+                code="BuildRefused", kind=kind, reason="there is no such kind"
+            )
         if not row.inputs.takes(len(values)):
-            raise BuildRefused(
-                kind=kind, reason=f"it does not take {len(values)} inputs"
+            raise Untraceable(
+                code="BuildRefused",
+                kind=kind,
+                reason=f"it does not take {len(values)} inputs",
             )
         if not blocks:
             given = [(each, None) for each in values]
             outcome = self._outcome(row, given, attributes, types)
             if isinstance(outcome, str):
-                raise BuildRefused(kind=kind, reason=outcome)
+                raise Untraceable(code="BuildRefused", kind=kind, reason=outcome)
             types = outcome if types is None else types
         made = self._put(kind, values, types or (), attributes)
         for _ in range(blocks):
@@ -317,7 +325,7 @@ class GraphBuilder:
                 value = argument.default
             else:
                 reason = f"`{argument.name}` is missing"
-                raise BuildRefused(kind=row.name, reason=reason)
+                raise Untraceable(code="BuildRefused", kind=row.name, reason=reason)
             wanted = argument.fake_type
             if argument.size is not None and isinstance(value, int | float):
                 value = [value] * argument.size
@@ -325,7 +333,9 @@ class GraphBuilder:
         surplus = args[schema.kwarg_only_start :]
         if left or (surplus and not schema.is_vararg):
             much = f"no argument `{min(left)}`" if left else f"no room for {len(args)}"
-            raise BuildRefused(kind=row.name, reason=f"it has {much}")
+            raise Untraceable(
+                code="BuildRefused", kind=row.name, reason=f"it has {much}"
+            )
         return given + [(each, None) for each in surplus]
 
 

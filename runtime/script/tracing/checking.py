@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from runtime.errors.call import page
-from runtime.errors.trace import TraceDiffers
+from runtime.errors.base import code_of, page
+from runtime.errors.script import TraceDiffers
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.types import (
@@ -207,7 +207,7 @@ def check_trace(
     try:
         actual = run()
     except Exception as error:  # a trace may raise anything
-        cause, results = error, f"running the trace raises {type(error).__name__}"
+        cause, results = error, f"running the trace raises {code_of(error)}"
     else:
         results = different_results(expected, actual, tolerance)
     difference = different_graphs(traced, graph)

@@ -34,9 +34,9 @@ from types import FrameType
 from typing import Any, Self
 
 from runtime.autograd.modes import GRAD
-from runtime.errors.call import page
+from runtime.errors.base import page
+from runtime.errors.script import TraceWarning, Untraceable
 from runtime.errors.source import Source
-from runtime.errors.trace import TraceWarning, Untraceable
 from runtime.futures import Future
 from runtime.keys import LOCAL
 from runtime.keys.local import view_of
@@ -431,7 +431,9 @@ class Recorder:
     def _refused(self, call: str, reason: str) -> Untraceable:
         place = self.builder.place
         source, span = (None, None) if place is None else place
-        return Untraceable(call=call, reason=reason, source=source, span=span)
+        return Untraceable(
+            code="Untraceable", call=call, reason=reason, source=source, span=span
+        )
 
 
 def warn(message: str, place: Place | None) -> None:

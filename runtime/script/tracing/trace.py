@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.errors.future import named
-from runtime.errors.trace import UntraceableInput, UntraceableOutput
+from runtime.errors.script import Untraceable
 from runtime.futures import Future
 from runtime.hooks import WATCHER
 from runtime.keys import LOCAL, DispatchKey, exclude_keys
@@ -201,7 +201,7 @@ class _Traced(NamedTuple):
         """Run the function with copies of the examples, and record what it calls.
 
         Raises:
-            UntraceableInput, UntraceableOutput, Untraceable: no graph has it.
+            Untraceable, Untraceable, Untraceable: no graph has it.
             BaseException: what the function raises.
         """
         args = [mapped(own_copy, each) for each in args]
@@ -216,8 +216,11 @@ class _Traced(NamedTuple):
             try:
                 types[name] = type_of(value, f"`{name}`", self.program.classes)
             except Unfit as unfit:
-                raise UntraceableInput(
-                    function=self.name, path=unfit.path, reason=unfit.reason
+                raise Untraceable(
+                    code="UntraceableInput",
+                    function=self.name,
+                    path=unfit.path,
+                    reason=unfit.reason,
                 ) from None
         parameters = [builder.parameter(of, name) for name, of in types.items()]
         for value, parameter in zip(bound.values(), parameters, strict=True):
@@ -234,13 +237,18 @@ class _Traced(NamedTuple):
         path, advice = "The result", "return tensors, or tuples of them"
         if isinstance(result, TracedFuture):
             reason, advice = "it is a future", "wait for it"
-            raise UntraceableOutput(
-                function=self.name, path=path, reason=reason, advice=advice
+            raise Untraceable(
+                code="UntraceableOutput",
+                function=self.name,
+                path=path,
+                reason=reason,
+                advice=advice,
             )
         try:
             found = type_of(result, path, self.program.classes)
         except Unfit as unfit:
-            raise UntraceableOutput(
+            raise Untraceable(
+                code="UntraceableOutput",
                 function=self.name,
                 path=unfit.path,
                 reason=unfit.reason,
@@ -248,7 +256,8 @@ class _Traced(NamedTuple):
             ) from None
         container = _container_in(found) if self.strict else None
         if container is not None:
-            raise UntraceableOutput(
+            raise Untraceable(
+                code="UntraceableOutput",
                 function=self.name,
                 path=path,
                 reason=f"it has {container} in it, which always has the elements that "
@@ -298,7 +307,7 @@ def trace_function(
     is compared with the function, for the examples and for each of `check_inputs`.
 
     Raises:
-        UntraceableInput, UntraceableOutput, Untraceable: no graph has it.
+        Untraceable, Untraceable, Untraceable: no graph has it.
         TraceDiffers: the trace is not the function.
         BaseException: what the function raises.
     """

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.cuda import MaskedArray
-from runtime.errors.tensor import UnsupportedData
+from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.tensors.making import from_cuda_array
 from runtime.whole import Tensor
+from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, Array, form, get
 
 
@@ -113,13 +113,13 @@ def test_a_tensor_s_own_interface() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(MaskedArray) as caught:
+    with pytest.raises(NotShareable, check=code("MaskedArray")) as caught:
         from_cuda_array(Foreign(NUMBERS, mask=Foreign(NUMBERS > 3)))
     assert str(caught.value) == (
         "A CUDA array of shape (4, 6) brings a mask, and tensors have none.\n"
         "  to do: fill in what the mask hides, then hand over the elements"
     )
-    with pytest.raises(UnsupportedData):
+    with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         from_cuda_array(Foreign(np.zeros(2, "datetime64[s]")))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu.table import KERNELS as CPU
 from runtime.kernels.cuda import KERNELS as CUDA
 from runtime.kernels.cuda.pointwise import FAMILIES

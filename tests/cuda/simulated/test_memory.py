@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.cuda import OutOfMemory, WrongDevice
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.operands import DevicesDiffer
+from runtime.errors.tensor import DeviceUnavailable, OutOfMemory
 from runtime.kernels.cuda import (
     KERNELS,
     Event,
@@ -42,6 +42,7 @@ from runtime.kernels.cuda.memory import (
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.making import view_of
 from runtime.tensors.storage import memory_of, resolved
+from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put
 
 MEMORY = CudaMemory()
@@ -189,7 +190,7 @@ def test_memory_used_by_two_streams_waits_before_it_is_lent() -> None:
 def test_things_of_another_device_are_refused() -> None:
     stream = Stream()
     object.__setattr__(stream, "device", 1)
-    with pytest.raises(WrongDevice) as caught:
+    with pytest.raises(DevicesDiffer, check=code("WrongDevice")) as caught:
         Event(0).record(stream)
     assert str(caught.value) == (
         "The event belongs to `cuda:0` and cannot be used on `cuda:1`."

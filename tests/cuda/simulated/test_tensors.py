@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors.arithmetic import DivisionByZero
+from runtime.errors.operands import DivisionByZero
 from runtime.tensors.tensor import Tensor
 
 

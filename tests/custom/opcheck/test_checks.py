@@ -7,12 +7,14 @@ import pytest
 
 from runtime import Generator, Tensor, custom_op, ops, tensor
 from runtime.custom.opcheck import CHECKS, opcheck
-from runtime.errors.call import MissingArgument
-from runtime.errors.custom_op import NotAnOperator, OverloadNeeded
-from runtime.errors.opcheck import OpCheckError, OpCheckMisuse, UndeclaredWrite
+from runtime.errors.call import CallError
+from runtime.errors.custom import DefinitionRefused, OpCheckError, OpCheckMisuse
 from runtime.keys import DispatchKey, KeySet
+from tests.coded import code, coded
 from tests.custom.functions import double
 from tests.custom.opcheck.planted import Planted
+
+UndeclaredWrite = coded(OpCheckError, "UndeclaredWrite")
 
 core = ops.core
 ALL_WELL = dict.fromkeys(CHECKS, "SUCCESS")
@@ -43,11 +45,11 @@ def test_a_finding_is_raised_or_reported(define: Planted) -> None:
     with pytest.raises(OpCheckError, match="wrote to argument `x`"):
         opcheck(handle, [x])
     report = opcheck(handle, [x], raise_exception=False)
-    kinds = {name: type(each).__name__ for name, each in report.items()}
+    kinds = {name: getattr(each, "code", each) for name, each in report.items()}
     assert kinds == {
         "test_schema": "UndeclaredWrite",
         "test_autograd_registration": "AutogradMissing",
-        "test_faketensor": "str",
+        "test_faketensor": "SUCCESS",
         "test_functionalization": "FunctionalDiffers",
     }
 
@@ -120,7 +122,7 @@ def misuse(op: Any, *args: Any, **options: Any) -> str:
 
 
 def test_no_operator() -> None:
-    with pytest.raises(NotAnOperator) as refused:
+    with pytest.raises(DefinitionRefused, check=code("NotAnOperator")) as refused:
         opcheck(len, ())  # type: ignore[arg-type]  # the fault
     assert refused.value.fields()["call"] == "opcheck(...)"
 
@@ -128,7 +130,7 @@ def test_no_operator() -> None:
 def test_several_overloads(define: Planted) -> None:
     define("f(Tensor x) -> Tensor", written)
     define.library.define("f.other(int x) -> int")
-    with pytest.raises(OverloadNeeded) as refused:
+    with pytest.raises(DefinitionRefused, check=code("OverloadNeeded")) as refused:
         opcheck(ops.check.f, [1])
     assert refused.value.fields() == {
         "call": "opcheck(...)",
@@ -212,7 +214,7 @@ opcheck: one tolerance says nothing.
 
 
 def test_a_call_that_does_not_fit() -> None:
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         opcheck(core.add.default, [tensor([1.0])])
 
 

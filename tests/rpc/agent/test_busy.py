@@ -8,6 +8,7 @@ import pytest
 
 from runtime.errors.rpc import RpcTimeout
 from runtime.rpc.agent import Request
+from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
 
@@ -32,7 +33,7 @@ def test_answers_come_though_all_threads_are_busy() -> None:
             told = a.call(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
             assert told.then(lambda done: done.value() + 1).wait(SECONDS) == 4
             late = a.call(b.node, Request(wait_for, ("late",)), timeout=0.05)
-            with pytest.raises(RpcTimeout):
+            with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
                 late.wait(SECONDS)
         finally:
             EVENTS["late"].set()

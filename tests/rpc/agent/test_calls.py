@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from runtime.errors.rpc import (
-    NotAFuture,
     NotInitialized,
     PayloadTooLarge,
     ReferenceDead,
@@ -25,6 +24,7 @@ from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Settings
 from runtime.rpc.values.callables import MARK
+from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, stopped, threads
 
 
@@ -194,7 +194,7 @@ def test_a_deadline_marks_the_caller_only(world: World, gate: type[Gate]) -> Non
     assert str(error.value).startswith("RPC ran for more than set timeout (50 ms)")
     assert isinstance(error.value, TimeoutError)
     future = a.call(b.node, Request(wait_in_gate, (2,)), timeout=0.05)
-    with pytest.raises(RpcTimeout):
+    with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         future.wait(SECONDS)
     for _ in range(2):
         assert gate.began.acquire(timeout=SECONDS)
@@ -203,7 +203,7 @@ def test_a_deadline_marks_the_caller_only(world: World, gate: type[Gate]) -> Non
     assert sorted(gate.ran) == [1, 2]
     # The late answer changes nothing.
     assert call(a, "b", operator.add, 1, 2) == 3
-    with pytest.raises(RpcTimeout):
+    with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         future.wait()
 
 
@@ -219,7 +219,7 @@ def test_what_nobody_waits_for_is_not_begun(gate: type[Gate]) -> None:
     with threads("a", "b", num_worker_threads=1) as (a, b):
         first = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
         assert gate.began.acquire(timeout=SECONDS)
-        with pytest.raises(RpcTimeout):
+        with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             a.call_and_wait(b.node, Request(wait_in_gate, (2,)), timeout=0.05)
         assert b.wait_until(
             lambda: any(job.cancelled for job in [*b._jobs.values()]), SECONDS
@@ -335,7 +335,7 @@ def test_functions_whose_results_come_later(world: World, to: str) -> None:
 
 def test_they_give_futures(world: World) -> None:
     a, b, _ = world
-    with pytest.raises(NotAFuture) as error:
+    with pytest.raises(RpcMisuse, check=code("NotAFuture")) as error:
         a.call_and_wait(b.node, Request(wrong), timeout=SECONDS)
     text = "Functions decorated with @rpc.async_function must return a "
     assert text in str(error.value)
@@ -378,7 +378,7 @@ def test_with_too_many_calls_the_caller_waits(gate: type[Gate]) -> None:
 def test_who_waits_for_room_has_a_deadline_all_the_same(gate: type[Gate]) -> None:
     with threads("a", "b", max_calls_in_flight=1) as (a, b):
         first = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
-        with pytest.raises(RpcTimeout):
+        with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             a.call_and_wait(b.node, Request(operator.add, (1, 2)), timeout=0.05)
         gate.free.release()
         assert first.wait(SECONDS) == 1

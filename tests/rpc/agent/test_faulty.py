@@ -12,6 +12,7 @@ from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, SentInVain
 from runtime.rpc.agent import Agent, Request, Seat, backend_type, seated, stop
 from runtime.rpc.agent.faulty import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
 from runtime.rpc.agent.starting import init_rpc
+from tests.coded import code
 from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
 
 PYTHON = Request(operator.add, (1, 2))
@@ -133,7 +134,7 @@ def test_requests_that_come_late(to: int) -> None:
             a.fetch(dead, timeout=SECONDS)
         handle = a.remote(node, PYTHON, timeout=SECONDS)
         if to:
-            with pytest.raises(RpcTimeout):
+            with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
                 a.fetch(handle, timeout=0.01).wait(SECONDS)
         assert a.fetch(handle, timeout=SECONDS).wait(SECONDS) == 3
         dead.drop()
@@ -149,7 +150,7 @@ def test_fetches_of_what_is_there_come_late(how: str) -> None:
         handle = a.remote(b.node, PYTHON, timeout=SECONDS)
         handle.created.wait(SECONDS)
         assert b.wait_until(lambda: b.debug_info()["num_pending_futures"] == 0, SECONDS)
-        with pytest.raises(RpcTimeout):
+        with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             a.fetch(handle, timeout=0.01).wait(SECONDS)
         assert a.fetch(handle, timeout=SECONDS).wait(SECONDS) == 3
         handle.drop()

@@ -9,15 +9,13 @@ import pytest
 
 from runtime.errors.rpc import (
     AddressUnusable,
-    AlreadyInitialized,
     JoinTimeout,
-    KeysNeeded,
     NotAdmitted,
     NotInitialized,
-    NotUnique,
     RpcError,
     RpcMisuse,
     UnknownWorker,
+    UnsafeKeys,
 )
 from runtime.rpc.agent import (
     Agent,
@@ -33,6 +31,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.joining import Meeting, checked_name, checked_rank, join, meeting
 from runtime.rpc.agent.starting import stop
 from runtime.rpc.identities import WorkerInfo
+from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 
 ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
@@ -249,7 +248,9 @@ def test_names_and_numbers_are_unique(
     ending(begun(where, "a"))
     ending(begun(where, "b", 3))
     sits = Seat()
-    with pytest.raises(NotUnique, match="is not unique") as error:
+    with pytest.raises(
+        NotAdmitted, check=code("NotUnique"), match="is not unique"
+    ) as error:
         join(name, meeting(where, rank), options(), sits)
     assert error.value.why == why
     assert sits.agent is None
@@ -367,7 +368,7 @@ def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) ->
             first = ending(begun("tcp://127.0.0.1:0", "a", 0))
             where = first.transport.endpoint.partition("#")[0]
         second = ending(begun(where, "b", 1))
-        with pytest.raises(NotUnique, match="is not unique"):
+        with pytest.raises(NotAdmitted, check=code("NotUnique"), match="is not unique"):
             begun(where, "b")
         assert first.find("b") == second.find("b") == second.node
         request = Request(max, (1, 2))
@@ -379,10 +380,10 @@ def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) ->
 
 
 def test_other_machines_are_reached_with_keys_only() -> None:
-    with pytest.raises(KeysNeeded):
+    with pytest.raises(UnsafeKeys, check=code("KeysNeeded")):
         begun("tcp://0.0.0.0:0", "a", 0)
     # Wherever it would listen itself: the address that was given is told.
-    with pytest.raises(KeysNeeded) as error:
+    with pytest.raises(UnsafeKeys, check=code("KeysNeeded")) as error:
         begun("tcp://192.0.2.1:5", "a", 1)
     assert error.value.address == "tcp://192.0.2.1:5"
 
@@ -412,7 +413,7 @@ class TestTheProcess:
     def test_twice(self) -> None:
         where = options(init_method=place())
         init_rpc("a", rpc_backend_options=where)
-        with pytest.raises(AlreadyInitialized) as error:
+        with pytest.raises(RpcMisuse, check=code("AlreadyInitialized")) as error:
             init_rpc("b", rpc_backend_options=where)
         assert str(error.value).startswith("RPC is already initialized")
         assert error.value.name == "a"
@@ -424,7 +425,7 @@ class TestTheProcess:
             with pytest.raises(JoinTimeout):
                 init_rpc("a", rank=0, world_size=2, rpc_backend_options=where)
             assert not is_initialized()
-        with pytest.raises(RpcMisuse):
+        with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
             init_rpc("a b", rpc_backend_options=where)
         assert not is_initialized()
 
@@ -437,7 +438,7 @@ class TestTheProcess:
             with seated(mine):
                 try:
                     init_rpc(name, rpc_backend_options=where)
-                except AlreadyInitialized as error:
+                except RpcMisuse as error:
                     errors.append(error)
 
         at_once(lambda: begin("a"), lambda: begin("b"))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import AlreadyInitialized, RpcMisuse
+from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.agent import Request, current_agent, is_initialized, seated
 from runtime.rpc.agent.local import local_workers
 from runtime.rpc.identities import WorkerInfo
+from tests.coded import code
 from tests.forking import needs_fork
 from tests.rpc.worlds import SECONDS, options
 
@@ -47,7 +48,11 @@ def test_how_many_are_enough() -> None:
 
 @pytest.mark.parametrize("wrong", [0, [], ["a", "a"], ["a b"], "abc", 2.5])
 def test_what_no_group_is(wrong: Any) -> None:
-    with seated(), pytest.raises(RpcMisuse), local_workers(wrong):
+    with (
+        seated(),
+        pytest.raises(RpcMisuse, check=code("RpcMisuse")),
+        local_workers(wrong),
+    ):
         pass
 
 
@@ -63,7 +68,10 @@ def test_how_no_group_is_begun() -> None:
 
 def test_who_is_a_worker_opens_none() -> None:
     with seated(), local_workers(1, options=options()):
-        with pytest.raises(AlreadyInitialized), local_workers(1):
+        with (
+            pytest.raises(RpcMisuse, check=code("AlreadyInitialized")),
+            local_workers(1),
+        ):
             pass
         assert is_initialized()
 

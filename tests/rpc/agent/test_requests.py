@@ -10,6 +10,7 @@ from runtime.errors.rpc import BlockGone, RpcTimeout
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Handle, Request
 from runtime.rpc.agent.requests import _free_frames
+from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
 
@@ -100,7 +101,7 @@ def test_what_came_with_a_request_that_is_not_begun_is_given_back() -> None:
         assert HELD.wait(SECONDS)
         handle = owned(a)
         late = a.call(b.node, Request(given, (handle,)), timeout=0.01)
-        with pytest.raises(RpcTimeout):
+        with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             late.wait(SECONDS)
         assert b.wait_until(
             lambda: any(job.cancelled for job in [*b._jobs.values()]), SECONDS

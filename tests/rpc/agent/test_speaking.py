@@ -11,6 +11,7 @@ from runtime.errors.rpc import NotInitialized, RpcMisuse, WorkerLost
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Request
 from runtime.rpc.session.events import Freed, Joined
+from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
 ADD = Request(operator.add, (1, 2))
@@ -132,9 +133,11 @@ def test_a_mistake_of_the_caller_ends_nothing() -> None:
     with threads("a", "b") as (a, b):
 
         def act() -> None:
-            raise RpcMisuse(call="test", found="nothing", wanted="something")
+            raise RpcMisuse(
+                code="RpcMisuse", call="test", found="nothing", wanted="something"
+            )
 
-        with pytest.raises(RpcMisuse):
+        with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
             within(a, act)
         assert a.call_and_wait(b.node, ADD, timeout=SECONDS) == 3
 

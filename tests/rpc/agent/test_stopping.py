@@ -15,11 +15,12 @@ from runtime.errors.rpc import (
     ReferenceDead,
     ReferencesLeaked,
     RpcMisuse,
-    ShutdownTimeout,
+    RpcTimeout,
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
 from runtime.rpc.agent import starting as chapter
+from tests.coded import code, coded
 from tests.rpc.worlds import (
     HASTY,
     SECONDS,
@@ -29,6 +30,8 @@ from tests.rpc.worlds import (
     stopped,
     threads,
 )
+
+ShutdownTimeout = coded(RpcTimeout, "ShutdownTimeout")
 
 ROOT = Path(__file__).parents[3]
 ADD = Request(operator.add, (1, 2))
@@ -104,7 +107,7 @@ def test_what_runs_is_finished_first() -> None:
 def test_who_is_missing_is_named_and_one_stops_all_the_same() -> None:
     with threads("a", "b", "c") as (a, b, c):
 
-        def first(agent: Agent) -> ShutdownTimeout:
+        def first(agent: Agent) -> RpcTimeout:
             with pytest.raises(ShutdownTimeout) as error:
                 stop(agent, timeout=0.3)
             return error.value
@@ -177,7 +180,7 @@ def test_twice_is_once() -> None:
 @pytest.mark.parametrize("wrong", ["1", -5, None])
 def test_what_is_no_time(wrong: float) -> None:
     with threads("a") as (a,):
-        with pytest.raises(RpcMisuse):
+        with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
             stop(a, timeout=wrong)
         assert not a.ended
 

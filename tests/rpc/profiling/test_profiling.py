@@ -23,6 +23,7 @@ from runtime.rpc.profiling import (
     record_function,
     to_here_key,
 )
+from tests.coded import code
 
 MILLISECOND = 1_000_000
 
@@ -134,7 +135,10 @@ def test_one_future_for_a_scope() -> None:
         scope._call_end_callbacks_on_future(future)
         with pytest.raises(RpcMisuse, match="can only be called once"):
             scope._call_end_callbacks_on_future(future)
-    with record_function("y") as other, pytest.raises(FutureMisuse):
+    with (
+        record_function("y") as other,
+        pytest.raises(FutureMisuse, check=code("FutureMisuse")),
+    ):
         other._call_end_callbacks_on_future(3)  # type: ignore[arg-type]  # no future
     future.set_result(1)
 
@@ -228,7 +232,7 @@ def test_a_profiler_is_of_its_thread() -> None:
 
 def test_a_profiler_is_entered_once_at_a_time() -> None:
     p = profile(clock=clock())
-    with p, pytest.raises(RpcMisuse), p:
+    with p, pytest.raises(RpcMisuse, check=code("RpcMisuse")), p:
         raise AssertionError("entered")
     with p, record_function("again"):
         pass

@@ -10,10 +10,11 @@ import pytest
 import runtime
 from runtime import Tensor, jit
 from runtime import rpc as real
-from runtime.errors.rpc import NotInitialized, RpcMisuse, UnfitArguments
-from runtime.errors.script_running import NotOfType
+from runtime.errors.program import NotOfType
+from runtime.errors.rpc import NotInitialized, RpcMisuse
 from runtime.rpc.identities import WorkerInfo
 from runtime.script.program import fork
+from tests.coded import code
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import World
 from tests.script.emission.scripts import script
@@ -94,7 +95,7 @@ UNFIT = {
 def test_arguments_by_name_are_held_against_the_schema(case: str, fake: World) -> None:
     """3.6, D9: at the caller, before anything is sent."""
     kwargs, argument, words = UNFIT[case]
-    with pytest.raises(UnfitArguments) as caught:
+    with pytest.raises(RpcMisuse, check=code("UnfitArguments")) as caught:
         script(any_kwargs)("w1", kwargs)
     assert isinstance(caught.value, RuntimeError)
     assert caught.value.argument == argument
@@ -111,7 +112,7 @@ def test_arguments_of_a_function_that_is_known_by_its_name(fake: World) -> None:
         by_name_4: "`filled` takes at most 3 argument(s) by place, and 4 are given",
     }
     for f, fault in faults.items():
-        with pytest.raises(UnfitArguments) as caught:
+        with pytest.raises(RpcMisuse, check=code("UnfitArguments")) as caught:
             script(f)(*("w1", "a")[: 1 + (f is any_arguments)])
         assert caught.value.fault == fault
     assert fake.calls == []

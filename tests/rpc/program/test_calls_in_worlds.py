@@ -11,10 +11,11 @@ import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.rpc import NotAFuture, UnfitArguments, UnknownWorker
+from runtime.errors.rpc import RpcMisuse, UnknownWorker
 from runtime.errors.script import NoSuchCall, NotSupported
 from runtime.futures import Future
 from runtime.rpc.agent import set_rpc_timeout
+from tests.coded import code
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.surface.bodies import OTHER, in_world, until
 
@@ -99,7 +100,11 @@ def test_more_than_needed_args_are_specified() -> None:
 
 @in_world
 def test_unexepected_kwarg_is_specified() -> None:
-    with pytest.raises(UnfitArguments, match="Unknown keyword argument 'fifth'"):
+    with pytest.raises(
+        RpcMisuse,
+        check=code("UnfitArguments"),
+        match="Unknown keyword argument 'fifth'",
+    ):
         remote.unexpected(OTHER)
 
 
@@ -289,7 +294,7 @@ def test_async_function_simple() -> None:
 
 @in_world
 def test_async_function_wrong_return_type() -> None:
-    with pytest.raises(NotAFuture, match=NO_FUTURE):
+    with pytest.raises(RpcMisuse, check=code("NotAFuture"), match=NO_FUTURE):
         rpc.rpc_sync(OTHER, remote.no_future, (x(),))
 
 
@@ -323,7 +328,7 @@ def test_async_function_remote_multi() -> None:
 @in_world
 def test_async_function_wrong_return_type_remote() -> None:
     r = rpc.remote(OTHER, remote.no_future, (x(),))
-    with pytest.raises(NotAFuture, match=NO_FUTURE):
+    with pytest.raises(RpcMisuse, check=code("NotAFuture"), match=NO_FUTURE):
         r.to_here()
 
 

@@ -13,10 +13,9 @@ import pytest
 
 import runtime
 from runtime import Tensor, jit
-from runtime.errors.archive import OperatorNotHere
-from runtime.errors.graph import BrokenGraph
+from runtime.errors.program import OperatorNotHere
 from runtime.errors.schema import AnnotationError
-from runtime.errors.script import NotSupported
+from runtime.errors.script import BrokenGraph, NotSupported
 from runtime.futures import Future, awaitable, awaitable_wait
 from runtime.rpc.program import plug_in
 from runtime.rpc.program.kinds import ROWS

@@ -9,8 +9,8 @@ import pytest
 
 import runtime
 from runtime import Tensor, jit
-from runtime.errors.call import WrongArgumentType
-from runtime.errors.script_running import NotOfType
+from runtime.errors.call import CallError
+from runtime.errors.program import NotOfType
 from runtime.rpc.identities import WorkerInfo
 from runtime.schema.parser import parse_type
 from runtime.script.program import (
@@ -20,7 +20,10 @@ from runtime.script.program import (
     interface,
     unchecked_cast,
 )
+from tests.coded import coded
 from tests.rpc.program.fakes import RRef, World
+
+WrongArgumentType = coded(CallError, "WrongArgumentType")
 
 X = runtime.tensor([1.0, 2.0])
 pytestmark = pytest.mark.usefixtures("fake")

@@ -7,9 +7,10 @@ import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.archive import NotSaveable
-from runtime.errors.rpc import NotTheOwner, ReferenceNotSent, RpcMisuse
+from runtime.errors.program import NotSaveable
+from runtime.errors.rpc import RpcMisuse
 from runtime.script import archive
+from tests.coded import code
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.surface.bodies import OTHER, in_world
 
@@ -29,7 +30,7 @@ def test_rref_is_owner() -> None:
 @in_world
 def test_rref_local_value() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
-    with pytest.raises(NotTheOwner):
+    with pytest.raises(RpcMisuse, check=code("NotTheOwner")):
         remote.local_value(r)
     assert rpc.rpc_sync(OTHER, remote.local_value, (r,)).tolist() == [2.0, 3.0]
     assert remote.there_local_value(r).tolist() == [2.0, 3.0]
@@ -163,7 +164,7 @@ def test_rref_jit_pickle_not_supported() -> None:
         jit.save(module, io.BytesIO())
     with pytest.raises(NotSaveable, match="An RRef cannot be saved"):
         archive.save([r], io.BytesIO())
-    with pytest.raises(ReferenceNotSent):
+    with pytest.raises(RpcMisuse, check=code("ReferenceNotSent")):
         pickle.dumps(r)
 
 

@@ -9,6 +9,7 @@ import pytest
 import runtime
 from runtime import rpc
 from runtime.errors.rpc import RpcMisuse, UnknownWorker
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
@@ -88,7 +89,7 @@ def test_what_cannot_be_called_is_refused_at_once() -> None:
 @in_world
 def test_what_are_no_arguments_is_refused_at_once() -> None:
     for args, kwargs in ((3, None), ("text", None), ((), [1]), ((), {1: 2})):
-        with pytest.raises(RpcMisuse):
+        with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
             rpc.rpc_sync(OTHER, remote.add, args, kwargs)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="keywords must be strings"):
         rpc.rpc_async(OTHER, remote.add, (1,), {1: 2})  # type: ignore[dict-item]

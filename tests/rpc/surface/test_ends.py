@@ -13,17 +13,18 @@ import pytest
 from runtime import rpc
 from runtime.errors.rpc import (
     JoinTimeout,
+    NotAdmitted,
     NotInitialized,
-    NotUnique,
     ReferenceDead,
     ReferencesLeaked,
     RpcMisuse,
-    ShutdownTimeout,
+    RpcTimeout,
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, seated
 from runtime.rpc.session.events import Settings
 from runtime.rpc.transport import LocalTransport
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import PATIENT, processes
@@ -142,7 +143,10 @@ def test_a_name_that_is_taken() -> None:
     group = f"ends{next(_GROUPS)}"
     with seated():
         joined("a", -1, None, group)
-        with seated(), pytest.raises(NotUnique, match="is not unique"):
+        with (
+            seated(),
+            pytest.raises(NotAdmitted, check=code("NotUnique"), match="is not unique"),
+        ):
             joined("a", -1, None, group)
         assert rpc.rpc_sync("a", remote.add, (1, 1)) == 2
         rpc.shutdown()
@@ -187,7 +191,7 @@ def test_who_never_comes_to_the_end_is_named() -> None:
     left = threading.Event()
 
     def waits() -> None:
-        with pytest.raises(ShutdownTimeout, match="worker1"):
+        with pytest.raises(RpcTimeout, check=code("ShutdownTimeout"), match="worker1"):
             rpc.shutdown(timeout=0.2)
         # It has ended all the same.
         assert not rpc.is_initialized()

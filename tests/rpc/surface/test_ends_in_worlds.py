@@ -14,14 +14,14 @@ import pytest
 
 from runtime import rpc
 from runtime.errors.rpc import (
-    AlreadyInitialized,
+    NotAdmitted,
     NotInitialized,
-    NotUnique,
     ReferencesLeaked,
     RpcMisuse,
-    ShutdownTimeout,
+    RpcTimeout,
 )
 from runtime.rpc.agent import Agent
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.worlds import Process, options
 
@@ -129,7 +129,9 @@ def test_they_start_again(two: Two) -> None:
 
 
 def start_twice() -> None:
-    with pytest.raises(AlreadyInitialized, match="RPC is already initialized"):
+    with pytest.raises(
+        RpcMisuse, check=code("AlreadyInitialized"), match="RPC is already initialized"
+    ):
         joined("ipc:///nowhere", "another")
     assert call_the_other() == 2
 
@@ -150,7 +152,7 @@ def test_names_that_no_worker_has(two: Two) -> None:
 
 
 def not_unique(where: str, name: str) -> None:
-    with pytest.raises(NotUnique, match="is not unique"):
+    with pytest.raises(NotAdmitted, check=code("NotUnique"), match="is not unique"):
         joined(where, name)
     assert not rpc.is_initialized()
 
@@ -191,7 +193,7 @@ def test_the_end_at_once(two: Two) -> None:
 
 
 def wait_in_vain() -> None:
-    with pytest.raises(ShutdownTimeout, match="worker1"):
+    with pytest.raises(RpcTimeout, check=code("ShutdownTimeout"), match="worker1"):
         rpc.shutdown(timeout=0.2)
     # It has ended all the same.
     assert not rpc.is_initialized()

@@ -5,10 +5,13 @@ import logging
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import GatherTimeout, RpcTimeout
+from runtime.errors.rpc import RpcTimeout
 from runtime.rpc.agent import current_agent
+from tests.coded import coded
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, on_all, until
+
+GatherTimeout = coded(RpcTimeout, "GatherTimeout")
 
 
 def gathered(names: set[str] | None = None) -> dict[str, str]:

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import AlreadyInitialized, UnknownWorker
+from runtime.errors.rpc import RpcMisuse, UnknownWorker
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world
 
@@ -44,7 +45,9 @@ def test_an_info_is_a_value() -> None:
 
 @in_world
 def test_a_second_worker_in_one_process_is_refused() -> None:
-    with pytest.raises(AlreadyInitialized, match="RPC is already initialized"):
+    with pytest.raises(
+        RpcMisuse, check=code("AlreadyInitialized"), match="RPC is already initialized"
+    ):
         rpc.init_rpc("worker0", rank=0, world_size=len(NAMES))
     assert rpc.rpc_sync(OTHER, remote.worker_name) == OTHER
 

@@ -11,8 +11,9 @@ import pytest
 
 import runtime
 from runtime import rpc
-from runtime.errors.module import NotScriptable
-from runtime.errors.rpc import NotTheOwner, ReferenceNotSent
+from runtime.errors.rpc import RpcMisuse
+from runtime.errors.script import NotScriptable
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, quiet, until
 
@@ -67,7 +68,7 @@ def test_remote_to_itself_keeps_a_value_here() -> None:
 @in_world
 def test_the_value_itself_is_asked_of_its_owner_only() -> None:
     rref = rpc.remote(OTHER, remote.add, (1, 2))
-    with pytest.raises(NotTheOwner) as e:
+    with pytest.raises(RpcMisuse, check=code("NotTheOwner")) as e:
         rref.local_value()
     assert (e.value.worker, e.value.owner) == (SELF, OTHER)
     assert e.value.reference == repr(rref)
@@ -317,9 +318,9 @@ def test_nothing_but_calls_may_pickle_or_copy_it() -> None:
             lambda rref=rref: rref._serialize(),
             lambda: rpc.RRef._deserialize(b""),
         ):
-            with pytest.raises(ReferenceNotSent):
+            with pytest.raises(RpcMisuse, check=code("ReferenceNotSent")):
                 ask()
-        with pytest.raises(NotScriptable):
+        with pytest.raises(NotScriptable, check=code("NotScriptable")):
             runtime.jit.save(rref, io.BytesIO())
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from runtime import rpc
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout
+from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world, until
 
@@ -36,11 +37,11 @@ def test_a_call_that_takes_too_long() -> None:
 @in_world
 def test_the_other_worker_goes_on_and_its_answer_is_dropped() -> None:
     future = rpc.rpc_async(OTHER, keep_after_gate, ("dropped",), timeout=0.05)
-    with pytest.raises(RpcTimeout):
+    with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         future.wait()
     rpc.rpc_sync(OTHER, remote.open_gate, ("dropped",))
     assert until(lambda: rpc.rpc_sync(OTHER, remote.kept, ("dropped",)) == 1)
-    with pytest.raises(RpcTimeout):
+    with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         future.wait()
     rpc.rpc_sync(OTHER, remote.forget, ("dropped",))
 
@@ -75,7 +76,7 @@ def test_a_new_default_is_for_later_calls() -> None:
     future = rpc.rpc_async(OTHER, remote.pass_gate, ("earlier", 1))
     rpc._set_rpc_timeout(0.05)
     try:
-        with pytest.raises(RpcTimeout):
+        with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             rpc.rpc_sync(OTHER, remote.pass_gate, ("later",))
         assert not future.done()
     finally:
@@ -106,7 +107,7 @@ def test_what_is_no_timeout() -> None:
             lambda wrong=wrong: rpc.RRef(1).rpc_sync(wrong).bit_length(),
             lambda wrong=wrong: rpc._set_rpc_timeout(wrong),
         ):
-            with pytest.raises(RpcMisuse):
+            with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
                 ask()
     assert rpc.rpc_sync(OTHER, remote.add, (1, 1), timeout=math.inf) == 2
     assert rpc.get_rpc_timeout() == 60
@@ -145,7 +146,7 @@ def test_a_fetch_that_is_under_way_when_the_making_is_given_up() -> None:
     rref = rpc.remote(OTHER, remote.pass_gate, ("under way", 1), timeout=0.1)
     with pytest.raises(RuntimeError):
         rref.to_here(0.05)
-    with pytest.raises(RpcTimeout):
+    with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         rref._get_future().wait()
     rpc.rpc_sync(OTHER, remote.open_gate, ("under way",))
     with pytest.raises(ReferenceDead):

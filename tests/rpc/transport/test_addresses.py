@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import AddressUnusable, FolderUnsafe, KeysNeeded
+from runtime.errors import AddressUnusable, UnsafeKeys
 from runtime.errors.rpc import BlockGone, NotAKey
 from runtime.rpc.transport import LocalTransport
 from runtime.rpc.transport.addresses import Address, parsed
 from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.sockets import SocketTransport
+from tests.coded import code, coded
 from tests.rpc.transport.inbox import Inbox, folder
+
+KeysNeeded = coded(UnsafeKeys, "KeysNeeded")
 
 KEY = "0123456789abcdef" * 4
 KEYS = Keys.drawn()
@@ -228,19 +231,25 @@ def test_the_longest_path(home: Path) -> None:
 
 def test_a_folder_that_others_open(home: Path) -> None:
     home.chmod(0o755)
-    with pytest.raises(FolderUnsafe, match="its mode is 0755"):
+    with pytest.raises(
+        UnsafeKeys, check=code("FolderUnsafe"), match="its mode is 0755"
+    ):
         SocketTransport(f"ipc://{home}/w")
     assert [*home.iterdir()] == []
     assert os.path.isdir(home)
 
 
 def test_what_the_errors_say() -> None:
-    assert str(KeysNeeded(address="tcp://0.0.0.0:5")).splitlines() == [
+    assert str(
+        UnsafeKeys(code="KeysNeeded", address="tcp://0.0.0.0:5")
+    ).splitlines() == [
         "A worker at `tcp://0.0.0.0:5` without keys would run what anybody sends who",
         "reaches it.",
         "  to do: give a folder of keys, or an `ipc:///folder` of this machine",
     ]
-    assert str(FolderUnsafe(path="/a/b", why="it is a link")).splitlines() == [
+    assert str(
+        UnsafeKeys(code="FolderUnsafe", path="/a/b", why="it is a link")
+    ).splitlines() == [
         "`/a/b` is not safe: it is a link.",
         "  to do: have it owned by this user, folders with mode 0700, files with 0600,",
         "         and no link in between",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import FolderUnsafe
+from runtime.errors import UnsafeKeys
 from runtime.rpc.transport.addresses import FOLDER_FLAGS, locked_folder, private_folder
+from tests.coded import code
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import folder
 
@@ -38,7 +39,7 @@ def test_the_real_path_is_what_is_used(home: Path) -> None:
 
 
 def why(path: Path, *, create: bool = False) -> str:
-    with pytest.raises(FolderUnsafe) as raised:
+    with pytest.raises(UnsafeKeys, check=code("FolderUnsafe")) as raised:
         private_folder(path, create=create)
     assert raised.value.path == str(path)
     return raised.value.why
@@ -60,7 +61,7 @@ def test_a_link(home: Path) -> None:
 
 
 def test_what_is_missing_is_not_made_unless_asked(home: Path) -> None:
-    with pytest.raises(FolderUnsafe):
+    with pytest.raises(UnsafeKeys, check=code("FolderUnsafe")):
         private_folder(home / "missing")
     assert [*home.iterdir()] == []
 

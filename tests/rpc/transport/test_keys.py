@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import FolderUnsafe, NotAKey
+from runtime.errors import NotAKey, UnsafeKeys
 from runtime.rpc.transport.keys import Keys, answered
+from tests.coded import coded
 from tests.forking import fork, needs_fork
 from tests.rpc.transport.inbox import folder
+
+FolderUnsafe = coded(UnsafeKeys, "FolderUnsafe")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from runtime.errors import (
     CallError,
     NoMatchingOverload,
     OnlyRegistered,
-    OperatorChanged,
+    OperatorGone,
     RpcMisuse,
     Undecodable,
     UnknownCallable,
@@ -37,6 +37,7 @@ from runtime.rpc.values import (
     unpack_call,
 )
 from runtime.rpc.values.callables import MARK, Named, script_function, type_given
+from tests.coded import code
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
 
@@ -175,7 +176,7 @@ def test_an_operator_is_the_same_one_there(demo: Library) -> None:
     payload = pack_call(call).payload
     assert unpack_call(payload).run().tolist() == [2.0, 2.0]
     other = call._replace(schema="values_demo::twice(Tensor y) -> Tensor")
-    with pytest.raises(OperatorChanged) as caught:
+    with pytest.raises(OperatorGone, check=code("OperatorChanged")) as caught:
         unpack_call(pack_call(other).payload)
     assert caught.value.found == "values_demo::twice(Tensor x) -> Tensor"
     demo.close()
@@ -471,9 +472,9 @@ def test_a_name_stands_for_one_function() -> None:
         registry.add(len, "a")
     handle.close()
     registry.add(len, "a").close()
-    with pytest.raises(RpcMisuse):
+    with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
         registry.add(3)  # type: ignore[type-var]  # refused
-    with pytest.raises(RpcMisuse):
+    with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
         registry.add(double, "")
 
 

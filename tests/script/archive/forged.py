@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import (
-    ArchiveError,
-)
+from runtime.errors import ArchiveError
 from runtime.script.archive import container
 from tests.script.archive.samples import Colour, Point, later, loaded, node, saved
 

@@ -9,10 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 import runtime
-from runtime.errors import (
-    OperatorNotHere,
-)
-from runtime.errors.script_running import NotOfType
+from runtime.errors import OperatorNotHere
+from runtime.errors.program import NotOfType
 from runtime.script.archive import limits, loading
 from runtime.script.running import executor
 from tests.script.archive.forged import changed, members, packed, plainly, refusal

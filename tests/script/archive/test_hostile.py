@@ -14,14 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import (
-    ArchiveError,
-    ArchiveTooLarge,
-    DamagedArchive,
-    NewerArchive,
-    NotAnArchive,
-)
+from runtime.errors import ArchiveError, DamagedArchive
+from runtime.errors.base import code_of
 from runtime.script.archive import limits, loading
+from tests.coded import code, coded
 from tests.script.archive.forged import (
     SAMPLE,
     members,
@@ -33,6 +29,8 @@ from tests.script.archive.samples import (
     loaded,
     saved,
 )
+
+NotAnArchive = coded(DamagedArchive, "NotAnArchive")
 
 # Damage
 
@@ -47,7 +45,7 @@ def test_every_bit_counts_or_changes_nothing() -> None:
         try:
             back = loaded(bytes(data))
         except ArchiveError as error:
-            name = type(error).__name__
+            name = code_of(error)
         else:
             name = "harmless"
             assert saved(back) == plain
@@ -66,7 +64,7 @@ def test_every_length_is_too_short() -> None:
 @settings(max_examples=50)
 @given(st.binary(max_size=300))
 def test_bytes_are_no_archive(data: bytes) -> None:
-    with pytest.raises(NotAnArchive):
+    with pytest.raises(DamagedArchive, check=code("NotAnArchive")):
         loaded(data)
 
 
@@ -125,7 +123,7 @@ def test_other_tables_are_refused_or_harmless(data: st.DataObject) -> None:
 
 
 def test_a_newer_format() -> None:
-    with pytest.raises(NewerArchive) as raised:
+    with pytest.raises(DamagedArchive, check=code("NewerArchive")) as raised:
         loaded(packed(members(SAMPLE) | {"version": b"7\n"}))
     assert (
         str(raised.value)
@@ -186,7 +184,7 @@ def test_bombs() -> None:
     data = packed(members(SAMPLE) | {"data.json": zeros}, zipfile.ZIP_DEFLATED)
     tracemalloc.start()
     try:
-        with pytest.raises(ArchiveTooLarge) as raised:
+        with pytest.raises(DamagedArchive, check=code("ArchiveTooLarge")) as raised:
             loaded(data)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
@@ -195,7 +193,9 @@ def test_bombs() -> None:
         "The archive in the buffer is refused: the ratio of packing of data.json, 102"
     )
     data = packed(members(SAMPLE) | {"data.json": zeros + b" "}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(ArchiveTooLarge, match=r"the size of data\.json"):
+    with pytest.raises(
+        DamagedArchive, check=code("ArchiveTooLarge"), match=r"the size of data\.json"
+    ):
         loaded(data)
 
 

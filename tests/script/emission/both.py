@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import runtime
+from runtime.errors.base import code_of
 from runtime.script.emission import compile_text
 from runtime.script.ir import check
 from runtime.script.program import Program
@@ -74,7 +75,7 @@ def kind(error: Exception) -> str:
     for each in type(error).__mro__:
         if each.__module__ == "builtins":
             return each.__name__
-    return type(error).__name__
+    return code_of(error)
 
 
 def words(error: Exception) -> str:

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from runtime.errors.base import code_of
 from runtime.errors.schema import AnnotationError
 from runtime.errors.script import ProgramError
 from runtime.script.emission import compile_text
@@ -84,7 +85,7 @@ def said(program: str) -> str:
     try:
         compile_text(text, Program(), names)
     except (ProgramError, AnnotationError) as error:
-        return f"{type(error).__name__}: {error}\n"
+        return f"{code_of(error)}: {error}\n"
     return "nothing\n"
 
 

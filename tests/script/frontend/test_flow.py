@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.script import NotDefined
+from runtime.errors.script import UnknownName
 from runtime.errors.source import Source
 from runtime.script.frontend import (
     JUMPS,
@@ -17,6 +17,7 @@ from runtime.script.frontend import (
     check_defined,
     constant,
 )
+from tests.coded import code
 from tests.script.frontend.flows import programs, runs
 
 
@@ -163,7 +164,7 @@ def test_conditions_that_are_decided_elsewhere_count() -> None:
 def test_of_several_uses_the_first_in_the_text_is_told() -> None:
     loop = "    for x in xs:\n        print(y, z)\n        del z\n        y = z\n"
     text = f"def f(xs):\n{loop}"
-    with pytest.raises(NotDefined) as caught:
+    with pytest.raises(UnknownName, check=code("NotDefined")) as caught:
         check_defined(function(text), Source(text, "p.py"))
     assert (caught.value.variable, caught.value.way) == ("y", "before it is used")
     uses = absences(function(text))

@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 import pytest
 
-from runtime.errors.script import UnfitParameter
+from runtime.errors.script import MalformedProgram
 from runtime.schema.declaration import Namespace
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.types import AnyType, IntType, NoneType_
@@ -17,7 +17,10 @@ from runtime.script.frontend import (
     scope_of,
 )
 from runtime.tensors import Tensor, tensor
+from tests.coded import coded
 from tests.script.frontend.programs import frontend
+
+UnfitParameter = coded(MalformedProgram, "UnfitParameter")
 
 
 class Colour(enum.Enum):

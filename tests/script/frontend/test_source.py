@@ -24,6 +24,7 @@ from runtime.script.frontend import (
     source,
     tree_text,
 )
+from tests.coded import code
 from tests.script.frontend.flows import programs
 
 
@@ -348,7 +349,7 @@ def test_no_recursion_error_comes_out() -> None:
         with pytest.raises(NotSupported):
             read_text(text)
     for text in ("\ud800", "x = '\0'", "(" * 300, f"x = {'1' * 5000}"):
-        with pytest.raises(MalformedProgram):
+        with pytest.raises(MalformedProgram, check=code("MalformedProgram")):
             read_text(text)
 
 

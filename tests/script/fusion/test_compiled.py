@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_run_by_operators(pair: Compiled, name: str) -> Non
 
 def test_wrong_shapes_raise_as_operators_do(pair: Compiled) -> None:
     x, y = given()
-    with pytest.raises(runtime.errors.operands.ShapesRefused, match="core::add"):
+    with pytest.raises(runtime.errors.operands.ShapesDoNotFit, match="core::add"):
         pair(x, y[:3])
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from runtime.errors.graph import BrokenGraph, GraphFault
+from runtime.errors.script import BrokenGraph, GraphFault
 from runtime.schema.type_parser import MOST_MEMBERS
 from runtime.schema.types import (
     BoolType,

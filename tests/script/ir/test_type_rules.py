@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.graph import BrokenGraph
+from runtime.errors.script import BrokenGraph
 from runtime.schema.types import AnyType
 from runtime.script.ir import KINDS, Graph, Node, check, parse_graph, printed
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT

@@ -12,10 +12,10 @@ import pytest
 import runtime
 from runtime import Module, Tensor
 from runtime.errors import (
-    DeclarationConflict,
     IllTyped,
     NoSuchMember,
     NotScriptable,
+    SchemaError,
     UnfitMember,
     UnknownAttribute,
 )
@@ -29,6 +29,7 @@ from runtime.jit import (
 )
 from runtime.script.ir import check, graph_text
 from runtime.script.program import SHARED_PROGRAM
+from tests.coded import code
 from tests.script.modules import zoo
 from tests.script.modules.zoo import (
     ZOO,
@@ -163,7 +164,7 @@ def test_methods() -> None:
     compiled.doubled = 5
     assert (compiled.factor, compiled.doubled) == (5, 10)
     for name in ("uncompiled", "halved"):
-        with pytest.raises(NoSuchMember):
+        with pytest.raises(NoSuchMember, check=code("NoSuchMember")):
             getattr(compiled, name)
     assert str(compiled.forward.schema) == (
         "forward(__torch__.tests.script.modules.zoo.Methods self, Tensor x) -> Tensor"
@@ -293,7 +294,7 @@ def test_an_interface_takes_another_module() -> None:
     assert compiled.part is compiled.other
     compiled.part = script(Affine(5.0))
     assert compiled(x, False).tolist() == [6.0]
-    with pytest.raises(UnfitMember):
+    with pytest.raises(UnfitMember, check=code("UnfitMember")):
         compiled.part = script(Plain())
     assert "prim::CallInterface" in graph_text(compiled.graph)
 
@@ -388,7 +389,7 @@ def test_methods_of_a_text() -> None:
     assert compiled.root().tolist() == [2.0, 2.0]
     other = script(Methods())
     assert other.most(2) == 6
-    with pytest.raises(DeclarationConflict):
+    with pytest.raises(SchemaError, check=code("DeclarationConflict")):
         other.define("def most(self) -> int:\n    return 1\n")
     with pytest.raises(UnknownAttribute):
         other.define("def a(self) -> int:\n    return 1\ndef b(self):\n    self.nil\n")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.graph import BrokenGraph
+from runtime.errors.script import BrokenGraph
 from runtime.schema.types import FloatType
 from runtime.script.ir import KINDS, Effect, Graph, Sharing, copy_graph, row_of
 from runtime.script.passes import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.graph import BrokenGraph
+from runtime.errors.script import BrokenGraph
 from runtime.script.ir import Graph, Node, graph_text
 from runtime.script.passes import (
     CLEANUP,

@@ -9,11 +9,12 @@ import pytest
 
 import runtime
 from runtime.dispatch import Dispatcher, default_dispatcher
-from runtime.errors.call import WrongArgumentType
-from runtime.errors.registration import NamespaceTaken
-from runtime.errors.script_values import IntegerOverflow
+from runtime.errors.call import CallError
+from runtime.errors.program import ScriptValueError
+from runtime.errors.registration import Conflict
 from runtime.script.primitives import NAMESPACE, ROWS, Row, install
 from runtime.script.primitives.table import install as again
+from tests.coded import code
 from tests.script.primitives.trial import (
     canonical,
     in_order,
@@ -48,7 +49,7 @@ def test_a_call_through_the_dispatcher_is_a_call_of_the_function(row: Row) -> No
 
 def test_the_default_dispatcher_is_installed_on_once() -> None:
     assert install() is again(default_dispatcher())
-    with pytest.raises(NamespaceTaken):
+    with pytest.raises(Conflict, check=code("NamespaceTaken")):
         runtime.Library(NAMESPACE, "DEF")
 
 
@@ -70,12 +71,12 @@ def test_what_is_written_to_is_the_list_of_the_caller() -> None:
     table: dict[str, int] = {}
     runtime.ops.script.setitem.Dict_str(table, "a", 1)
     assert table == {"a": 1}
-    with pytest.raises(WrongArgumentType):
+    with pytest.raises(CallError, check=code("WrongArgumentType")):
         runtime.ops.script.append.t((1,), 2)
 
 
 def test_errors_come_through() -> None:
-    with pytest.raises(IntegerOverflow):
+    with pytest.raises(ScriptValueError, check=code("IntegerOverflow")):
         runtime.ops.script.add.int(2**62, 2**62)
 
 

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
+from runtime.errors.operands import NegativeExponent
+from runtime.errors.program import ScriptValueError
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives import by_function, by_name, by_operator
+from tests.coded import code, coded
 from tests.script.primitives.trial import canonical, perform
+
+IntegerOverflow = coded(ScriptValueError, "IntegerOverflow")
+ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
 
 EDGES = [
     sign * (2**power) + step
@@ -164,7 +168,7 @@ def test_what_would_take_long_is_refused_at_once(
     row = by_name(f"script::{name}")
     assert row is not None
     # Python would not come to an end.
-    with pytest.raises(IntegerOverflow) as caught:
+    with pytest.raises(ScriptValueError, check=code("IntegerOverflow")) as caught:
         row.function(*operands)
     assert caught.value.operands == tuple(map(str, operands))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import runtime
-from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
+from runtime.errors.operands import NegativeExponent
+from runtime.errors.program import ScriptValueError
 from runtime.schema.codes import DType
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import (
@@ -24,6 +24,10 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.primitives import Row, choose, table
+from tests.coded import coded
+
+IntegerOverflow = coded(ScriptValueError, "IntegerOverflow")
+ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
 
 TENSORS = {f"T{n}": runtime.tensor([1.0] * (1 + n // 2)) for n in range(4)}
 TENSORS["META"] = runtime.empty(1, device="meta")

@@ -6,9 +6,10 @@ import pytest
 
 import runtime
 from runtime.dispatch import Dispatcher, Library
-from runtime.errors.call import OperatorChanged, OperatorGone, WrongReturnType
+from runtime.errors.call import KernelError, OperatorGone
 from runtime.schema import parse_name
 from runtime.script.program.bound import Bound, bound_call
+from tests.coded import code
 
 
 def bound(d: Dispatcher, trusted: Any = None) -> Bound:
@@ -35,14 +36,16 @@ def test_what_is_registered_runs() -> None:
     assert seen[0][0] is not mine
     held.close()
     held = library.impl("foo", lambda *a, **k: "text", "CompositeImplicitAutograd")
-    with pytest.raises(WrongReturnType):
+    with pytest.raises(KernelError, check=code("WrongReturnType")):
         call(mine, None, 2)
     held.close()
     definition.close()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         call(mine, None, 2)
     library.define("foo(int[] l) -> int", kernel=len)
-    with pytest.raises(OperatorChanged, match="another schema"):
+    with pytest.raises(
+        OperatorGone, check=code("OperatorChanged"), match="another schema"
+    ):
         call(mine, None, 2)
     library.close()
 

@@ -6,7 +6,7 @@ from typing import Any, Optional, Union
 import pytest
 
 from runtime.errors.future import FutureMisuse
-from runtime.errors.script import MarkMisuse
+from runtime.errors.script import NotScriptable
 from runtime.futures import Await, Future, awaitable
 from runtime.script.program import (
     Attribute,
@@ -24,6 +24,7 @@ from runtime.script.program import (
     unused,
     wait,
 )
+from tests.coded import code
 
 
 def doubled(n: int, *, more: int = 0) -> int:
@@ -115,7 +116,7 @@ MISUSED = [
 
 @pytest.mark.parametrize(("misuse", "text"), MISUSED)
 def test_what_cannot_be_marked(misuse: Callable[[], object], text: str) -> None:
-    with pytest.raises(MarkMisuse) as caught:
+    with pytest.raises(NotScriptable, check=code("MarkMisuse")) as caught:
         misuse()
     assert str(caught.value) == text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script_running import ScriptRaised, TooDeep
+from runtime.errors.program import ScriptRaised, TooDeep
 from runtime.futures import Future
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph

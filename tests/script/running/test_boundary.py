@@ -5,17 +5,18 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.call import (
-    DuplicateArgument,
-    MissingArgument,
-    TooManyArguments,
-    UnknownArgument,
-    WrongArgumentType,
-)
+from runtime.errors.call import CallError
 from runtime.futures import Future, awaitable_nowait
 from runtime.script.program import Function
 from runtime.script.running import call
+from tests.coded import coded
 from tests.script.running.written import written
+
+DuplicateArgument = coded(CallError, "DuplicateArgument")
+MissingArgument = coded(CallError, "MissingArgument")
+TooManyArguments = coded(CallError, "TooManyArguments")
+UnknownArgument = coded(CallError, "UnknownArgument")
+WrongArgumentType = coded(CallError, "WrongArgumentType")
 
 
 def same(type_: str) -> Function:

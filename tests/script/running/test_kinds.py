@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.script_running import NotOfType
+from runtime.errors.program import NotOfType
 from runtime.futures import Future, awaitable_nowait
 from runtime.schema.declaration import Namespace
 from runtime.schema.parser import parse_schema

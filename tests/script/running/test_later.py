@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script_running import NotOfType
+from runtime.errors.program import NotOfType
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.script.running import Forked, call
 from tests.script.running.written import written

@@ -10,16 +10,12 @@ import pytest
 import runtime
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
-from runtime.errors.call import (
-    MissingKernel,
-    OperatorChanged,
-    OperatorGone,
-    WrongReturnType,
-)
+from runtime.errors.call import KernelError, MissingKernel, OperatorGone
 from runtime.keys import DispatchKey, exclude_keys
 from runtime.schema.returns import returner
 from runtime.script.primitives import ROWS
 from runtime.script.running import call
+from tests.coded import code
 from tests.script.primitives.trial import canonical, sample_arguments
 from tests.script.running.written import written
 
@@ -73,7 +69,7 @@ def test_registered_run_removed_run_registered_again(library: Library) -> None:
     assert call(function, (1,)) == 11
     again.close()
     definition.close()
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         call(function, (1,))
     with library.define(NUMBER, kernel=lambda n: n):
         assert call(function, (1,)) == 1
@@ -95,7 +91,7 @@ def test_an_operator_with_another_schema_is_refused(library: Library) -> None:
         function = use("count")
         assert call(function, (1,)) == 1
     with library.define("count(int n, int m=2) -> int", kernel=lambda n, m: n + m):
-        with pytest.raises(OperatorChanged) as caught:
+        with pytest.raises(OperatorGone, check=code("OperatorChanged")) as caught:
             call(function, (1,))
         assert caught.value.fields() == {
             "operator": f"{NAMESPACE}::count",
@@ -110,10 +106,10 @@ def test_a_graph_that_never_ran_does_not_fit_another_schema(library: Library) ->
     with library.define(NUMBER, kernel=lambda n: n):
         function = use("count")
     with library.define("count(str n) -> int", kernel=len):
-        with pytest.raises(OperatorChanged) as caught:
+        with pytest.raises(OperatorGone, check=code("OperatorChanged")) as caught:
             call(function, (1,))
         assert caught.value.known == "(int) -> (int)"
-    with pytest.raises(OperatorGone):
+    with pytest.raises(OperatorGone, check=code("OperatorGone")):
         call(function, (1,))
 
 
@@ -193,7 +189,7 @@ def test_what_another_kernel_of_a_primitive_gives_is_looked_at() -> None:
     mine = [1, 2]
     with Library("script", "IMPL") as library:
         library.impl("len.t", wrong, "CompositeImplicitAutograd", allow_override=True)
-        with pytest.raises(WrongReturnType):
+        with pytest.raises(KernelError, check=code("WrongReturnType")):
             call(length, (mine,))
     assert seen == [[1, 2]]
     assert seen[0] is not mine

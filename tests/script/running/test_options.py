@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script_running import ExecutorRefused
+from runtime.errors.program import ExecutorRefused
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph, graph_text
 from runtime.script.program import Function

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script_running import ErrorSwallowed
+from runtime.errors.program import RunningError
 from runtime.schema.declaration import Namespace
 from runtime.script.program import Function
 from runtime.script.running import call, script_frames
+from tests.coded import code
 from tests.script.running.objects import Counter, counter
 from tests.script.running.written import written
 
@@ -52,7 +53,7 @@ def test_a_compiled_manager_that_swallows() -> None:
     enter = entering("__torch__.c.Counter", namespace)
     one = Counter()
     one.count = 11
-    with pytest.raises(ErrorSwallowed) as caught:
+    with pytest.raises(RunningError, check=code("ErrorSwallowed")) as caught:
         call(enter, (one, True))
     assert str(caught.value) == (
         "`__exit__` of an object of type Counter swallowed KeyError, and variables "

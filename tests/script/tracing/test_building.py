@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.graph import BrokenGraph
-from runtime.errors.trace import BuildRefused
+from runtime.errors.script import BrokenGraph, Untraceable
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -21,6 +20,7 @@ from runtime.script.ir import Graph, graph_text
 from runtime.script.program import Function
 from runtime.script.running import call
 from runtime.script.tracing import GraphBuilder
+from tests.coded import code
 from tests.script.tracing.traced import arange, same
 
 
@@ -200,7 +200,7 @@ def test_what_cannot_be_built_is_refused_and_leaves_nothing(
 ) -> None:
     builder = GraphBuilder()
     x = builder.parameter(TensorType, "x")
-    with pytest.raises(BuildRefused) as raised:
+    with pytest.raises(Untraceable, check=code("BuildRefused")) as raised:
         build(builder, x)
     assert raised.value.kind == kind
     assert raised.value.reason == reason
@@ -209,9 +209,9 @@ def test_what_cannot_be_built_is_refused_and_leaves_nothing(
 
 
 def test_the_text_of_a_refusal() -> None:
-    assert str(BuildRefused(kind="core::neg", reason="`self` is missing")) == (
-        "No node `core::neg` can be built: `self` is missing."
-    )
+    assert str(
+        Untraceable(code="BuildRefused", kind="core::neg", reason="`self` is missing")
+    ) == ("No node `core::neg` can be built: `self` is missing.")
 
 
 def test_the_same_is_computed() -> None:

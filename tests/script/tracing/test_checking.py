@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.trace import TraceDiffers
+from runtime.errors.script import TraceDiffers
 from runtime.script.program import fork, wait
 from runtime.script.running import call
 from runtime.script.tracing.checking import different_graphs, different_results

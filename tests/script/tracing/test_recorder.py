@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.trace import Untraceable
+from runtime.errors.script import Untraceable
 from runtime.futures import awaitable
 from runtime.keys import LOCAL, DispatchKey, include_keys
 from runtime.schema.types import TensorType

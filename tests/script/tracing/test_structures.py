@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 import pytest
 
 import runtime
-from runtime.errors.call import MissingArgument, WrongArgumentType
-from runtime.errors.trace import UntraceableInput, UntraceableOutput
+from runtime.errors.call import CallError
+from runtime.errors.script import Untraceable
 from runtime.script.program import Program, fork
 from runtime.script.running import call
 from runtime.script.tracing import trace_function
+from tests.coded import code, coded
 from tests.script.tracing.traced import agrees, arange, body, same, trace
+
+UntraceableOutput = coded(Untraceable, "UntraceableOutput")
 
 
 class Pair(NamedTuple):
@@ -107,9 +110,9 @@ def test_arguments_have_the_names_of_parameters() -> None:
     x = arange(2, start=1)
     given = call(traced, (x, x, x), {"y": x * 2})
     assert same(given, f(x, x, x, y=x * 2))
-    with pytest.raises(MissingArgument):
+    with pytest.raises(CallError, check=code("MissingArgument")):
         call(traced, (x, x, x))
-    with pytest.raises(WrongArgumentType):
+    with pytest.raises(CallError, check=code("WrongArgumentType")):
         call(traced, (x, x, x, 2))
 
 
@@ -182,13 +185,13 @@ for _ in range(70):
     ids=range(13),
 )
 def test_other_examples_are_refused(given: Any, text: str) -> None:
-    with pytest.raises(UntraceableInput) as raised:
+    with pytest.raises(Untraceable, check=code("UntraceableInput")) as raised:
         trace(lambda x: x, given)
     assert f"{raised.value.path}: {raised.value.reason}" == text
 
 
 def test_the_text_of_a_refused_example() -> None:
-    with pytest.raises(UntraceableInput) as raised:
+    with pytest.raises(Untraceable, check=code("UntraceableInput")) as raised:
         trace(lambda x, n: x * n, arange(2), 2)
     assert (
         str(raised.value)

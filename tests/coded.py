@@ -1,0 +1,31 @@
+"""Sentences of errors, for tests that look for one of them.
+
+A class of errors has a sentence for each of its codes.  `code` is a check for
+`pytest.raises`; `coded` stands for one sentence wherever an instance of a class is
+looked for or made.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from runtime.errors.base import EveryorderError
+
+Error = TypeVar("Error", bound=EveryorderError)
+
+
+def code(expected: str) -> Callable[[BaseException], bool]:
+    """Whether an error has that code."""
+    return lambda error: isinstance(error, EveryorderError) and error.code == expected
+
+
+def coded(kind: type[Error], code: str) -> type[Error]:
+    """The errors of `kind` with that code, as if they had a class of their own."""
+
+    class Sentence(type):
+        def __instancecheck__(cls, error: object) -> bool:
+            return isinstance(error, kind) and error.code == code
+
+        def __call__(cls, **fields: Any) -> Error:
+            return kind(code=code, **fields)
+
+    return cast(type[Error], Sentence(code, (Exception,), {}))

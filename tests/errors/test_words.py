@@ -1,0 +1,84 @@
+"""Whoever makes an error says which sentence it is, and all that the sentence tells."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import runtime.errors
+from runtime.errors.base import EveryorderError
+
+ROOT = Path(runtime.errors.__file__).parents[2]
+KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
+
+
+def made() -> Iterator[tuple[str, Any, ast.Call]]:
+    """Where errors are made in the product: the place, the class, the call."""
+    for folder in ("runtime", "harness"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            # Of other classes with such a name, the harness has its own.
+            names = {
+                each.asname or each.name
+                for line in ast.walk(tree)
+                if isinstance(line, ast.ImportFrom)
+                and str(line.module).startswith("runtime.errors")
+                for each in line.names
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    name = node.func.id
+                    if name in names and name in KINDS:
+                        yield f"{path}:{node.lineno}", KINDS[name], node
+
+
+def fields(kind: Any) -> set[str]:
+    """What a class and its bases declare."""
+    return {
+        name
+        for each in kind.__mro__
+        if issubclass(each, EveryorderError)
+        for name in each.__annotations__
+    } - {"words", "rows"}
+
+
+def named(kind: Any, code: str) -> set[str]:
+    """The fields in a sentence."""
+    sentence = kind.words.get(code, "")
+    parts = () if callable(sentence) else sentence
+    rows = [*((parts,) if isinstance(parts, str) else parts), *kind.rows]
+    texts = [text for row in rows for text in ((row,) if isinstance(row, str) else row)]
+    paths = [path for text in texts for _, path, _, _ in Formatter().parse(text)]
+    return {path.partition("[")[0] for path in paths if path} & fields(kind)
+
+
+def test_who_makes_an_error_names_its_sentence_and_its_fields() -> None:
+    count = 0
+    for place, kind, call in made():
+        given = {each.arg: each.value for each in call.keywords if each.arg}
+        code = given.pop("code", None)
+        if code is None:
+            assert kind.code in kind.words or len(kind.words) != 1, place
+            found = {kind.code}
+        else:
+            found = {e.value for e in ast.walk(code) if isinstance(e, ast.Constant)}
+            assert found <= {*kind.words}, (place, found)
+        assert given.keys() <= fields(kind), place
+        if all(each.arg for each in call.keywords):
+            for each in found:
+                needed = {n for n in named(kind, str(each)) if not hasattr(kind, n)}
+                assert needed <= given.keys(), (place, each, needed - given.keys())
+        count += 1
+    assert count > 600
+
+
+def test_every_sentence_tells_fields_or_properties_only() -> None:
+    for kind in KINDS.values():
+        for code, sentence in vars(kind).get("words", {}).items():
+            parts = () if callable(sentence) else sentence
+            for part in (parts,) if isinstance(parts, str) else parts:
+                for text in (part,) if isinstance(part, str) else part:
+                    for _, path, _, _ in Formatter().parse(text):
+                        name = (path or "code").partition("[")[0]
+                        assert name in fields(kind) or hasattr(kind, name), (code, name)
