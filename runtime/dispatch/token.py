@@ -343,21 +343,3 @@ Token = (
     | Claim
     | Subscription
 )
-
-
-def describe_token(token: Token) -> tuple[Any, ...]:
-    """A token as text and numbers: equal for registrations that read the same."""
-    match token:
-        case Definition() | Implementation():
-            return token.reading.texts
-        case ClassRule():
-            return token.texts
-        case Fallback():
-            keys = tuple(key.name for key in token.keys)
-            return ("fallback", keys, token.debug, token.kernel.facts.suffix)
-        case Claim():
-            return ("claim", token.namespace, token.debug)
-        case Reservation():
-            return ("reservation", token.debug)
-        case Subscription():
-            return ("subscription", token.debug)

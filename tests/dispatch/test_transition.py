@@ -17,7 +17,6 @@ from runtime.dispatch.token import (
     Reservation,
     Subscription,
     Token,
-    describe_token,
     read_definition,
     read_kernel,
 )
@@ -185,28 +184,31 @@ def test_claims_are_sorted_and_subscriptions_are_not() -> None:
     assert [held.debug for held in state.subscriptions] == ["b", "c", "a"]
 
 
-def test_tokens_describe_themselves() -> None:
-    assert [describe_token(token) for token in tokens()] == [
-        (
-            "definition",
-            "test::foo(Tensor x) -> Tensor",
-            "CONSERVATIVE (default)",
-            "def",
-            ("core",),
-        ),
-        (
-            "implementation",
-            "CPU",
-            "k",
-            " :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]",
-            False,
-        ),
-        ("reservation", "reserved"),
-        ("rule", "tests.dispatch.samples.Ear", "rule"),
-        ("fallback", ("CPU", "CUDA"), "fallback", " :: (none) [ fallthrough boxed ]"),
-        ("claim", "test", "claim"),
-        ("subscription", "ear"),
-    ]
+def test_what_tokens_say_as_text() -> None:
+    definition, kernel, reservation, rule, fallback, claim, subscription = tokens()
+    assert isinstance(definition, Definition)
+    assert isinstance(kernel, Implementation)
+    assert isinstance(rule, ClassRule)
+    assert isinstance(fallback, Fallback)
+    assert definition.reading.texts == (
+        "definition",
+        "test::foo(Tensor x) -> Tensor",
+        "CONSERVATIVE (default)",
+        "def",
+        ("core",),
+    )
+    assert kernel.reading.texts == (
+        "implementation",
+        "CPU",
+        "k",
+        " :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]",
+        False,
+    )
+    assert rule.texts == ("rule", "tests.dispatch.samples.Ear", "rule")
+    assert [key.name for key in fallback.keys] == ["CPU", "CUDA"]
+    assert fallback.kernel.facts.suffix == " :: (none) [ fallthrough boxed ]"
+    said = [each.debug for each in (reservation, fallback, claim, subscription)]
+    assert said == ["reserved", "fallback", "claim", "ear"]
 
 
 def test_what_tokens_say() -> None:
