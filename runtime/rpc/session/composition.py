@@ -13,7 +13,15 @@ Rules:
 - what is wrong with a packet never raises: it is dropped and counted by its flaw; what
   somebody can do something about (another version, another group, a wrong key) is told
   as `Warned`, once for each source;
-- a call from a worker to itself travels like any other: written, and read back.
+- a call from a worker to itself travels like any other: written, and read back;
+- a machine has no clock and sends nothing: it is told what came and what time it is,
+  and appends what is to be sent to `out`, what is to be told to the agent to `events`;
+- the end of a channel has two moments.  `lost`: this worker has fenced itself; calls to
+  the peer end, references that it holds through the peer die.  `expired`, then or
+  later: the peer has fenced itself by now, too, so what it held here is released.  Each
+  `lost` is followed by one `expired`, and nothing comes from the peer in between;
+- the `state` of a machine is everything that it knows: hashable, in an order of its
+  own, and equal wherever the machine behaves in the same way.
 """
 
 from collections import Counter, deque

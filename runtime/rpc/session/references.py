@@ -1,9 +1,9 @@
 """References: distributed references, listed by their owners, as one machine.
 
-Here is who tells whom of a reference, and when. The tables are `owners` (own values),
-`users` (references to the values of others) and `carriers` (calls and answers that hold
-references). The scheme is that of network objects (Birrell and others, 1993): owners
-list their users by name, so nothing is counted that could be lost.
+Here is who tells whom of a reference, and when.  The tables that this machine changes,
+and by which a value is freed, are `runtime.rpc.session.ownership`.  The scheme is that
+of network objects (Birrell and others, 1993): owners list their users by name, so
+nothing is counted that could be lost.
 
 How a reference travels, each time as a new fork whose parent is the sender:
 - owner to user: the owner lists the fork as it sends it; nothing else is said;
