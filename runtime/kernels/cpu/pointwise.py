@@ -205,6 +205,10 @@ PLAIN = {
 assert BINARY["pow"].whole is not None, "integers have powers of their own"
 WHOLE_POWER = Binary("pow_whole", BINARY["pow"].whole(ON), grain=BINARY["pow"].grain)
 
+# `approximate` of gelu -> its loops, and those of its gradient.
+_GELU = {form: REAL[name] for form, name in GELU.items()}
+_GELU_BACKWARD = {form: PLAIN[f"{name}_backward"] for form, name in GELU.items()}
+
 
 # Of one operand.
 
@@ -255,7 +259,7 @@ def _named(name: str, dtype: str) -> str:
 
 def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
     """x weighed by the normal distribution, or ("tanh") by an approximation of it."""
-    REAL[GELU[approximate]](out, x)
+    _GELU[approximate](out, x)
 
 
 # Of two operands.
@@ -263,7 +267,7 @@ def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
 
 def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
     """The gradient of the input of `gelu`."""
-    PLAIN[f"{GELU[approximate]}_backward"](out, grad, x)
+    _GELU_BACKWARD[approximate](out, grad, x)
 
 
 def _scaled(a: Any, b: Any, factor: Any, out: Any) -> None:

@@ -242,12 +242,13 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
             return nothing
         outer, length, inner, tasks, grain = along(shape, dim)
         entry = (rows if inner == 1 else columns)[name]
+        if inner == 1 and outer < 2 * grain:
+            # The path of small networks: nothing is left to find out.
+            if of_two:
+                return lambda grad, outcome, to: entry(grad, outcome, to, length)
+            return lambda a, to: entry(a, to, length)
 
         def by_row(*given: Array) -> None:
-            if outer < 2 * grain:
-                entry(*given, length)
-                return
-
             def run(lo: int, hi: int) -> None:
                 some = slice(lo * length, hi * length)
                 entry(*[each[some] for each in given], length)
