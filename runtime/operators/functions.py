@@ -300,7 +300,7 @@ def convolution(name: str, ndim: int) -> Function:
         kernel = weight.shape[-ndim:]
         whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
         more = [total % 2 for total in whole]
-        if any(more):
+        if 1 in more:
             ends = [end for each in reversed(more) for end in (0, each)]
             input = core.pad(input, ends)  # noqa: A001  # as above
         sides = [total // 2 for total in whole]

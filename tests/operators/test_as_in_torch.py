@@ -3,6 +3,10 @@
 # What a type checker refuses is called here on purpose.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, misc, no-untyped-call"
 
+import ast
+import builtins
+import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -292,3 +296,17 @@ def test_logsumexp_of_complex_numbers() -> None:
     nothing = m.nan_to_num(m.tensor([complex("nan+infj")]), nan=1.0, posinf=2.0)
     assert nothing.tolist() == [1 + 2j]
     assert m.l1_loss(m.tensor([3 + 4j]), m.tensor([0j])).item() == 5
+
+
+def test_the_functions_use_no_builtin_that_is_an_operator_there() -> None:
+    """`any` in a function of that module is `core.any`, once all names are there."""
+    module = importlib.import_module("runtime.operators.functions")
+    taken = {
+        name
+        for name, value in vars(builtins).items()
+        if vars(module).get(name, value) is not value
+    }
+    assert {"any", "max", "sum"} <= taken
+    tree = ast.parse(inspect.getsource(module))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert not used & taken
