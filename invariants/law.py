@@ -1,8 +1,8 @@
 """What a law is, and what it says when it is broken.
 
-True only here: the shape of every law.  A law is one function with a name and a
-sentence; it looks at a frozen subject and lists what it finds wrong.  It never raises
-and never repairs: a subject that cannot even be read is reported like any other fault.
+A law is one function with a name and a sentence; it looks at a frozen subject and lists
+what it finds wrong.  It never raises and never repairs: a subject that cannot even be
+read is reported like any other fault.
 
 Rules:
 - a law function returns findings `(where, expected, found)`, texts only, so that what

@@ -1,7 +1,7 @@
 """What a run ought to have seen: a law can hold because nothing happened.
 
-True only here: a "sometimes" is true of some state of a good run, not of all.  The
-caller joins the sightings of its states and asks at the end what was never seen.
+A "sometimes" is true of some state of a good run, not of all.  The caller joins the
+sightings of its states and asks at the end what was never seen.
 
 How it works: most sightings are one operator's and are remembered on its entry, so
 that bystanders cost a look-up.
