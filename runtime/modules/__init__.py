@@ -4,9 +4,8 @@ The names are those of `torch.nn`.
 """
 
 from runtime.modules.containers import ModuleDict, ModuleList, Sequential
+from runtime.modules.members import IncompatibleKeys, Parameter
 from runtime.modules.module import Module
-from runtime.modules.parameter import Parameter
-from runtime.modules.state import IncompatibleKeys
 
 __all__ = [
     "IncompatibleKeys",

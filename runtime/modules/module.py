@@ -19,14 +19,16 @@ from runtime.autograd.node import RemovableHandle, Table
 from runtime.errors.base import nearest
 from runtime.errors.future import described
 from runtime.errors.program import NoForward, NoSuchMember, UnfitMember
-from runtime.modules.parameter import Parameter
-from runtime.modules.state import IncompatibleKeys, give_state, state_of
-from runtime.modules.walking import (
+from runtime.modules.members import (
     BUFFERS,
     MODULES,
     PARAMETERS,
+    IncompatibleKeys,
+    Parameter,
+    give_state,
     members_within,
     modules_within,
+    state_of,
 )
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor

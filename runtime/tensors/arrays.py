@@ -25,7 +25,7 @@ Rules:
 from collections.abc import Callable
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 from runtime.errors.operands import NoData
@@ -253,43 +253,6 @@ class TensorBase(Declared):
     def is_complex(self) -> bool:
         """Whether the elements are complex numbers."""
         return self.dtype.is_complex
-
-    # Gradients: what a tensor without autograd says; autograd installs its own.
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether autograd records what is computed from the tensor."""
-        return self._requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad`.  Raises `UnfitValue`."""
-        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
-            raise UnfitValue(code="NoGradient", dtype=str(self.dtype))
-        self._requires_grad = bool(requires_grad)
-        return self
-
-    @property
-    def grad(self) -> "Self | None":
-        """The gradient accumulated by `backward`; None before."""
-        return None
-
-    @grad.setter
-    def grad(self, gradient: "Self | None") -> None:
-        assert gradient is None, "gradients are kept by autograd, which is not loaded"
-
-    @property
-    def grad_fn(self) -> Any:
-        """The node of the graph that the tensor came from; None for a leaf."""
-        return None
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the tensor was not computed under autograd."""
-        return True
 
 
 # Held while a fresh tensor gets its storage, so that it gets one only.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def is_recorded(tensor: TensorBase) -> bool:
     """Whether autograd records, here and now, what is computed from the tensor."""
-    if not tensor.requires_grad:
+    if not tensor._requires_grad:
         return False
     below = AUTOGRAD_KEYS.bits & ~LOCAL.view.excluded & ~BACKEND_BITS == 0
     records = RECORDS.answer

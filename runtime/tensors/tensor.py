@@ -132,6 +132,43 @@ class Tensor(TensorBase):
         other.number = self.number
         return other
 
+    # Gradients: what a tensor without autograd says; autograd installs its own.
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd records what is computed from the tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
+        """Set `requires_grad`.  Raises `UnfitValue`."""
+        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
+            raise UnfitValue(code="NoGradient", dtype=str(self.dtype))
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> "Tensor | None":
+        """The gradient accumulated by `backward`; None before."""
+        return None
+
+    @grad.setter
+    def grad(self, gradient: "Tensor | None") -> None:
+        assert gradient is None, "gradients are kept by autograd, which is not loaded"
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that the tensor came from; None for a leaf."""
+        return None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the tensor was not computed under autograd."""
+        return True
+
     # The elements outside.
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":

@@ -194,7 +194,7 @@ class _Writer:
     def _rare(self, value: Any) -> Row:
         if isinstance(value, self.message.references.kinds):
             return _REFERENCE
-        modules: Any = sys.modules.get("runtime.modules.parameter")
+        modules: Any = sys.modules.get("runtime.modules.members")
         # Whoever has a parameter has loaded the class.
         if modules is None or type(value) is not modules.Parameter:
             raise _Refused(value, "its class has no place in the restricted codec")
@@ -450,7 +450,7 @@ def _decode_tensor(reader: _Reader) -> Tensor:
 
 
 def _decode_parameter(reader: _Reader) -> Tensor:
-    kind: type[Tensor] = load("runtime.modules.parameter").Parameter
+    kind: type[Tensor] = load("runtime.modules.members").Parameter
     place, requires_grad = reader.count(), _decode_bool(reader)
     return reader.message.tensors.plain(kind, place, requires_grad)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from runtime.modules import Module, ModuleDict, Sequential
-from runtime.modules.walking import joined
+from runtime.modules.members import joined
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import DictType, ListType, NoneType_, StrType, TensorType
 from runtime.script.emission import (
