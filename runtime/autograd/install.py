@@ -29,7 +29,7 @@ from runtime.autograd.formulas import (
     CONSTANT_RESULTS,
     FORMULAS,
 )
-from runtime.autograd.formulas.unary import nothing
+from runtime.autograd.formulas.elementwise import nothing
 from runtime.autograd.history import SEVERAL
 from runtime.autograd.inplace import modifying, showing
 from runtime.autograd.plan import Formulas, is_tensor, is_tensor_list, recipe_of

@@ -1,36 +1,27 @@
 """The table of formulas: operator -> arguments -> formula.
 
-True only here: which operators have gradients, which are constant, and which results
-are.  In-place forms use the formulas of the operator that they are named after.
+In-place forms use the formulas of the operator that they are named after.
 
 Rules: an operator of floating-point results is in exactly one of `FORMULAS` and
 `CONSTANT_OPERATORS`; one in neither is recorded, and refuses to be run backwards.
 """
 
-from runtime.autograd.formulas import (
-    binary,
-    gradients,
-    movement,
-    networks,
-    products,
-    reductions,
-    unary,
-    views,
-)
+from runtime.autograd.formulas.elementwise import BINARY, OF_GRADIENTS, UNARY
+from runtime.autograd.formulas.movement import MOVEMENT, VIEWS
+from runtime.autograd.formulas.reductions import CONSTANT_RESULTS as CONSTANT_RESULTS
+from runtime.autograd.formulas.reductions import NETWORKS, PRODUCTS, REDUCTIONS
 from runtime.autograd.plan import Formulas
 
 FORMULAS: dict[str, Formulas] = {
-    **unary.FORMULAS,
-    **binary.FORMULAS,
-    **gradients.FORMULAS,
-    **reductions.FORMULAS,
-    **products.FORMULAS,
-    **networks.FORMULAS,
-    **movement.FORMULAS,
-    **views.FORMULAS,
+    **UNARY,
+    **BINARY,
+    **OF_GRADIENTS,
+    **REDUCTIONS,
+    **PRODUCTS,
+    **NETWORKS,
+    **MOVEMENT,
+    **VIEWS,
 }
-
-CONSTANT_RESULTS: dict[str, frozenset[int]] = networks.CONSTANT
 
 # Operators whose results have no gradient, whatever their dtype.  What these do to a
 # tensor in place makes it constant.
