@@ -262,7 +262,7 @@ BINARY: dict[str, Formulas] = {
         "other": lambda grad, other, result: core.mul(grad, core.div(other, result)),
     },
     "logaddexp": {
-        "self": _share,
+        "self": lambda grad, self, other: _share(grad, self, other),
         "other": lambda grad, self, other: _share(grad, other, self),
     },
     "logaddexp2": {
