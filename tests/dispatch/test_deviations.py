@@ -369,7 +369,7 @@ TESTS: dict[str, str] = {
     "the key Python without mode or handler": (
         f"{PYTHON}test_fallback.py::test_python_by_hand_and_nobody_to_ask"
     ),
-    "results of several values": f"{PYTHON}test_results.py::test_what_does_not_fit",
+    "results of several values": f"{PYTHON}test_handling.py::test_what_does_not_fit",
     "the module of an operator that a handler sees": (
         "test_handle.py::test_an_operator_of_the_runtime"
     ),
@@ -377,7 +377,7 @@ TESTS: dict[str, str] = {
         f"{PYTHON}test_context.py::test_a_tensor_is_handled_in_the_context_that_made_it"
     ),
     "the version of what a custom operator writes to": (
-        "../custom/test_versions.py::test_a_call_is_one_version"
+        "../custom/test_schema_kernels.py::test_a_call_is_one_version"
     ),
     # Futures
     "keyword arguments of an eager await": (

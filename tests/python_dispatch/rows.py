@@ -23,7 +23,7 @@ ROWS: dict[str, Rows] = {
         (
             "all arguments are scanned, then the handlers are asked",
             "programs::lists",
-            "test_overloaded::test_where_tensors_are_looked_for",
+            "test_handling::test_where_tensors_are_looked_for",
         ),
         (
             "Tensor has no handler: the disabled one",
@@ -79,28 +79,28 @@ ROWS: dict[str, Rows] = {
         ),
         (
             "a kept kernel whose operator is gone",
-            "custom/test_held_kernel::test_it_works_as_long_as_the_operator_is_defined_by_whomever",
+            "custom/test_registering::test_it_works_as_long_as_the_operator_is_defined_by_whomever",
         ),
     ),
     "5.7": (
         (
             "no results: None",
-            "test_results::test_what_does_not_fit",
-            "test_results::test_what_fits",
+            "test_handling::test_what_does_not_fit",
+            "test_handling::test_what_fits",
         ),
         (
             "one result",
-            "test_results::test_what_does_not_fit",
-            "test_results::test_what_fits",
+            "test_handling::test_what_does_not_fit",
+            "test_handling::test_what_fits",
         ),
         (
             "several results: their number",
-            "test_results::test_what_does_not_fit",
+            "test_handling::test_what_does_not_fit",
             "programs::results",
         ),
         (
             "exceptions, and the thread restored",
-            "test_results::test_what_does_not_fit",
+            "test_handling::test_what_does_not_fit",
             "test_fallback::test_a_wrong_result_leaves_the_thread_as_it_was",
         ),
     ),
@@ -153,14 +153,14 @@ ROWS: dict[str, Rows] = {
     "7.3": (
         (
             "who is overloaded: lists, not tuples or dicts",
-            "test_overloaded::test_where_tensors_are_looked_for",
-            "test_overloaded::test_where_tensors_are_not_looked_for",
+            "test_handling::test_where_tensors_are_looked_for",
+            "test_handling::test_where_tensors_are_not_looked_for",
             "programs::lists",
         ),
         (
             "the order of classes",
-            "test_overloaded::test_the_order",
-            "test_overloaded::test_the_laws_of_the_order",
+            "test_handling::test_the_order",
+            "test_handling::test_the_laws_of_the_order",
             "programs::order_of_classes",
         ),
         ("`types`, for every handler", "programs::order_of_classes"),
@@ -292,7 +292,7 @@ ROWS: dict[str, Rows] = {
         (
             "routing, mixing",
             "test_context_router::test_tensors_route_to_their_own_body",
-            "test_context_call::test_tensors_of_two_contexts_meet_in_no_call",
+            "test_context_library::test_tensors_of_two_contexts_meet_in_no_call",
         ),
     ),
     "7.10": (
@@ -328,13 +328,13 @@ ROWS: dict[str, Rows] = {
     "7.12": (
         (
             "step 1: storages",
-            "test_aliasing::test_a_view_gets_the_storage_and_keeps_its_shape",
+            "test_wrappers::test_a_view_gets_the_storage_and_keeps_its_shape",
         ),
-        ("the protocol", "test_wrapper_protocol::test_who_has_the_protocol"),
+        ("the protocol", "test_wrappers::test_who_has_the_protocol"),
         (
             "step 3: what is written to is the result",
-            "test_results::test_what_is_written_to_is_the_result",
-            "test_results::test_several_that_are_written_to",
+            "test_handling::test_what_is_written_to_is_the_result",
+            "test_handling::test_several_that_are_written_to",
         ),
     ),
     "9.2": (

@@ -46,8 +46,8 @@ UPSTREAM = (
     ),
     (
         "test_out",
-        "test_results::test_out_reaches_the_handler_by_name",
-        "test_results::test_what_is_written_to_is_the_result",
+        "test_handling::test_out_reaches_the_handler_by_name",
+        "test_handling::test_what_is_written_to_is_the_result",
     ),
     ("test_kwarg_only", "programs::defaults"),
     ("test_kwarg_only_and_positional_default", "programs::defaults"),
@@ -57,11 +57,11 @@ UPSTREAM = (
         "programs::lists",
         "test_rows_upstream::test_lists_of_optional_tensors",
     ),
-    ("test_list_ret", "programs::results", "test_results::test_what_fits"),
+    ("test_list_ret", "programs::results", "test_handling::test_what_fits"),
     (
         "test_invalid_ret",
         "programs::results",
-        "test_results::test_what_does_not_fit",
+        "test_handling::test_what_does_not_fit",
         "test_rows_upstream::test_a_result_that_detach_may_not_have",
     ),
     (
@@ -88,7 +88,7 @@ UPSTREAM = (
     (
         "test_subclass_priority",
         "programs::order_of_classes",
-        "test_overloaded::test_the_order",
+        "test_handling::test_the_order",
     ),
     ("test_format", "test_wrapper_lost::test_how_they_print"),
     (
@@ -117,8 +117,8 @@ UPSTREAM = (
     ("test_like", "test_rows_upstream::test_factories_of_a_subclass"),
     (
         "test_index_put_where_only_index_is_subclass",
-        "test_overloaded::test_only_the_list_has_a_subclass",
-        "test_overloaded::test_indexing_where_only_the_index_is_a_subclass",
+        "test_handling::test_only_the_list_has_a_subclass",
+        "test_handling::test_indexing_where_only_the_index_is_a_subclass",
     ),
     (
         "test_torch_dispatch_mode_basic",
@@ -178,7 +178,7 @@ UPSTREAM = (
         "test_subclass_autograd_device_check",
         "test_rows_upstream::test_a_gradient_on_another_device_than_a_subclass_says",
     ),
-    ("test_none_wrapping", "test_results::test_none_is_an_undefined_tensor"),
+    ("test_none_wrapping", "test_handling::test_none_is_an_undefined_tensor"),
     (
         "test_autograd_in_attr",
         "test_fallback::test_reentrant_dispatch_records_inside_of_a_handler",
