@@ -477,7 +477,7 @@ TESTS: dict[str, str] = {
     ),
     "a loop without effects that stops by its condition alone": DEAD_CODE,
     "tensors computed of constants alone": (
-        "../script/passes/test_constants.py::test_tensors_are_not_computed_early"
+        "../script/passes/test_folding.py::test_tensors_are_not_computed_early"
     ),
     "`__exit__` of a block that raises": (
         f"{RUNNING}test_with.py::test_managers_of_python"
