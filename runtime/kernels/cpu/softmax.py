@@ -424,7 +424,12 @@ def _refusal(bad: int, targets: Array, classes: int) -> IndexOutOfRange:
     """What says that the target at a position is bad."""
     index = int(targets[bad])
     return IndexOutOfRange(
-        code="IndexOutOfRange", operator="nll_loss", index=index, size=classes, dim=1
+        code="IndexOutOfRange",
+        operator="nll_loss",
+        index=index,
+        size=classes,
+        dim=1,
+        wraps=False,
     )
 
 

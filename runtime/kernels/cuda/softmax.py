@@ -308,6 +308,7 @@ def _checked(target: Tensor, classes: int, ignored: int) -> Tensor:
             index=found[1],
             size=classes,
             dim=1,
+            wraps=False,
         )
     return targets
 
