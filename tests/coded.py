@@ -6,9 +6,10 @@ looked for or made.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
-from runtime.errors.base import EveryorderError
+from runtime.errors.base import EveryorderError, code_of
 
 Error = TypeVar("Error", bound=EveryorderError)
 
@@ -18,6 +19,7 @@ def code(expected: str) -> Callable[[BaseException], bool]:
     return lambda error: isinstance(error, EveryorderError) and error.code == expected
 
 
+@cache
 def coded(kind: type[Error], code: str) -> type[Error]:
     """The errors of `kind` with that code, as if they had a class of their own."""
 
@@ -28,4 +30,11 @@ def coded(kind: type[Error], code: str) -> type[Error]:
         def __call__(cls, **fields: Any) -> Error:
             return kind(code=code, **fields)
 
-    return cast(type[Error], Sentence(code, (Exception,), {}))
+    return cast(type[Error], Sentence(code, (kind,), {}))
+
+
+def kind_of(error: BaseException) -> type[BaseException]:
+    """The class of an error, or what stands for its sentence if there are several."""
+    kind = type(error)
+    several = isinstance(error, EveryorderError) and len(error.words) > 1
+    return coded(kind, code_of(error)) if several else kind  # type: ignore[type-var]  # it is one of ours

@@ -155,7 +155,11 @@ def one_dim(call: str, dim: int, shape: Shape) -> int:
     count = len(shape) or 1
     if not -count <= dim < count:
         raise DimensionOutOfRange(
-            code="DimensionOutOfRange", operator=call, dim=dim, shape=shape
+            code="DimensionOutOfRange",
+            operator=call,
+            dim=dim,
+            shape=shape,
+            repeated=False,
         )
     return dim % count
 

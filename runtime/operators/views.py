@@ -51,7 +51,11 @@ def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
     """As `one_dim`, where a tensor without dimensions has none to name."""
     if not shape:
         raise DimensionOutOfRange(
-            code="DimensionOutOfRange", operator=call, dim=dim, shape=shape
+            code="DimensionOutOfRange",
+            operator=call,
+            dim=dim,
+            shape=shape,
+            repeated=False,
         )
     return one_dim(call, dim, shape)
 
@@ -275,6 +279,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
             operator="core::unsqueeze",
             dim=dim,
             shape=(*self.shape, 1),
+            repeated=False,
         )
     place = dim if dim >= 0 else dim + count
     shape, strides = self.shape, self.strides

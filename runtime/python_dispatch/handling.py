@@ -342,11 +342,9 @@ def _foreign(result: Any) -> str:
 
 def _problem(error: KernelError) -> str:
     """What does not fit, without the words for kernels."""
-    found, value = getattr(error, "found", ""), getattr(error, "value", None)
-    expected = getattr(error, "expected", "")
-    if value is None:
+    found, expected = error.found, error.expected
+    if error.code == "WrongReturnCount":
         noun = "value" if found == 1 else "values"
         return f"{found} {noun}; the operator has {expected}"
-    position = getattr(error, "position", None)
-    where = "" if position is None else f" at position {position}"
-    return f"{found} {value}{where}; {expected} belongs there"
+    where = "" if error.position is None else f" at position {error.position}"
+    return f"{found} {error.value}{where}; {expected} belongs there"

@@ -57,7 +57,7 @@ def refusal(data: bytes) -> str:
     with pytest.raises(ArchiveError) as raised:
         loaded(data)
     error: Any = raised.value
-    return f"{type(error).__name__}: {getattr(error, 'reason', error)}"
+    return f"{error.code}: {error.fields().get('reason', error)}"
 
 
 def refused_or_harmless(data: bytes) -> None:

@@ -13,7 +13,7 @@ from runtime.errors.operands import NegativeExponent
 from runtime.errors.program import ScriptValueError
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives import by_function, by_name, by_operator
-from tests.coded import code, coded
+from tests.coded import code, coded, kind_of
 from tests.script.primitives.trial import canonical, perform
 
 IntegerOverflow = coded(ScriptValueError, "IntegerOverflow")
@@ -40,7 +40,7 @@ def python(function: Function, *values: Any) -> Any:
     try:
         result = function(*values)
     except Exception as error:
-        return type(error)
+        return kind_of(error)
     parts = result if isinstance(result, tuple) else (result,)
     if any(isinstance(n, int) and not INT_FIRST <= n < INT_END for n in parts):
         return IntegerOverflow
@@ -51,7 +51,7 @@ def script(rows: Any, *values: Any) -> Any:
     try:
         return canonical(perform(rows, *values))
     except Exception as error:
-        return type(error)
+        return kind_of(error)
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(["+", "-", "*", "/", "==", "!="]))

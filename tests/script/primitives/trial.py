@@ -24,7 +24,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.primitives import Row, choose, table
-from tests.coded import coded
+from tests.coded import coded, kind_of
 
 IntegerOverflow = coded(ScriptValueError, "IntegerOverflow")
 ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
@@ -87,7 +87,7 @@ def outcome(run: Callable[[], Any]) -> Outcome:
     try:
         return Outcome(canonical(run()))
     except Exception as error:
-        return Outcome(error=type(error))
+        return Outcome(error=kind_of(error))
 
 
 def ours(row: Row, sample: str) -> tuple[Outcome, Any]:
@@ -119,7 +119,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     try:
         result = run()
     except Exception as error:
-        return Outcome(error=type(error)), canonical([*places.values()])
+        return Outcome(error=kind_of(error)), canonical([*places.values()])
     return declared(row, result), canonical([*places.values()])
 
 
