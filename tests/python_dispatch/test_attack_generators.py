@@ -14,7 +14,7 @@ from runtime.python_dispatch import (
     disable_current_modes,
     enable_reentrant_dispatch,
 )
-from tests.coded import code, coded
+from tests.coded import code, coded, kind_of
 from tests.python_dispatch.kinds import core, vector
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
@@ -80,7 +80,7 @@ def test_tasks_that_take_turns() -> None:
         return [*await asyncio.gather(run(1), run(3), return_exceptions=True)]
 
     first, second = asyncio.run(both())
-    assert type(first) is ModeNotInnermost
+    assert kind_of(first) is ModeNotInnermost
     assert second is None
     assert before.unchanged()
     del first
@@ -115,7 +115,7 @@ def test_modes_are_not_put_back_in_another_thread() -> None:
     generator: Any = holding(disable_current_modes())
     next(generator)
     error, *rest = ended_elsewhere(generator)
-    assert type(error) is PutAsideElsewhere
+    assert kind_of(error) is PutAsideElsewhere
     assert str(error) == (
         "Modes were put aside in another thread than the one that wants them back.\n"
         "  modes: Runs\n"
@@ -136,7 +136,7 @@ def test_the_keys_outside_are_not_brought_to_another_thread(world: Ours) -> None
         for each in kept:
             next(each)
         [error, *rest] = ended_elsewhere(kept[1])
-        assert type(error) is OutsideOfHandler
+        assert kind_of(error) is OutsideOfHandler
         assert rest == [True, True]
         return leaves(world, who, func, types, args, kw)
 

@@ -15,7 +15,7 @@ from runtime.errors.python_dispatch import ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, register_torch_dispatch
 from runtime.tensors.keys import MODED, STATE
-from tests.coded import coded
+from tests.coded import coded, kind_of
 from tests.forking import ended_well, fork, needs_fork
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Player, acts, handlers
@@ -98,7 +98,7 @@ def test_leaving_in_another_thread(world: Ours) -> None:
         before = Look()
         [error] = in_threads(lambda: mode.__exit__())
         assert before.unchanged()
-    assert type(error) is EmptyModeStack
+    assert kind_of(error) is EmptyModeStack
     assert str(error) == (
         "M is left, and no mode is entered in this thread.\n  modes: none are entered"
     )
