@@ -104,7 +104,7 @@ class ExecutorRefused(RunningError, ValueError):
         return "is given, and there is none"
 
 
-class ScriptValueError(EveryorderError, ValueError, OverflowError):
+class ScriptValueError(EveryorderError, ValueError):
     """`operator` has no result for `operands` that is of the type that the program has.
 
     Whatever Python itself refuses raises what Python raises; in these cases Python has
@@ -120,11 +120,6 @@ class ScriptValueError(EveryorderError, ValueError, OverflowError):
     rows: ClassVar[tuple[Row, ...]] = (("operands", "{operands:, }"),)
 
     words: ClassVar[Words] = {
-        "IntegerOverflow": (
-            "`{operator}` gives an integer that does not fit 64 bits.",
-            ("fits", "integers from -2**63 to 2**63 - 1"),
-            ("to do", "use smaller operands, or floats"),
-        ),
         "ResultOfOtherType": (
             "`{operator}` gives {found} for these operands, where the script has "
             "{expected}.",
@@ -134,6 +129,18 @@ class ScriptValueError(EveryorderError, ValueError, OverflowError):
             "`{operator}` was given the field {{{field}}}: a format shows "
             "values, and looks into none.",
             ("to do", "pass the attribute itself as an argument"),
+        ),
+    }
+
+
+class IntegerOverflow(ScriptValueError, OverflowError):
+    """`operator` gives an integer that does not fit 64 bits."""
+
+    words: ClassVar[Words] = {
+        "IntegerOverflow": (
+            "`{operator}` gives an integer that does not fit 64 bits.",
+            ("fits", "integers from -2**63 to 2**63 - 1"),
+            ("to do", "use smaller operands, or floats"),
         ),
     }
 

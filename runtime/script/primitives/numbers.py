@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runtime.errors.operands import NegativeExponent
-from runtime.errors.program import ScriptValueError
+from runtime.errors.program import IntegerOverflow, ScriptValueError
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
@@ -37,13 +37,9 @@ from runtime.script.primitives.row import (
 BITS = 64
 
 
-def overflow(operator: str, *operands: object) -> ScriptValueError:
+def overflow(operator: str, *operands: object) -> IntegerOverflow:
     """The error for a result outside of 64 bits."""
-    return ScriptValueError(
-        code="IntegerOverflow",
-        operator=operator,
-        operands=tuple(map(shortened, operands)),
-    )
+    return IntegerOverflow(operator=operator, operands=tuple(map(shortened, operands)))
 
 
 def other_result(

@@ -8,7 +8,7 @@ from typing import Any
 
 import runtime
 from runtime.errors.operands import NegativeExponent
-from runtime.errors.program import ScriptValueError
+from runtime.errors.program import IntegerOverflow, ScriptValueError
 from runtime.schema.codes import DType
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import (
@@ -26,7 +26,6 @@ from runtime.schema.types import (
 from runtime.script.primitives import Row, choose, table
 from tests.coded import coded, kind_of
 
-IntegerOverflow = coded(ScriptValueError, "IntegerOverflow")
 ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
 
 TENSORS = {f"T{n}": runtime.tensor([1.0] * (1 + n // 2)) for n in range(4)}
