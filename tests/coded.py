@@ -6,12 +6,13 @@ looked for or made.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar, cast
 
-from runtime.errors.base import EveryorderError, code_of
+from runtime.errors.base import EveryorderError
 
 Error = TypeVar("Error", bound=EveryorderError)
+
+_SENTENCES: dict[tuple[type, str], type] = {}
 
 
 def code(expected: str) -> Callable[[BaseException], bool]:
@@ -19,7 +20,6 @@ def code(expected: str) -> Callable[[BaseException], bool]:
     return lambda error: isinstance(error, EveryorderError) and error.code == expected
 
 
-@cache
 def coded(kind: type[Error], code: str) -> type[Error]:
     """The errors of `kind` with that code, as if they had a class of their own."""
 
@@ -30,11 +30,12 @@ def coded(kind: type[Error], code: str) -> type[Error]:
         def __call__(cls, **fields: Any) -> Error:
             return kind(code=code, **fields)
 
-    return cast(type[Error], Sentence(code, (kind,), {}))
+    sentence = _SENTENCES.setdefault((kind, code), Sentence(code, (kind,), {}))
+    return cast(type[Error], sentence)
 
 
 def kind_of(error: BaseException) -> type[BaseException]:
     """The class of an error, or what stands for its sentence if there are several."""
-    kind = type(error)
-    several = isinstance(error, EveryorderError) and len(error.words) > 1
-    return coded(kind, code_of(error)) if several else kind  # type: ignore[type-var]  # it is one of ours
+    if isinstance(error, EveryorderError) and len(error.words) > 1:
+        return coded(type(error), error.code)
+    return type(error)
