@@ -8,7 +8,7 @@ from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages import Accept, Answer, Call, Cancel, Register
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.events import Died, Failed, Freed, Reason
-from runtime.rpc.session.ownership import Fate, Use, Users, Verdict
+from runtime.rpc.session.ownership import Fate, Owners, Use, Users, Verdict
 from runtime.rpc.session.references import INTRODUCTION, References
 from tests.rpc.session.times import TIMES
 
@@ -192,3 +192,16 @@ def test_a_reference_looks_otherwise_as_long_as_it_matters_where_it_came_from() 
 
     assert state(Use.PENDING, "one") != state(Use.PENDING, "another")
     assert state(Use.CONFIRMED, "one") == state(Use.CONFIRMED, "another")
+
+
+def test_of_a_value_that_was_never_told_nobody_hears_that_it_is_free() -> None:
+    for told in (False, True):
+        owners, (fork,) = Owners(), forks(ME, PEER, 1)
+        assert owners.create(fork.rref, fork.fork, PEER, KEY)
+        if told:
+            owners.tell(fork.rref)
+        owners.unlist(fork.fork)
+        assert owners.freed == []
+        owners.release(fork.rref, KEY)
+        assert owners.values == {}
+        assert owners.freed == [Freed(fork.rref)] * told

@@ -6,6 +6,7 @@ lost for good, it only takes longer.
 
 import pytest
 
+from runtime.rpc.session.packets import Lease
 from tests.rpc.session.pair import Pair
 from tests.rpc.session.times import TIMES
 
@@ -69,3 +70,12 @@ def test_a_question_without_an_answer_is_asked_ever_later_until_something_came()
     assert pair.kinds([again]) == ["DATA to b"]
     # What was sent again may be lost again: that is asked as soon as at first.
     assert asked(pair) == pytest.approx(TIMES.probe)
+
+
+def test_a_lease_shows_since_when_it_is_proven_and_whether_at_all() -> None:
+    lease = Lease(TIMES)
+    assert lease.picture(5.0) == (None, None, ())
+    lease.prove(3.0)
+    lease.heard = 4.0
+    assert lease.picture(5.0) == (-1.0, -2.0, ())
+    assert lease.picture(6.0) == (-2.0, -3.0, ())
