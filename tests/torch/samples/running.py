@@ -24,6 +24,7 @@ import torch
 
 from runtime.autograd import grad
 from runtime.errors import EveryorderError
+from runtime.errors.base import code_of
 from runtime.errors.operands import DTypeRefused
 from tests.torch.samples.comparing import Found, differences, of_tensors
 from tests.torch.samples.converting import (
@@ -315,7 +316,7 @@ def refused(
         if kind == "crash":
             return kind, words
         if not isinstance(error, refusal):
-            return "error type", f"{type(error).__name__}, torch {refusal.__name__}"
+            return "error type", f"{code_of(error)}, torch {refusal.__name__}"
         tally.equal["refusals"] += 1
         return None
     return "accepted", f"gives {brief(result)}, torch {refusal.__name__}"
@@ -324,7 +325,7 @@ def refused(
 def told(error: Exception) -> tuple[str, str]:
     """(kind, words): refused on purpose, or an error that nobody meant."""
     first = next(iter(str(error).splitlines()), "")
-    words = f"{type(error).__name__}: {first}"
+    words = f"{code_of(error)}: {first}"
     if isinstance(error, EveryorderError):
         return "refused", words
     if type(error) is TypeError and any(each in first for each in BINDING):
