@@ -1,4 +1,4 @@
-"""What the engine needs to know about a system, and how it speaks about histories.
+"""Systems, as the engine asks them; how histories are written, and ids to replay them.
 
 The engine sees numbers.  A system has `steps` steps that can be done and, mostly,
 undone, and `uses` uses that must not change what is registered; what they mean is the

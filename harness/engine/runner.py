@@ -1,11 +1,11 @@
 """The hands of the engine: plays one operation, owns the undo handles, compares.
 
-This is the only file that calls a system's `do`, `undo` and `use`, and the only owner
-of undo handles.  Collecting garbage can hide a handle that lives too long, or keep one
-alive by accident; so a handle is dropped at one place, and a weak reference tells at
-once whether it is gone.  One that lives is no leak where only frames hold it: a
-registry that keeps an exception keeps the frames it came through, the harness's own
-among them.
+This is the only file of the engine that calls a system's `do`, `undo` and `use`, and
+the only owner of undo handles.  Collecting garbage can hide a handle that lives too
+long, or keep one alive by accident; so a handle is dropped at one place, and a weak
+reference tells at once whether it is gone.  One that lives is no leak where only frames
+hold it: a registry that keeps an exception keeps the frames it came through, the
+harness's own among them.
 
 The *ledger* is what is known of a system so far: the reference that every action is
 compared with.  The first value written under a key stays, so that "expected" means the

@@ -10,7 +10,7 @@ Rules:
 - members of the followed state are not entered: what changes in them is seen there;
 - noise is data, each entry with its reason: pure caches, and the tools that look on,
   unless operations name them; what is put in the place of a function there is told all
-  the same (`bindings.py`);
+  the same (`containers.py`);
 - what cannot be told to be the same is told as changed.
 
 How it works: as long as a walk meets the same references as the one before, it knows

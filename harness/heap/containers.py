@@ -267,7 +267,7 @@ def _short(key: Any) -> str:
     return shown if len(shown) <= _LONGEST_KEY else f"{shown[:_LONGEST_KEY]}..."
 
 
-# Those of `noise.py`, without the tools that look on.
+# The noise of `scope.py`, without the tools that look on.
 _MODULES = (
     "_frozen_importlib",
     "_frozen_importlib_external",

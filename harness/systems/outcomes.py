@@ -1,9 +1,8 @@
 """What a scenario's own functions raised, answered and observed, as values to compare.
 
 An `Exception` is an outcome, and so are those that are none by descent but mean the
-same:
-`pytest.fail`, a cancelled task, what other frameworks raise.  `pytest.skip` skips the
-scenario (`ScenarioSkipped`).  Whoever wants to end the process or the session
+same: `pytest.fail`, a cancelled task, what other frameworks raise.  `pytest.skip` skips
+the scenario (`ScenarioSkipped`).  Whoever wants to end the process or the session
 (`KeyboardInterrupt`, `SystemExit`, `pytest.exit`) is let through.
 
 An answer is kept and compared with later ones, so it is written down at once in its

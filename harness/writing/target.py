@@ -4,11 +4,10 @@ A name is that of a class, a function, an object or a module:
 `package.module:Class.attr` is looked up after the module is imported; where it is not
 there, names that come close are told.
 
-Of each kind of arguments there are different ones.  An argument is source text; what is
-tried is evaluated from the very text that is printed, and so are the definitions that a
-printed file needs for it.  The kinds of a parameter, likeliest first: what its
-annotation says, a class that is called like it (`hdlr: Handler`, `addHandler(h)`), what
-its name usually means, all.
+An argument is source text; what is tried is evaluated from the very text that is
+printed, and so are the definitions that a printed file needs for it.  The kinds of a
+parameter, likeliest first: what its annotation says, a class that is called like it
+(`hdlr: Handler`, `addHandler(h)`), what its name usually means, all.
 """
 
 import inspect

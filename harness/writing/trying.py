@@ -3,8 +3,8 @@
 True only here: how a registry is made, and which possible steps are kept: one is kept
 with the arguments that change the state of the registry, and with what takes it back.
 
-How it works: names give candidates (`verbs.py`), parameters give arguments
-(`arguments.py`), and each combination is tried on fresh registries (`bench.py`) until
+How it works: names give candidates (`draft.py`), parameters give arguments
+(`target.py`), and each combination is tried on fresh registries (`bench.py`) until
 one does all that it should; otherwise the best is kept, and remarked upon.
 """
 

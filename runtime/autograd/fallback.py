@@ -14,8 +14,8 @@ first cannot be overlooked, and is the default.
 
 Rules: nothing is asked of arguments that are not tensors; what runs next is below all
 Autograd keys, whichever of them was called, and it runs with these excluded, as below
-every recorded call; what an operator writes to, its
-schema says, whether it is a tensor or a list of them.
+every recorded call; what an operator writes to, its schema says, whether it is a tensor
+or a list of them.
 """
 
 import warnings

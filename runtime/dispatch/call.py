@@ -2,8 +2,8 @@
 
 How a call works: bind the arguments to the schema; join the keysets of the tensors
 among them; add what the thread includes, take off what it excludes and what falls
-through; the highest key left names a slot; run the slot's kernel by its convention
-(`runtime.dispatch.runners`).  No lock is taken.
+through; the highest key left names a slot (`Caller.run`, `BoundKernels`); run the
+slot's kernel by its convention (`runtime.dispatch.runners`).  No lock is taken.
 
 There are two ways.  The *plain way* looks the entry up in the published state and uses
 its `Caller`; every call can go it.  From the `WARM`th call on the operator has a *call

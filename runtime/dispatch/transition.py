@@ -5,7 +5,8 @@ values, so a failing registration has nothing to take back, and several tokens a
 registered together by applying one after the other.
 
 Rules:
-- every check (`runtime.dispatch.checks`) comes before the first new value is built;
+- every check comes before the first new value is built: of definitions and kernels in
+  `runtime.dispatch.checks`, of all others here;
 - where a conflict has several partners, the one that sorts first is named, so the same
   live set gives the same error whatever its history;
 - kernels are kept in the order of their keys' values, not of their coming;

@@ -1,11 +1,11 @@
 """Settling: how an outcome gets to who waits, to the callbacks, and to theirs.
 
-The thread that completes a future publishes
-the outcome by one store, wakes who waits, and runs the callbacks in the order in which
-they were registered; a callback whose result completes another future is followed by
-the callbacks of that one, then by the next.  It does so in one loop over a stack, so
-that a chain of `then` of any length needs no room.  A callback that calls `set_result`
-is a call in a call: too many of these, one in the other, end in a RecursionError.
+The thread that completes a future publishes the outcome by one store, wakes who waits,
+and runs the callbacks in the order in which they were registered; a callback whose
+result completes another future is followed by the callbacks of that one, then by the
+next.  It does so in one loop over a stack, so that a chain of `then` of any length
+needs no room.  A callback that calls `set_result` is a call in a call: too many of
+these, one in the other, end in a RecursionError.
 
 The promise: whatever comes in between (Ctrl-C, an exit inside of a callback), an
 outcome that is published reaches everybody.  What is due lies on the stack until it is

@@ -7,7 +7,7 @@ by its name (`runtime.kernels`), its function and method, the fast paths of smal
 and what type checkers are told.
 
 Rules:
-- the operands are promoted together (`runtime.tensors.promotion`), and the promoted
+- the operands are promoted together (`runtime.tensors.elements`), and the promoted
   dtype names the row;
 - a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
 - `alpha` of `add` and `sub` must be of a kind that the result has;

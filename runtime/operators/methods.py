@@ -1,8 +1,9 @@
 """Methods: operators as people write them on tensors, `x + y`, `x.sum(0)`, `x[1:]`.
 
-Importing this module installs them on `Tensor`, by `runtime.tensors.methods`: Python's
-operators, then a method for each public operator (`runtime.operators.calling.public`),
-then what is written out in `_SINGLE` and in `runtime.operators.written`.
+Importing this module installs them on `Tensor`, by `runtime.tensors.tensor.install`:
+Python's operators, then a method for each public operator
+(`runtime.operators.calling.public`), then what is written out in `_SINGLE` and in
+`runtime.operators.written`.
 
 Rules:
 - the other side of `+`, `<` and their like is a tensor, a number, or a NumPy array,

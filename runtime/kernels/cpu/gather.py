@@ -6,7 +6,7 @@ slices by a list (or one number).  Each is a walk (`runtime.kernels.cpu.walks`),
 once for a geometry.  What is moved is moved as words, so few kernels serve every dtype;
 an index that repeats along the inner dimensions (stride 0) moves whole rows.
 
-Rules
+Rules:
 - what is written into, `out`, comes with a copy of self;
 - of several values for one place, scatter keeps the last in the order of the index, and
   scatter_add and index_add add them in that order, on any number of threads;

@@ -13,7 +13,7 @@ are stored, the dimension) and gets one call (`ready`), which checks the index a
 walks; at 1,000 elements the rest of a call would cost more than the loop.  Long walks
 are shared out to threads, and reading many whole rows is delegated to NumPy.
 
-Rules
+Rules:
 - the values of an index are looked at before anything is written: by the loop itself
   where they lie in a row, else in a pass of their own, in which values that strides
   repeat are read once; a call answers whether one lies outside, and only then the first

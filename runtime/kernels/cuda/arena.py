@@ -4,7 +4,7 @@ It follows the caching allocators of the field (Bonwick's slabs for the sizes, P
 for the streams): asking the driver costs a synchronisation of the whole device, so
 segments are kept.
 
-Rules
+Rules:
 - sizes are multiples of `GRAIN`; a small request comes from a segment of
   `SMALL_SEGMENT`, a middle one from `LARGE_SEGMENT`, a larger one has its own;
 - a block belongs to the stream it was lent on, and is lent again on that stream only:

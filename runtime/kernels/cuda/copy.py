@@ -1,6 +1,6 @@
 """Copies, fills, even steps and checks on CUDA: any layout and dtype to any other.
 
-Rules
+Rules:
 - equal dtypes are moved by the size of their elements; where both lie in order, the
   driver copies; operands may be the same memory element by element;
 - 16-bit floats convert from and to float32; others go that way in two steps;

@@ -15,7 +15,7 @@ streams is ordered by events alone.  The default stream of a device is number 0,
 which every thread starts.  Nothing here allocates; the arena asks `current_stream` for
 whom memory is meant.
 
-Rules
+Rules:
 - a module with kernel bodies takes `cuda` from here under this very name: the simulator
   finds it by identity among the globals of the body; a function that kernels of other
   files call takes `running` instead;

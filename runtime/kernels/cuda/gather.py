@@ -14,7 +14,7 @@ device multiplies and adds in one step), and a second run gives what the first g
 Many equal targets with few columns leave most threads without work: that is the price
 of the order.
 
-Rules
+Rules:
 - `out` comes with a copy of self; elements are moved as words of their size;
 - index values are checked before anything is written;
 - of several values for one place the last in the order of the index stays: every

@@ -3,7 +3,7 @@
 What numba-cuda is told, how a kernel is launched, and the list of all kernels there
 are, which a test compiles without a device.
 
-Rules
+Rules:
 - `Family(name, make, signature, keys)`: for each key (a tuple of dtype names) the
   function `make(*scalars)` gives a fresh body; `scalars` are NumPy's scalar types of
   the key, to be used as constants: `T(1)`, `cuda.shared.array(BLOCK, T)`;

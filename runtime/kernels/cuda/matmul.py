@@ -5,7 +5,7 @@ them in registers; tiles of both operands pass through shared memory, `DEPTH` of
 inner size at a time.  It is a baseline without tensor cores: every dtype takes the same
 path, and no library is needed.  A dot product is a reduction.
 
-Rules
+Rules:
 - where operands and results lie is said by device functions of a geometry (a tuple of
   integers), so that a convolution is a product of matrices that nobody stores; that of
   matrices is an offset, and a step for each of batch, row and column, so that a

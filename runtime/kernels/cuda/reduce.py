@@ -4,7 +4,7 @@ Trees of fixed shape, so that a result depends on the shape and the strides only
 on the device or on what else runs.  Axes become passes of (outer, reduced, inner) as on
 the CPU (`runtime.kernels.cpu.reduce_bodies`).
 
-Rules
+Rules:
 - where reduced elements are neighbours, a block takes a run of `RUN` of them: four sums
   a thread, then a tree in shared memory; where they are not, a thread takes `TALL`
   elements of one column, so that neighbours read neighbours;

@@ -8,7 +8,7 @@ How it works: a row holds makers.  A maker is given what a device computes by it
 On the CPU `exp` and its like are our polynomials, on CUDA those of libdevice; of
 complex numbers `runtime.kernels.math.complex` puts them together.
 
-Rules
+Rules:
 - a function is given by the kind of the dtype: `real` for what has none of its own;
 - integers wrap, are divided downwards, and a divisor of 0 is found before; NaN wins in
   `maximum` and `minimum`;

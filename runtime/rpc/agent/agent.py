@@ -11,7 +11,7 @@ listened to is `speaking`.
 Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is none;
-- answers are read, and futures completed, by the thread that waits (`waiting`), or on
+- answers are read, and futures completed, by the thread that waits (`holding`), or on
   request threads, others where these are busy; callbacks run there, too, and may wait;
 - with too many calls in flight the caller waits; functions that run for others do not:
   what they call may be what the others wait for.

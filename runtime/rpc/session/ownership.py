@@ -7,26 +7,34 @@
 `runtime.rpc.session.references` is the machine that changes them.
 
 An own value is kept while any of these is there, and freed when none is:
+
     listed   forks: references of users, listed by name, never counted; this worker's
              own references that travelled are among them
     handles  of the owner: `own` and `disown`
     holds    of carriers: a call that creates or fetches it, until it is replied to; a
              call or an answer that is not sent yet
+
 Whoever makes a value known lists its first fork or hold in the same step, so a value is
 never without a reason between two; listing and unlisting are idempotent; a value that
 was freed is not known, and its name is never used again.
 
-The life of one reference at its user: PLANNED     `remote` was called; the call is not
-sent yet ASKED       it is sent, and not answered UNWANTED    PLANNED, and the agent has
-let go FORSAKEN    ASKED, and the agent has let go: the end of the call is awaited
-UNKNOWN     it arrived with a call or an answer; its owner is no member yet PENDING
-it arrived; the owner is asked to list it LISTED      the owner lists it; what it
-arrived with still waits for others CONFIRMED   the agent has it RETIRED     the agent
-has let go; what carries it to others needs it listed One that is in no state is dead,
-or was never there: the two are the same.  A reference is sent on only while it is
-CONFIRMED or RETIRED; it is pinned by whatever carries it, until the receiver has
-accepted it or is lost, and a pinned reference stays listed; what is let go of is
-unlisted, by a message that follows in order whatever made the owner list it.
+The life of one reference at its user:
+
+    PLANNED     `remote` was called; the call is not sent yet
+    ASKED       it is sent, and not answered
+    UNWANTED    PLANNED, and the agent has let go
+    FORSAKEN    ASKED, and the agent has let go: the end of the call is awaited
+    UNKNOWN     it arrived with a call or an answer; its owner is no member yet
+    PENDING     it arrived; the owner is asked to list it
+    LISTED      the owner lists it; what it arrived with still waits for others
+    CONFIRMED   the agent has it
+    RETIRED     the agent has let go; what carries it to others needs it listed
+
+A reference that is in no state is dead, or was never there: the two are the same.  It
+is sent on only while it is CONFIRMED or RETIRED; it is pinned by whatever carries it,
+until the receiver has accepted it or is lost, and a pinned reference stays listed; what
+is let go of is unlisted, by a message that follows in order whatever made the owner
+list it.
 
 A carrier is named by a key that its machine chooses: ("call", peer, number) or
 ("answer", peer, number), once for each direction.  It is sent only when every reference

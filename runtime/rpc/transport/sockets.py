@@ -1,12 +1,12 @@
 """Transports by sockets of ZeroMQ: between processes of one machine, and machines.
 
 A worker binds one PULL socket, at which everybody sends to it, and connects one PUSH
-socket to each worker that it sends to.  Sending happens on the
-caller's thread, under the lock of that one socket.  Threads take turns at the PULL
-socket (`runtime.rpc.transport.receiving`): whoever waits for an answer receives it
-itself, and one that received may do what it was asked for, while another one receives.
-One more thread, asleep nearly always, watches the links and the clock, and answers
-whether a key may come in.
+socket to each worker that it sends to.  Sending happens on the caller's thread, under
+the lock of that one socket.  Threads take turns at the PULL socket
+(`runtime.rpc.transport.receiving`): whoever waits for an answer receives it itself, and
+one that received may do what it was asked for, while another one receives.  One more
+thread, asleep nearly always, watches the links and the clock, and answers whether a key
+may come in.
 
 Rules:
 - nothing is ever received at a PUSH socket, and sockets have no names that a stranger

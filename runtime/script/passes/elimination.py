@@ -13,8 +13,8 @@ Rules of dead code:
   come later, or in the next trip of a loop;
 - a loop that stops only by its condition may run for ever, and stays;
 - a fork stays if its body has effects, though not for what it raises, which its future
-  keeps; an await that nobody waits for never runs, and goes (deviation D7 of the
-  specification is kept to for forks only);
+  keeps; an await that nobody waits for never runs, and goes, as the table of
+  deviations says;
 - outputs of a branch or loop that nobody uses go with the results that stand for them,
   a carried value only if the trips do not need it, either; those of a `with` stay, as
   what is swallowed there hangs on them; what a fork or await is given and its graph

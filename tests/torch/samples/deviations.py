@@ -7,7 +7,7 @@ Rules:
 - a `Defect` is a wrong answer, or a refusal that nobody wants; it goes when it is
   mended; an expression shows it, with `m`, the module, and `F`, where its functions of
   networks are;
-- each `Deviation` names the row of `runtime.dispatch.deviations` that it belongs to;
+- each `Deviation` names the row of `docs/deviations.toml` that it belongs to;
 - rows are as narrow as the words allow: a new difference of an operator that is named
   here is not covered by what was known of it.
 """
