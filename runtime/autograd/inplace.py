@@ -62,7 +62,7 @@ from runtime.tensors.tensor import Tensor
 def check_write(tensor: Tensor, operator: str) -> None:
     """Whether a recorded call may write to the tensor.
 
-    Raises `WriteRefused`, `WriteRefused`, `WriteRefused`.
+    Raises `WriteRefused`.
     """
     check_history(tensor, operator)
     if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
@@ -77,7 +77,7 @@ def check_write(tensor: Tensor, operator: str) -> None:
 def check_history(tensor: Tensor, operator: str) -> None:
     """Whether a recorded call may become the history of the tensor.
 
-    Raises `WriteRefused`, `WriteRefused`.
+    Raises `WriteRefused`.
     """
     history = tensor._history
     view = None if history is None else history.view

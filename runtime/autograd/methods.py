@@ -64,7 +64,7 @@ def read_data(tensor: Tensor) -> Tensor:
 def write_data(tensor: Tensor, source: Tensor) -> None:
     """Put the elements of another tensor in place of the tensor's, sharing memory.
 
-    No handler is asked.  Raises `NotReplaceable`, `NotReplaceable`.
+    No handler is asked.  Raises `NotReplaceable`.
     """
     asked = "tensor.data = ..."
     check_fit(tensor, source, asked)
@@ -79,7 +79,7 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
 def set_source(self: Tensor, source: Tensor) -> Tensor:
     """The kernel of `set_`: the tensor has the storage of `source` from now on.
 
-    Raises `NotReplaceable`, `NotReplaceable`.
+    Raises `NotReplaceable`.
     """
     asked = "core::set_.source_Tensor"
     check_fit(self, source, asked)
@@ -92,7 +92,7 @@ def set_source(self: Tensor, source: Tensor) -> Tensor:
 def check_fit(tensor: Tensor, source: object, asked: str) -> None:
     """Whether a tensor can have the elements of another one in place of its own.
 
-    Raises `NotReplaceable`, `NotReplaceable`.
+    Raises `NotReplaceable`.
     """
     if not isinstance(source, Tensor):
         raise NotReplaceable(

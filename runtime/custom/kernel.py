@@ -160,7 +160,7 @@ class Look:
         )
 
     def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
-        """Raises `BrokenPromise`, and `BrokenPromise`.
+        """Raises `BrokenPromise`.
 
         What is no tensor where one is due is for the conversion of results to refuse.
         """

@@ -121,8 +121,7 @@ def kernel_for(
 def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
     """The kernel of what was given as a fallback, whose annotations tell nothing.
 
-    Raises `LibraryMisuse`, and `LibraryMisuse` for a kernel that takes the arguments of
-    one operator.
+    Raises `LibraryMisuse`, also for a kernel that takes the arguments of one operator.
     """
     made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
     if made.facts.kind == "direct":

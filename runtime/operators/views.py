@@ -95,7 +95,7 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
 
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
-    """A view in another shape.  Raises `ShapesDoNotFit`, `ShapesDoNotFit`."""
+    """A view in another shape.  Raises `ShapesDoNotFit`."""
     _, offset, strides = self._place or claimed(self)
     return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
 

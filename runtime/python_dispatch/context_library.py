@@ -74,7 +74,7 @@ OTHERS: set[ref[Any]] = set()
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
     """The context of the first tensor that has one, else the thread's current one.
 
-    `operator` gives the handle, for errors.  Raises `ContextError`, `ContextError`.
+    `operator` gives the handle, for errors.  Raises `ContextError`.
     """
     found = next(_contexts(arguments), None) or STATE.context
     check_contexts(found, arguments, operator)
@@ -86,7 +86,7 @@ def check_contexts(
 ) -> None:
     """Whether `context` may handle the call, as far as tensors tell.
 
-    Raises `ContextError`, `ContextError`.
+    Raises `ContextError`.
     """
     for other in _contexts(arguments):
         if other is not context:
@@ -165,7 +165,7 @@ class Router:
     def _copy(
         self, context: Any, key: DispatchKey, operator: Callable[[], Any]
     ) -> Held:
-        """What the context registered here.  Raises `ContextError`, `ContextError`."""
+        """What the context registered here.  Raises `ContextError`."""
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
         held = None if own is None else self._held(own.state, key)

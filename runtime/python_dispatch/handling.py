@@ -172,7 +172,7 @@ class Handling:
 
         That was the innermost mode, or else the one class of the arguments.
         """
-        stack, view = STATE.stack, LOCAL.view
+        stack, view, before = STATE.stack, LOCAL.view, STATE.context
         func, found = self.operator(), self._overloaded(arguments)
         if not stack:
             raise _not_implemented(func, stack, found)
@@ -182,6 +182,7 @@ class Handling:
         finally:
             STATE.stack = stack
             LOCAL.view = view
+            STATE.context = before
 
     def _by(self, asked: Any) -> Any:
         """Who answers for a mode or tensor: the rule of its class, or itself."""
@@ -219,7 +220,7 @@ def check_stack(handler: Any, expected: Any) -> None:
 def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     """The context that a call belongs to.
 
-    Raises `DispatchMisuse`, `ContextError`, `ContextError`.
+    Raises `DispatchMisuse` and `ContextError`.
     """
     if not (stack or found):
         raise DispatchMisuse(code="NothingToHandle", operator=str(func))

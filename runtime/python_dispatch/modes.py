@@ -108,7 +108,7 @@ class TorchDispatchMode:
 def check_mode(cls: type) -> None:
     """Whether the handler of a class of modes can be called on a mode.
 
-    Raises `HandlerError`, and `HandlerError`.
+    Raises `HandlerError`.
     """
     handler = getattr_static(cls, "__torch_dispatch__", None)
     if isinstance(handler, (classmethod, staticmethod)):
@@ -127,7 +127,7 @@ def _handler(cls: type) -> str:
 def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
     """The stack and the keys with one more mode.
 
-    Raises `ModeStackError`, `ModeStackError`.
+    Raises `ModeStackError`.
     """
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included
@@ -144,7 +144,7 @@ def _interrupts(kind: Any = None) -> bool:
 
 
 def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
-    """Leave a mode.  Raises `ModeStackError`, `ModeStackError`.
+    """Leave a mode.  Raises `ModeStackError`.
 
     `over` says that nobody will leave it again: it goes wherever it stands.  What was
     entered later, and is there still when the thread is `interrupted`, goes with it:
@@ -170,8 +170,7 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
 def leave(mode: TorchDispatchMode) -> None:
     """Leave a mode wherever it stands, its innermost entry if it has several.
 
-    For who cannot leave in reverse: `with` is the usual way.  Raises `ModeStackError`,
-    and `ModeStackError`.
+    For who cannot leave in reverse: `with` is the usual way.  Raises `ModeStackError`.
     """
     stack = STATE.stack
     for at in reversed(range(len(stack))):

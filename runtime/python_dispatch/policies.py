@@ -131,7 +131,7 @@ def install_metadata(library: Library) -> None:
 def set_(self: Tensor, source: Tensor) -> Tensor:
     """Have the elements of `source`, its shape and its strides, sharing memory.
 
-    Raises `NotReplaceable`, and `NotReplaceable` for a view.
+    Raises `NotReplaceable` for a view.
     """
     core.set__source_Tensor(self, source)
     return self

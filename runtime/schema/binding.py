@@ -50,8 +50,7 @@ def bind(
 ) -> list[Any]:
     """Every argument of the call in schema order, converted, defaults filled in.
 
-    Raises `CallError`, `CallError`, `CallError`,
-    `CallError` or `CallError`, all of them `CallError` and TypeError.
+    Raises `CallError`, a TypeError.
     """
     return binder(schema)(args, kwargs)
 

@@ -187,7 +187,7 @@ def real_dim(dim: int, ndim: int) -> int:
 def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
     """Dimensions counted from the front, ascending; None and no dims mean all.
 
-    Raises `DimensionOutOfRange` and `DimensionOutOfRange`.
+    Raises `DimensionOutOfRange`.
     """
     if isinstance(dims, int):
         dims = (dims,)

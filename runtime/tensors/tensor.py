@@ -515,7 +515,7 @@ def restored(
     number: Any,
     policy: int = 0,
 ) -> Tensor:
-    """A tensor of pickled parts.  Raises `UnfitValue`, `BadSize`, `UnfitValue`."""
+    """A tensor of pickled parts.  Raises `UnfitValue` and `BadSize`."""
     # What is loaded may have been written by anybody.
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
     offset = index(offset)

@@ -58,6 +58,14 @@ def test_and_by_the_general_way(program: list[Act], does: Any) -> None:
         played(program, does)
 
 
+def test_a_class_that_is_asked_behind_a_mode_leaves_the_context_as_it_was() -> None:
+    """Its handler enters another one, and stays there."""
+    played(
+        [("with", "mode", [("call", 2)])],
+        (([], "decline"), ([], "run"), ([], "enters")),
+    )
+
+
 def test_a_program_that_does_everything() -> None:
     """Sometimes: calls, modes and classes are really reached."""
     program: list[Act] = [
