@@ -31,7 +31,6 @@ Rules:
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
@@ -80,19 +79,24 @@ def generated(kind: str, lines: Sequence[str], names: Mapping[str, Any]) -> Any:
 
     `kind` says in tracebacks what it is; see `is_generated`.
     """
+    from hashlib import blake2b
+
     text = "\n".join(lines)
     digest = blake2b(text.encode(), digest_size=_DIGEST).hexdigest()
     file = f"<{kind} {digest}>"
     known = _TEXTS.get(file)
     if known is None:
-        known = _TEXTS[file] = _Text(text, file)
-        finalize(known, _forget, file).atexit = False
+        made = _Text(text, file)
+        # Of two that are made at once one is kept, and its lines with it.
+        known = _TEXTS.setdefault(file, made)
+        if known is made:
+            finalize(made, _forget, file).atexit = False
         linecache.cache[file] = known.entry
     assert known.assigned.isdisjoint(names), f"{kind}: a name is bound and assigned"
     namespace = {_TEXT: known, **names}
     exec(known.code, namespace)  # noqa: S102  # see the first rule
-    # Nothing else is assigned, so that it is the last; and it is no circle.
-    return namespace.popitem()[1]
+    # The last that is defined; taken out, so that it is no circle.
+    return namespace.pop(known.code.co_names[-1])
 
 
 def template(

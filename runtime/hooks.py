@@ -5,7 +5,8 @@ cannot be imported there.  Each such question is one hook of this file, with the
 its answer; the area that can answer sets it once, when it is imported.
 
 Rules:
-- a hook is set once; by another answer it is not replaced (`AssertionError`);
+- a hook is set by one module, once; a module whose first import was interrupted sets it
+  again, and any other one may not (`AssertionError`);
 - `answer` is None until then, where being without an answer means something;
 - what several areas add to, as plug-ins of the compiler do, is no hook.
 """
@@ -26,8 +27,9 @@ class Hook(Generic[A]):
         self.answer: A | None = None
 
     def set(self, answer: A) -> None:
-        """Answer it, once."""
-        assert self.answer is None, f"{self.question}: answered already"
+        """Answer it, for the module that made the answer."""
+        known = self.answer is None or self.answer.__module__ == answer.__module__
+        assert known, f"{self.question}: answered already"
         self.answer = answer
 
     def get(self) -> A:

@@ -301,6 +301,35 @@ def test_lines_stay_where_a_text_was_made_anew() -> None:
     del one
 
 
+def test_of_a_text_that_is_made_twice_at_once_one_is_kept() -> None:
+    """Two threads that see none each make it: the lines stay with what is kept."""
+    one = made()
+    file = one.__code__.co_filename
+    with pytest.MonkeyPatch.context() as patched:
+        # What the other thread saw, when it looked.
+        patched.setattr(generated, "_TEXTS", Blind(generated._TEXTS))
+        other = made()
+    assert other.__code__ is one.__code__
+    del other
+    gc.collect()
+    assert linecache.getline(file, 1) == "def f(a):\n"
+    del one
+    assert file not in linecache.cache
+
+
+class Blind:
+    """Texts that nobody finds by looking, and everybody by adding."""
+
+    def __init__(self, texts: Any) -> None:
+        self.get = lambda file: None
+        self.setdefault = texts.setdefault
+
+
+def test_the_function_is_the_one_that_the_text_defines() -> None:
+    one = generated.generated("test", ["def run(a0):", "    return a0"], {"run": print})
+    assert one(3) == 3
+
+
 def test_a_name_that_is_bound_and_assigned_is_a_collision() -> None:
     for lines in (
         ["def f(value):", "    return value"],

@@ -25,12 +25,18 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """A class of one of the areas, or all their names as `__all__`."""
-    from runtime.locks import load
+    from runtime.locks import LOADING, load
 
     if name == "__all__" or not name.startswith("_"):
-        every = globals().setdefault("_EVERY", {})
-        for area in () if every else iter_modules(__path__):
-            every |= _errors(load(f"{__name__}.{area.name}"))
+        every = globals().get("_EVERY")
+        if every is None:
+            with LOADING:
+                areas = [load(f"{__name__}.{at.name}") for at in iter_modules(__path__)]
+            # Whole, or not at all: others look while this one does.
+            every = {
+                name: kind for area in areas for name, kind in _errors(area).items()
+            }
+            globals()["_EVERY"] = every
         if name == "__all__":
             return sorted(every)
         if name in every:

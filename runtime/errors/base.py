@@ -67,7 +67,10 @@ class EveryorderError(_Declared):
         elif words or "render" in own or not cls.code:
             cls.code = cls.__name__
 
-    def head(self, text: str) -> str:
+    # Whether it stands for an exception of a class that is none of ours.
+    _foreign: ClassVar[bool] = False
+
+    def _head(self, text: str) -> str:
         """The head of a page, of the sentence's own."""
         return text
 
@@ -82,7 +85,7 @@ class EveryorderError(_Declared):
             return filled(sentence, self)
         head, rows = str(sentence[0]), [*self.rows, *sentence[1:]]
         told = [(filled(row[0], self), filled(row[1], self)) for row in rows]
-        return page(self.head(filled(head, self)), *(row for row in told if row[1]))
+        return page(self._head(filled(head, self)), *(row for row in told if row[1]))
 
     def fields(self) -> dict[str, Any]:
         """The fields of the sentence by name: as given, then what else it tells."""
@@ -197,4 +200,6 @@ def bytes_text(count: int) -> str:
 
 def code_of(error: BaseException) -> str:
     """The code of an error of the runtime; of another one the name of its class."""
-    return error.code if isinstance(error, EveryorderError) else type(error).__name__
+    if isinstance(error, EveryorderError) and not error._foreign:
+        return error.code
+    return type(error).__name__

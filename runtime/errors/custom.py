@@ -456,6 +456,6 @@ class OpCheckError(EveryorderError, AssertionError):
     def _remedy(self) -> str:
         return "write to elements of the arguments only" * (self.aspect == "beyond")
 
-    def head(self, text: str) -> str:
+    def _head(self, text: str) -> str:
         """The test, and the sentence with a capital letter."""
         return f"{self.test}: {text[0].upper()}{text[1:]}"

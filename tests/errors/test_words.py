@@ -1,6 +1,8 @@
 """Whoever makes an error says which sentence it is, and all that the sentence tells."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
@@ -82,3 +84,49 @@ def test_every_sentence_tells_fields_or_properties_only() -> None:
                     for _, path, _, _ in Formatter().parse(text):
                         name = (path or "code").partition("[")[0]
                         assert name in fields(kind) or hasattr(kind, name), (code, name)
+
+
+def test_a_look_that_was_interrupted_leaves_the_next_one_whole() -> None:
+    """Threads look at once, and Ctrl-C comes at any time: all names, or none yet."""
+    text = """
+import runtime.errors as errors, runtime.locks as locks
+whole = locks.load
+def load(name):
+    if name.endswith("rpc"):
+        raise KeyboardInterrupt
+    return whole(name)
+locks.load = load
+try:
+    errors.RpcError
+except KeyboardInterrupt:
+    pass
+locks.load = whole
+print(errors.RpcError.__name__, len(errors.__all__))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["RpcError", str(len(runtime.errors.__all__))]
+
+
+def test_threads_that_look_at_once_all_find_it() -> None:
+    text = """
+import sys, threading
+import runtime.errors as errors
+sys.setswitchinterval(1e-5)
+start, failed = threading.Barrier(6), []
+def look():
+    start.wait()
+    try:
+        errors.WorkerLost
+    except AttributeError as error:
+        failed.append(error)
+threads = [threading.Thread(target=look) for _ in range(6)]
+for each in threads: each.start()
+for each in threads: each.join()
+print(len(failed))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0\n"

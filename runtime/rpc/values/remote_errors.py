@@ -22,11 +22,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import getattr_static
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from runtime.errors.base import EveryorderError
 from runtime.errors.rpc import RemoteError, Undecodable
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.session.events import Payload
@@ -370,6 +372,14 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
             "__qualname__": original.__qualname__,
             "__doc__": original.__doc__,
             "__reduce__": _reduce,
+            "_foreign": not issubclass(original, EveryorderError),
+            # What an error of ours has by these names says nothing of the original.
+            "code": original.__name__,
+            **{
+                name: getattr_static(original, name)
+                for name in ("code", "rows", "words")
+                if hasattr(original, name)
+            },
         }
         made: Any = type(original.__name__, tuple(bases), words)
         derived: type[RemoteError] = made

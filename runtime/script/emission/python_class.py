@@ -18,7 +18,7 @@ Rules:
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import FunctionType, MemberDescriptorType
@@ -267,20 +267,21 @@ def made_methods(
     if not dataclasses.is_dataclass(python):
         return {}
     parameters = vars(python)["__dataclass_params__"]
+    apart = _apart(each.name for each in made.fields)
     texts = {}
     if parameters.init:
-        texts["__init__"] = "\n".join(_init(python, made))
+        texts["__init__"] = "\n".join(_init(python, made, apart))
     fields = [each.name for each in made.fields if each.compare]
     if parameters.eq:
-        texts["__eq__"] = "\n".join(_eq(fields))
+        texts["__eq__"] = "\n".join(_eq(fields, apart))
     if parameters.order:
         for name, symbol in _ORDER.items():
-            texts[f"__{name}__"] = "\n".join(_compared(name, symbol, fields))
-    names: dict[str, Any] = {"__name__": python.__module__, "Owner": declared}
+            texts[f"__{name}__"] = "\n".join(_compared(name, symbol, fields, apart))
+    names: dict[str, Any] = {"__name__": python.__module__, f"{apart}owner": declared}
     for each in made.fields:
-        names[f"type_{each.name}"] = declared.declaration.attributes[each.name]
+        names[f"{apart}type_{each.name}"] = declared.declaration.attributes[each.name]
         if each.default_factory is not _MISSING:
-            names[f"new_{each.name}"] = each.default_factory
+            names[f"{apart}new_{each.name}"] = each.default_factory
     return {
         name: (Role.METHOD, _function(made.python, name, text, names))
         for name, text in texts.items()
@@ -296,32 +297,42 @@ def _function(python: type, name: str, text: str, names: dict[str, Any]) -> Any:
     return made
 
 
-def _init(python: Any, made: Blueprint) -> Iterator[str]:
+def _apart(fields: Iterable[str]) -> str:
+    """What no field begins with: names that begin so are none of a field."""
+    return "_" * (
+        1 + max((len(name) - len(name.lstrip("_")) for name in fields), default=0)
+    )
+
+
+def _init(python: Any, made: Blueprint, apart: str) -> Iterator[str]:
     plain = [each for each in made.fields if each.init and not each.kw_only]
     by_name = [each for each in made.fields if each.init and each.kw_only]
-    parameters = ["self", *(f"{each.name}: type_{each.name}" for each in plain)]
+    parameters = ["self", *(f"{each.name}: {apart}type_{each.name}" for each in plain)]
     if by_name:
-        parameters += ["*", *(f"{each.name}: type_{each.name}" for each in by_name)]
+        parameters += [
+            "*",
+            *(f"{each.name}: {apart}type_{each.name}" for each in by_name),
+        ]
     yield f"def __init__({', '.join(parameters)}) -> None:"
     yield '    """Set every field."""'
     for each in made.fields:
         if each.init:
             yield f"    self.{each.name} = {each.name}"
         elif each.default_factory is not _MISSING:
-            yield f"    self.{each.name} = new_{each.name}()"
+            yield f"    self.{each.name} = {apart}new_{each.name}()"
     if hasattr(python, "__post_init__"):
         yield "    self.__post_init__()"
 
 
-def _eq(fields: list[str]) -> Iterator[str]:
-    yield "def __eq__(self, other: Owner) -> bool:"
+def _eq(fields: list[str], apart: str) -> Iterator[str]:
+    yield f"def __eq__(self, other: {apart}owner) -> bool:"
     mine = "".join(f"self.{each}, " for each in fields)
     theirs = "".join(f"other.{each}, " for each in fields)
     yield f"    return ({mine}) == ({theirs})" if fields else "    return True"
 
 
-def _compared(name: str, symbol: str, fields: list[str]) -> Iterator[str]:
-    yield f"def __{name}__(self, other: Owner) -> bool:"
+def _compared(name: str, symbol: str, fields: list[str], apart: str) -> Iterator[str]:
+    yield f"def __{name}__(self, other: {apart}owner) -> bool:"
     for each in fields:
         yield f"    if self.{each} != other.{each}:"
         yield f"        return self.{each} {symbol} other.{each}"

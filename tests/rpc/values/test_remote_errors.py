@@ -22,7 +22,10 @@ from runtime.errors import (
     RpcError,
     RpcTimeout,
     Undecodable,
+    WorkerLost,
 )
+from runtime.errors.base import code_of
+from runtime.futures import Future
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.values import pack_error, restricted, unpack_error
 from tests.rpc.values.things import BEYOND, LOCK, THERE, as_received, there
@@ -45,6 +48,10 @@ def here(
 
 class Plain(Exception):
     pass
+
+
+class Coded(Exception):
+    code, rows, words, head = 404, 5, "w", "h"
 
 
 class Within(Exception):
@@ -595,3 +602,24 @@ def test_of_a_stranger_s_error_no_method_is_an_attribute() -> None:
     found: Any = here(error, trusted=False)
     assert found.split(ValueError)[0] is not None
     assert found.kept == "shadow"
+
+
+# Codes.
+
+
+def test_what_a_class_of_somebody_calls_as_errors_of_ours_do_is_its_own() -> None:
+    error: Any = here(Coded("x"))
+    assert isinstance(error, Coded)
+    assert (error.code, error.rows, error.words, error.head) == (404, 5, "w", "h")
+    assert code_of(error) == "Coded"
+    assert str(error).startswith("Coded: x") or "Coded: x" in str(error)
+
+
+def test_an_error_of_ours_keeps_its_code() -> None:
+    lost = WorkerLost(call="f", worker="w1", reason="it ended")
+    assert here(lost).code == lost.code == code_of(here(lost))
+    missing = KeyError("x")
+    assert code_of(here(missing)) == "KeyError"
+    future: Future[Any] = Future()
+    future.set_exception(here(ValueError("x")))
+    assert "the error ValueError" in repr(future)

@@ -319,6 +319,25 @@ def test_dataclasses() -> None:
     agrees(f, (1,), (2,))
 
 
+@dataclass
+class Named:
+    x: int
+    type_x: int
+    Owner: int
+    new_x: int = 4
+    _owner: int = 5
+
+
+def test_fields_may_have_any_names() -> None:
+    @script
+    def program(a: int) -> tuple[int, bool]:
+        one = Named(a, 2, 3)
+        total = one.x + one.type_x + one.Owner + one.new_x + one._owner
+        return total, one == Named(a, 2, 3)
+
+    assert program(1) == (15, True)
+
+
 def test_dataclasses_with_an_order() -> None:
     def f(n: int) -> list[bool]:
         a, b = Ranked(n, "a"), Ranked(2, third=n * 1.0)
