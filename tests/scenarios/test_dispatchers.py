@@ -1,8 +1,10 @@
 """What a dispatcher tells of itself: names, kernels by key, fallbacks, dumps."""
 
+from typing import Any
+
 from harness.scenario import Scenario, define, fallback, impl, listen, reserve, rule
 from harness.scenario.registrations import Known
-from runtime.dispatch import Dispatcher, fallthrough
+from runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from runtime.dispatch.dispatcher import PASSED, release
 from runtime.dispatch.dump import list_keys
 from tests.scenarios.asking import ask, asked
@@ -143,4 +145,21 @@ built_in_fallbacks = Scenario(
     fallback(fallthrough, "XLA"),
     define("store::keep(Tensor x) -> Tensor"),
     **asked(ask("release(...)", _released)),
+)
+
+
+def _fingerprinted(target: Dispatcher) -> list[object]:
+    namespaces: Any = fingerprint(target.state)
+    return [
+        [namespace, [[*part[:2], len(part[2])] for part in parts]]
+        for namespace, parts in namespaces[0]
+    ]
+
+
+# The complete state tells of each operator its name, definitions, keys with kernels.
+fingerprints = Scenario(
+    define("store::keep(Tensor x) -> Tensor"),
+    impl("store::keep", on_cpu, "CPU"),
+    reserve("audio::clip"),
+    **asked(ask("fingerprint(...)", _fingerprinted)),
 )
