@@ -133,8 +133,13 @@ class ScriptValueError(EveryorderError, ValueError):
     }
 
 
-class IntegerOverflow(ScriptValueError, OverflowError):
+class IntegerOverflow(EveryorderError, OverflowError):
     """`operator` gives an integer that does not fit 64 bits."""
+
+    operator: str
+    operands: tuple[str, ...]
+
+    rows: ClassVar[tuple[Row, ...]] = (("operands", "{operands:, }"),)
 
     words: ClassVar[Words] = {
         "IntegerOverflow": (

@@ -69,7 +69,7 @@ def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(a: int, b: int) -> int:
-    """`a + b`; raises `ScriptValueError`."""
+    """`a + b`; raises `IntegerOverflow`."""
     result = a + b
     if INT_FIRST <= result < INT_END:
         return result
@@ -77,7 +77,7 @@ def add(a: int, b: int) -> int:
 
 
 def sub(a: int, b: int) -> int:
-    """`a - b`; raises `ScriptValueError`."""
+    """`a - b`; raises `IntegerOverflow`."""
     result = a - b
     if INT_FIRST <= result < INT_END:
         return result
@@ -85,7 +85,7 @@ def sub(a: int, b: int) -> int:
 
 
 def mul(a: int, b: int) -> int:
-    """`a * b`; raises `ScriptValueError`."""
+    """`a * b`; raises `IntegerOverflow`."""
     result = a * b
     if INT_FIRST <= result < INT_END:
         return result
@@ -93,7 +93,7 @@ def mul(a: int, b: int) -> int:
 
 
 def floordiv(a: int, b: int) -> int:
-    """`a // b`; raises `ScriptValueError` for the least integer by -1."""
+    """`a // b`; raises `IntegerOverflow` for the least integer by -1."""
     result = a // b
     if result < INT_END:
         return result
@@ -101,7 +101,7 @@ def floordiv(a: int, b: int) -> int:
 
 
 def both(a: int, b: int) -> tuple[int, int]:
-    """`divmod(a, b)`; raises `ScriptValueError` for the least integer by -1."""
+    """`divmod(a, b)`; raises `IntegerOverflow` for the least integer by -1."""
     result = divmod(a, b)
     if result[0] < INT_END:
         return result
@@ -109,7 +109,7 @@ def both(a: int, b: int) -> tuple[int, int]:
 
 
 def power(a: int, b: int) -> int:
-    """`a ** b`; raises `ScriptValueError`, and `NegativeExponent` for a fraction."""
+    """`a ** b`; raises `IntegerOverflow`, and `NegativeExponent` for a fraction."""
     if b < 0:
         if a == 0:
             raise ZeroDivisionError("0.0 cannot be raised to a negative power")
@@ -123,7 +123,7 @@ def power(a: int, b: int) -> int:
 
 
 def shift_left(a: int, b: int) -> int:
-    """`a << b`; raises `ScriptValueError`, and `ValueError` for a negative count."""
+    """`a << b`; raises `IntegerOverflow`, and `ValueError` for a negative count."""
     if b >= BITS:
         if a:
             raise overflow("<<", a, b)

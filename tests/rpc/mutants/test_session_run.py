@@ -17,7 +17,7 @@ MEMORY = Memory.read(SESSION.file)
 SOME = 6
 
 # Nobody asks for more than is there in what only sends a payload.
-PROVES = "lease:Lease.prove:condition false:1"
+PROVES = "packets:Lease.prove:condition false:1"
 BLIND = "session/test_parts/test_what_cannot_have_a_payload_is_refused"
 
 

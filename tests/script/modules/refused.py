@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from runtime.errors.base import code_of
+
 FILE = Path(__file__).with_suffix(".txt")
 BEGIN, LINE = "=== ", "-" * 72 + "\n"
 NAMES = """\
@@ -67,7 +69,7 @@ def document(parts: dict[str, Refused]) -> Iterator[str]:
 
 def said(error: Exception | None) -> str:
     """The class and the text of an error."""
-    return "nothing" if error is None else f"{type(error).__name__}: {error}"
+    return "nothing" if error is None else f"{code_of(error)}: {error}"
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
