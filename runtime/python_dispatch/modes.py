@@ -204,10 +204,10 @@ def _with_infra(stack: Stack, entered: Entered) -> Stack:
     if mode.infra in places:
         raise ModeStackError(
             code="ModeSlotTaken",
+            stack=names(stack),
             mode=named(mode),
             place=str(mode.infra),
             holder=named(places[mode.infra].mode),
-            stack=names(stack),
         )
     if mode.infra not in INFRA:
         raise ModeStackError(

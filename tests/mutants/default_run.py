@@ -2,8 +2,8 @@
 
 True only here: what is explored, and what counts as a failure.  Every scenario of the
 catalogue is explored, its laws are checked, its expect file is compared.  A scenario
-kills by a law, an order or another violation, an expectation that differs, or an
-exception out of the mutated package.
+kills by a law, an order or another violation, an expectation that differs, a state that
+is seen not to be complete, or an exception out of the mutated package.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,11 +58,15 @@ class DefaultRun:
 
     def fails(self, path: str) -> str:
         """How a scenario fails; "" where it passes."""
+        from harness.errors import BadFingerprint
         from harness.expectations import Store, compare
         from harness.exploring import explore
 
         try:
             report = explore(self._scenarios[path], stop_after=1)
+        except BadFingerprint as error:
+            # The state that the package tells is not the whole one, and the gate fails.
+            return told_briefly(error)
         except Exception as error:
             # What the harness itself refuses is a wrong question, and no kill.
             return f"raised {told_briefly(error)}" if _is_ours(error) else ""
