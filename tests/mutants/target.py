@@ -52,7 +52,7 @@ DISPATCH = Target(
     # right code takes a tenth of this.
     memory=2 << 30,
     seed=10,
-    sample=120,
+    sample=118,
     file=ROOT / "tests" / "mutants" / "mechanical.json",
 )
 

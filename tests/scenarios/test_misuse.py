@@ -87,6 +87,20 @@ definitions = Scenario(
     ),
 )
 
+# A definition of one's own has no type variables, whichever way it is written.
+type_variables = Scenario(
+    define("text::split(Tensor x) -> Tensor"),
+    impl("text::split", typed_one, "CPU"),
+    **asked(
+        ask(
+            "define(t)",
+            _by(lambda to: to.define("split(int x) -> Tensor")),
+            _by(lambda to: to.define("same(t x) -> t")),
+            _by(lambda to: to.define("same(t x) -> t", kernel=on_cpu)),
+        )
+    ),
+)
+
 # Keys: the library's, the kernel's, several, none, one that is no key.
 keys = Scenario(
     define("text::split(Tensor x) -> Tensor"),
