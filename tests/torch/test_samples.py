@@ -279,6 +279,20 @@ def test_many_samples_are_bounded_the_same_way_each_time() -> None:
     assert tally.bounded == {"neg": (2 * running.SAMPLES, 200)}
 
 
+def test_unwritten_memory_of_samples_holds_one_value() -> None:
+    """Else it is chance by which of two errors an error input is refused."""
+    seen = []
+
+    def unwritten(device: str, *dtype: Any, **_: Any) -> list[Any]:
+        seen.append(torch.empty(2, device=device))
+        return []
+
+    made = row(sample_inputs=unwritten, error_inputs=unwritten)
+    assert list(running.run(made, Tally())) == []
+    assert [each.isnan().all().item() for each in seen] == [True, True]
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_what_two_processes_counted_is_added() -> None:
     tally, more = Tally(), Tally()
     tally.tried.update(values=3, gradients=1)

@@ -104,7 +104,7 @@ DEVIATIONS: tuple[Row, ...] = (
         "writes between partly overlapping tensors",
     ),
     Deviation(
-        ("gather", "multinomial"),
+        ("gather",),
         "accepted",
         "out=float64[",
         "`out=` takes every dtype that holds the result, as of other operators",

@@ -16,6 +16,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,11 +138,12 @@ class Sampled:
         """All samples, or some drawn from them, the same ones each time."""
         seed()
         # The table would seed before each sample, which gives all the same numbers.
-        every = list(
-            self.row.sample_inputs(
-                "cpu", self.dtype, requires_grad=self.differentiable, set_seed=False
+        with filled():
+            every = list(
+                self.row.sample_inputs(
+                    "cpu", self.dtype, requires_grad=self.differentiable, set_seed=False
+                )
             )
-        )
         if len(every) <= SAMPLES:
             return every
         before = self.tally.bounded.get(self.row.formatted_name, (0, 0))
@@ -282,7 +284,9 @@ def refusals(row: Any, tally: Tally) -> Iterator[Difference]:
     """The error inputs of a row that the runtime takes, or refuses by another error."""
     seed()
     way = forms(row)[0]
-    for each in list(row.error_inputs("cpu")):
+    with filled():
+        wrong = list(row.error_inputs("cpu"))
+    for each in wrong:
         sample = each.sample_input
         if way.method and not isinstance(sample.input, torch.Tensor):
             continue
@@ -358,6 +362,16 @@ def detached(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: detached(each) for name, each in value.items()}
     return value
+
+
+@contextmanager
+def filled() -> Iterator[None]:
+    """The memory that samples leave unwritten holds NaN, not what was there before."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def seed() -> None:
