@@ -69,3 +69,5 @@ ELEMENT: Hook[Callable[[Any], Any]] = Hook("the one element of a handled tensor"
 WATCHER: Hook[Watcher] = Hook("who is told of what is traced")
 # Asked by steps of programs, answered by what runs them.
 PLAN: Hook[Callable[[Any], Any]] = Hook("the plan of a function")
+# Asked by whoever compiles together, answered by the emission of bodies.
+BODY: Hook[Callable[..., None]] = Hook("the graph of a body")

@@ -268,7 +268,7 @@ def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
             )
         mark = mark_of(callee.python)
         if mark is None or mark.value == "export":
-            return e.compiler.called(e, callee.python)
+            return callee.function(e)
         e.fail(
             f"`{name}` is given {callee.says()}, which is marked by `@{mark.value}`",
             "Another worker looks for a compiled function of this name.",

@@ -6,10 +6,16 @@ from runtime.script.emission.builtins import (
     CLASSES,
     ExceptionClass,
     Manager,
-    PythonFunction,
     register_annotate,
 )
-from runtime.script.emission.calls import Form, bound_values, call_forms, together
+from runtime.script.emission.calls import (
+    Form,
+    FunctionOfProgram,
+    PythonFunction,
+    bound_values,
+    call_forms,
+    together,
+)
 from runtime.script.emission.classes import (
     ClassSugar,
     class_type,
@@ -17,13 +23,11 @@ from runtime.script.emission.classes import (
     install_classes,
 )
 from runtime.script.emission.compile import (
-    Compiler,
-    FunctionOfProgram,
     compile_function,
-    compile_method,
     compile_text,
 )
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.compiler import Compiler
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.forms import (
     SpecialForm,
     SyntaxForm,
@@ -35,13 +39,10 @@ from runtime.script.emission.functions import Primitive, Special, Syntactic, pla
 from runtime.script.emission.iteration import Iteration, Static
 from runtime.script.emission.objects import ObjectValue, install_objects
 from runtime.script.emission.sugar import (
-    Arguments,
     Registration,
     SimpleValue,
-    Sugared,
     SugaredTuple,
     constant_of,
-    no_attribute,
     part_of,
     register_special_form,
     register_sugar,
@@ -84,7 +85,6 @@ __all__ = [
     "class_type",
     "compile_class",
     "compile_function",
-    "compile_method",
     "compile_text",
     "constant_of",
     "no_attribute",

@@ -21,7 +21,6 @@ from runtime.autograd import (
     set_grad_enabled,
 )
 from runtime.errors.script import UnknownAttribute
-from runtime.schema import types
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     ListType,
@@ -29,8 +28,9 @@ from runtime.schema.types import (
     StrType,
     Type,
 )
-from runtime.script.emission.calls import call_forms, forms_of_rows
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.branches import instance_test
+from runtime.script.emission.calls import PythonFunction, call_forms, forms_of_rows
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared
 from runtime.script.emission.expressions import for_type
 from runtime.script.emission.functions import (
     Primitive,
@@ -43,11 +43,8 @@ from runtime.script.emission.functions import (
     tuple_of,
     zipped,
 )
-from runtime.script.emission.refinement import instance_test
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
-    Sugared,
     Unknown,
     constant_of,
     register_special_form,
@@ -58,7 +55,6 @@ from runtime.script.emission.values import text_of
 from runtime.script.ir import Value
 from runtime.script.primitives import by_function
 from runtime.script.primitives.table import FUNCTIONS
-from runtime.script.program import Mark, mark_of
 
 
 def _print(e: Emitter, arguments: Arguments) -> Sugared:
@@ -177,38 +173,6 @@ def class_sugar(python: Any) -> Sugared:
         if found is not None:
             return found
     return PythonClass(python)
-
-
-# What calls a function that has a mark; the chapter of those that are left to Python
-# puts its own here.
-LEAVES: dict[Mark | None, Callable[[Emitter, Any, Arguments], Sugared]] = {}
-
-
-class PythonFunction(Sugared):
-    """A function that is written in Python: it is compiled when it is called."""
-
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
-
-    def says(self) -> str:
-        """The function."""
-        return f"the function `{self.python.__qualname__}`"
-
-    def value(self, e: Emitter) -> Value:
-        """The compiled function, as a constant."""
-        function = e.compiler.called(e, self.python)
-        return e.node(
-            "prim::Constant", (), (types.FunctionType,), {"function": function}
-        ).output
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call what it is compiled to, or Python, if it is left to that."""
-        mark = mark_of(self.python)
-        if mark in LEAVES:
-            return LEAVES[mark](e, self.python, arguments)
-        return e.compiler.call(e, e.compiler.called(e, self.python), arguments)
 
 
 def _builtin(python: Any) -> Sugared:

@@ -14,12 +14,12 @@ Rules:
   type that is asked for if its elements are.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import provide
-from runtime.errors.script import NoSuchCall
+from runtime.errors.script import NoSource, NoSuchCall
 from runtime.operators.written import Ordered
 from runtime.schema.argument import Argument
 from runtime.schema.device import Device
@@ -34,6 +34,7 @@ from runtime.schema.types import (
     DeviceType,
     DictType,
     FloatType,
+    FunctionType,
     IntType,
     LayoutType,
     ListType,
@@ -50,16 +51,23 @@ from runtime.schema.types import (
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
-from runtime.script.emission.emitter import Emitter, becomes, constant_type, why_not
-from runtime.script.emission.sugar import (
+from runtime.script.emission.emitter import (
     Arguments,
-    SimpleValue,
+    Emitter,
     Sugared,
+    becomes,
+    constant_type,
+    why_not,
+)
+from runtime.script.emission.sugar import (
+    SimpleValue,
     constant_of,
     sugar_of_value,
+    type_of_class,
 )
 from runtime.script.ir import Value
 from runtime.script.primitives import Row, widened
+from runtime.script.program import Function, Mark, mark_of
 
 # The numbers that the runtime takes for one of another kind.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
@@ -118,7 +126,7 @@ def call_forms(
     node = e.node(form.name, values, types)
     names = tuple(each.name for each in form.schema.returns)
     if names == Ordered._fields:
-        made = e.compiler.type_of_class(e, Ordered)
+        made = type_of_class(e, Ordered)
         return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
     return together(e, node.outputs)
 
@@ -167,6 +175,94 @@ def _chosen(
         arguments=arguments.words(),
         candidates=tuple(dict.fromkeys(reasons)),
     )
+
+
+def fail_recursive(e: Emitter, callee: str, parameters: str = "...") -> NoReturn:
+    """Refuse a call of a function by itself, of which the result is not known yet."""
+    hint = f"Annotate what it returns: `def f({parameters}) -> int:`."
+    e.fail(f"{callee} calls itself, and its result has no type", hint)
+
+
+def call_function(e: Emitter, function: Function, arguments: Arguments) -> Sugared:
+    """Call a function of the program."""
+    callee = f"the function `{function.name}`"
+    inputs, types = bound_values(e, callee, function.schema, arguments)
+    constant = function_constant(e, function)
+    return together(e, e.node("prim::CallFunction", (constant, *inputs), types).outputs)
+
+
+def function_constant(e: Emitter, function: Function) -> Value:
+    """A function of the program as a constant."""
+    attributes = {"function": function}
+    return e.node("prim::Constant", (), (FunctionType,), attributes).output
+
+
+def compiled(e: Emitter, python: Any) -> Function:
+    """What a Python function is compiled to, for a call at this place."""
+    python = getattr(python, "__func__", python)
+    known = e.compiler.known(python)
+    if known is not None:
+        return known
+    if e.compiler.is_active(python):
+        fail_recursive(e, f"`{python.__name__}`")
+    try:
+        return e.compiler.function(python, e.since(python.__qualname__))
+    except NoSource as error:
+        e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
+
+
+class FunctionOfProgram(Sugared):
+    """A compiled function."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def says(self) -> str:
+        """The function."""
+        return f"the function `{self.function.name}`"
+
+    def value(self, e: Emitter) -> Value:
+        """The function, as a constant."""
+        return function_constant(e, self.function)
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call it."""
+        return call_function(e, self.function, arguments)
+
+
+# What calls a function that has a mark; the chapter of those that are left to Python
+# puts its own here.
+LEAVES: dict[Mark | None, Callable[[Emitter, Any, Arguments], Sugared]] = {}
+
+
+class PythonFunction(Sugared):
+    """A function that is written in Python: it is compiled when it is called."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """The function."""
+        return f"the function `{self.python.__qualname__}`"
+
+    def function(self, e: Emitter) -> Function:
+        """What it is compiled to, for a use at this place."""
+        return compiled(e, self.python)
+
+    def value(self, e: Emitter) -> Value:
+        """The compiled function, as a constant."""
+        return function_constant(e, self.function(e))
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call what it is compiled to, or Python, if it is left to that."""
+        mark = mark_of(self.python)
+        if mark in LEAVES:
+            return LEAVES[mark](e, self.python, arguments)
+        return call_function(e, self.function(e), arguments)
 
 
 def _result(returned: Argument) -> Type:

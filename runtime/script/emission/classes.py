@@ -32,8 +32,9 @@ from runtime.schema.declaration import (
 from runtime.schema.types import AnyType, NoneType_, TensorType, Type
 from runtime.schema.written import Scope
 from runtime.script.emission.builtins import CLASSES
-from runtime.script.emission.compile import CLASS_TYPES, Compiler, Since
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.calls import fail_recursive
+from runtime.script.emission.compiler import CLASS_TYPES, CallChain, Compiler
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared
 from runtime.script.emission.forms import install_python_calls
 from runtime.script.emission.objects import (
     LEFT,
@@ -55,12 +56,7 @@ from runtime.script.emission.python_class import (
     made_methods,
     with_factories,
 )
-from runtime.script.emission.sugar import (
-    Arguments,
-    Sugared,
-    register_sugar,
-    sugar_of_value,
-)
+from runtime.script.emission.sugar import register_sugar, sugar_of_value, type_of_class
 from runtime.script.frontend import Annotations, place_of, read_function, scope_of
 from runtime.script.frontend.signature import read_signature
 from runtime.script.program import (
@@ -121,7 +117,7 @@ class InitValue(ObjectValue):
 class _Class:
     """A class that is being compiled."""
 
-    def __init__(self, compiler: Compiler, print_: Blueprint, since: Since) -> None:
+    def __init__(self, compiler: Compiler, print_: Blueprint, since: CallChain) -> None:
         self.compiler = compiler
         self.print = print_
         self.since = since
@@ -218,9 +214,7 @@ class _Class:
         if name in self._active and e is not None:
             # One whose result is known is there already.
             if name not in self.declared.declaration.methods:
-                hint = "Annotate what it returns: `def f(self) -> int:`."
-                message = f"`{name}` calls itself, and its result has no type"
-                e.fail(message, hint)
+                fail_recursive(e, f"`{name}`", "self")
             return
         if name not in self.pending or name in self._active:
             return
@@ -235,7 +229,7 @@ class _Class:
         if e is not None:
             # It may be another one that asks now.
             self.compiler = e.compiler
-        since = self.since if e is None else self.compiler.since(self._path(name), e)
+        since = self.since if e is None else e.since(self._path(name))
         self._active.add(name)
         try:
             self._method(name, function, since)
@@ -246,17 +240,11 @@ class _Class:
     def _path(self, name: str) -> str:
         return f"{self.print.python.__name__}.{name}"
 
-    def _method(self, name: str, function: Any, since: Since) -> None:
+    def _method(self, name: str, function: Any, since: CallChain) -> None:
         declaration = self.declared.declaration
         is_init = name == "__init__"
-        made = self.compiler.method(
-            function,
-            self.declared,
-            (lambda value, _: InitValue(value)) if is_init else None,
-            None,
-            since,
-            name,
-        )
+        sugar = InitValue if is_init else None
+        made = self.compiler.method(function, self.declared, name, since, sugar=sugar)
         declaration.add_method(name, made.schema)
         declaration.functions[name] = made
         if is_init:
@@ -292,7 +280,9 @@ def left_schema(compiler: Compiler, python: Any, owner: DeclaredType | None) -> 
     return signature.schema(TensorType)
 
 
-def class_type(compiler: Compiler, python: type, since: Since = ()) -> ScriptClassType:
+def class_type(
+    compiler: Compiler, python: type, since: CallChain = ()
+) -> ScriptClassType:
     """The type of a Python class, begun to be compiled if it is new.
 
     Raises:
@@ -334,7 +324,7 @@ class ClassSugar(Sugared):
 
     def type(self, e: Emitter) -> ScriptClassType:
         """The type of its objects, compiled now if it is new."""
-        since = e.compiler.since(self.python.__name__, e)
+        since = e.since(self.python.__name__)
         try:
             return class_type(e.compiler, self.python, since)
         except NoSource as error:
@@ -433,7 +423,7 @@ class _Typed(Sugared):
 
     def here(self, e: Emitter) -> Sugared:
         """What the type makes of it."""
-        return self.make(e, e.compiler.type_of_class(e, self.python))
+        return self.make(e, type_of_class(e, self.python))
 
 
 def _member(python: enum.Enum) -> Sugared:

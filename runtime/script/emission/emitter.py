@@ -1,24 +1,20 @@
-"""The emitter: one function that is being compiled, and where its graph has grown to.
-
-It puts nodes into the graph, keeps what the variables of the function are at the place
-that is compiled, and lets them meet behind branches.
+"""The emitter: one function that is being compiled, and what its expressions mean.
 
     Emitter    one function: its source, its graph, its variables, its exits so far
+    Sugared    what an expression means, and what may be done with it; the base refuses
+               everything, in words
     Branch     a block that has been emitted, with what its variables are at its end
 
 Rules:
+- nothing `Sugared` is a value of a graph until `value` is asked for, and it never
+  changes: what is assigned is another one; an emitter is given to each method, and says
+  at which place of the program it is;
+- a variable is what `names` says; `declared` are the types of those that were written
+  with one;
 - a graph has no jumps: what `return`, `break` and `continue` leave out is put into the
-  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits` has one
-  way only, no flag is needed, and there is none;
-- `exits` are the ways that control has gone by the end of what is emitted;
-- a variable is what `names` says, a `Sugared`; `declared` are the types of those that
-  were written with one;
-- what meets behind a branch has the least common type; where there is none, the
-  variable is `Torn`, and using it is the error;
-- what is no value (a range, a bound method) and comes out of the only branch that goes
-  on gets its values out of it; of several it is `Lost`, and using it is the error;
-- a variable that one branch does not have is `prim::Uninitialized` there: uses that may
-  come before a value are refused (`runtime.script.frontend.absence`).
+  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits`, the ways
+  that control has gone by the end of what is emitted, has one way only, there is none;
+- what the variables are behind a branch is said by `runtime.script.emission.branches`.
 
 `EXPRESSIONS` and `STATEMENTS` are filled by the chapters of these names and `loops`.
 """
@@ -27,10 +23,12 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, Self
 
-from runtime.errors.script import IllTyped
+from runtime.errors.base import nearest
+from runtime.errors.script import IllTyped, UnknownAttribute
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.subtype import is_subtype, misfit
@@ -47,12 +45,9 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.unify import Mismatch, unify
-from runtime.script.frontend import Annotations, Definition, Exit, Scopes, place_of
+from runtime.script.emission.compiler import Body, CallChain, Compiler
+from runtime.script.frontend import Exit, Scopes, place_of
 from runtime.script.ir import Block, Graph, Node, Place, Value, row_of
-
-if TYPE_CHECKING:
-    from runtime.script.emission.compile import Compiler
-    from runtime.script.emission.sugar import Sugared
 
 # Class of syntax tree -> what emits it.
 EXPRESSIONS: dict[type[ast.AST], Callable[["Emitter", Any], "Sugared"]] = {}
@@ -79,43 +74,6 @@ class Branch(NamedTuple):
     def goes_on(self) -> bool:
         """Whether what its variables are is seen by anybody."""
         return bool(self.exits & ONWARD)
-
-
-class Torn:
-    """A variable that has values of types without a common one."""
-
-    __slots__ = ("mismatch", "places")
-
-    def __init__(
-        self, mismatch: Mismatch, places: Sequence[tuple[Type, Place | None]]
-    ) -> None:
-        self.mismatch = mismatch
-        self.places = places
-
-    def refusal(self, variable: str) -> tuple[str, str]:
-        """What is said of its use, and what to do."""
-        return (
-            f"`{variable}` is of several types here: {self.mismatch.reason}",
-            "Use two names, or annotate the variable with a type of both.",
-        )
-
-
-class Lost(Torn):
-    """A variable that is no value, behind the branch or loop that has assigned it."""
-
-    __slots__ = ("says",)
-
-    def __init__(self, says: str) -> None:
-        self.says = says
-        self.places = ()
-
-    def refusal(self, variable: str) -> tuple[str, str]:
-        """What is said of its use, and what to do."""
-        return (
-            f"`{variable}` is not known behind the branch or loop that assigns it: "
-            f"it is {self.says}, which is no value",
-            "Assign it where it is used, or make a value of it.",
-        )
 
 
 class Holder:
@@ -168,23 +126,16 @@ _WIDER: Mapping[Type, str] = {
 class Emitter:
     """One function that is being compiled."""
 
-    def __init__(
-        self,
-        compiler: "Compiler",
-        definition: Definition[Any],
-        annotations: Annotations,
-        find: Callable[[str], Any],
-        graph: Graph,
-        returns: Type | None,
-    ) -> None:
+    def __init__(self, compiler: Compiler, graph: Graph, body: Body) -> None:
+        definition, annotations, scope, signature = body
         self.compiler = compiler
         self.definition = definition
         self.source = definition.source
         self.annotations = annotations
         # What a name means that is no variable; raises LookupError.
-        self.find = find
+        self.find = scope.find
         self.graph = graph
-        self.returns = returns
+        self.returns = signature.returns
         self.scopes = Scopes(definition.tree)
         self.block = graph.block
         self.anchor: Node | None = None
@@ -197,7 +148,7 @@ class Emitter:
         self.decided: dict[ast.expr, bool] = {}
         # Lists and dictionaries without elements, whose types nothing has said.
         self.open: set[Value] = set()
-        # The plain names of the loops that are not left yet: for `break`.
+        # What chapters know of the function, by names of theirs.
         self.memo: dict[str, Any] = {}
 
     # Nodes
@@ -220,6 +171,10 @@ class Emitter:
         wanted = constant_type(value) if type is None else type
         return self.node("prim::Constant", (), (wanted,), {"value": value}).output
 
+    def boolean(self, truth: Value | bool) -> Value:
+        """What a condition is, as a value."""
+        return self.constant(truth) if isinstance(truth, bool) else truth
+
     def uninitialized(self, type: Type) -> Value:  # noqa: A002  # the field's own word
         """What nobody looks at."""
         return self.node("prim::Uninitialized", (), (type,)).output
@@ -237,6 +192,11 @@ class Emitter:
         assert row.schema is not None, "it has a schema"
         types = [each.fake_type for each in row.schema.returns]
         return self.node(name, inputs, types).output
+
+    def raises(self, name: str, message: Value | str) -> None:
+        """Raise an exception of a class, when the program comes here."""
+        words = self.constant(message) if isinstance(message, str) else message
+        self.node("prim::RaiseException", (words,), (), {"class": name})
 
     @contextmanager
     def before(self, node: Node) -> Iterator[None]:
@@ -338,14 +298,9 @@ class Emitter:
         node = self.node("prim::If", (is_one.output,))
         name = value.node.kind.removeprefix("script::").partition(".")[0]
 
-        def refuse() -> None:
-            words = self.constant(f"`{name}` gives something that is no {type}")
-            self.node(
-                "prim::RaiseException", (words,), (), {"class": "builtins.TypeError"}
-            )
-
+        words = f"`{name}` gives something that is no {type}"
         self.branch(node, lambda: None)
-        self.branch(node, refuse)
+        self.branch(node, lambda: self.raises("builtins.TypeError", words))
         return self.cast(value, type)
 
     def fail(
@@ -366,6 +321,10 @@ class Emitter:
             hint=hint,
             others=tuple((words, *place) for words, place in others if place),
         )
+
+    def since(self, name: str) -> CallChain:
+        """Why something is compiled that is called here, by its name."""
+        return ((name, self.at.source, self.at.span), *self.compiler.since)
 
     # Branches
 
@@ -388,170 +347,138 @@ class Emitter:
         self.names, self.exits = names, exits
         return made
 
-    def join(self, node: Node, branches: Sequence[Branch]) -> None:
-        """Let what the variables are at the ends of branches meet behind the node."""
-        exits = Exit.NOWHERE
-        for each in branches:
-            exits |= each.exits
-        living = [each for each in branches if each.goes_on]
-        names = dict(self.names)
-        keys = dict.fromkeys(
-            key
-            for each in living
-            for key, one in each.names.items()
-            if key[0] != "$" and one is not self.names.get(key)
-        )
-        keys |= dict.fromkeys(
-            key for each in living for key in self.names if key not in each.names
-        )
-        for key in keys:
-            if key[0] != "$":
-                self._meet(node, key, branches, living, names)
-        if Exit.RETURN in exits:
-            returning = [each for each in branches if Exit.RETURN in each.exits]
-            self._meet(node, RESULT, branches, returning, names)
-        ways = exits & WAYS
-        for way, flag in FLAGS.items():
-            if way in ways and ways is not way:
-                values = [self._flag(each, way, flag) for each in branches]
-                names[flag] = self._output(node, branches, values, BoolType, flag[1:])
-        self.names, self.exits = names, exits
-
-    def _flag(self, branch: Branch, way: Exit, flag: str) -> Value:
-        ways = branch.exits & WAYS
-        if flag in branch.names and way in ways and ways is not way:
-            known: Value = branch.names[flag]
-            return known
-        with self.into(branch.block):
-            return self.constant(ways is way)
-
-    def _meet(
+    def if_else(
         self,
-        node: Node,
-        key: str,
-        branches: Sequence[Branch],
-        living: Sequence[Branch],
-        names: dict[str, Any],
-    ) -> None:
-        """Find what the variable `key` is behind the node, for `names`."""
-        ones = [each.names.get(key) for each in living]
-        present = [each for each in ones if each is not None]
-        before = self.names.get(key)
-        if not present:
-            names.pop(key, None)
-            return
-        if len(ones) > 1 and all(
-            getattr(each, "original", each) is before for each in ones
-        ):
-            # What a condition has said of it holds in its branch only.
-            return
-        first = present[0]
-        if all(each is first for each in ones):
-            if first is before:
-                names[key] = first
-                return
-            if not hasattr(first, "node_value") and isinstance(first, Holder):
-                names[key] = self._brought_out(node, branches, living, first)
-                return
-        for each in present:
-            if isinstance(each, Torn):
-                names[key] = each
-                return
-        values: list[Value | None] = []
-        for branch in branches:
-            one = branch.names.get(key) if branch in living else None
-            made = None if one is None else self._value_in(branch, one)
-            if isinstance(made, Lost):
-                names[key] = made
-                return
-            values.append(made)
-        some = [each for each in values if each is not None]
-        wanted = self.common(some)
-        types = [each.type for each in some]
-        if isinstance(wanted, Mismatch):
-            declared = self.declared.get(key)
-            if declared is None or not all(is_subtype(one, declared) for one in types):
-                kept = [each for each in values if each is not None]
-                places = [(each.type, each.node.place) for each in kept]
-                names[key] = Torn(wanted, places)
-                return
-            wanted = declared
-        names[key] = self.compiler.sugar(
-            self._output(node, branches, values, wanted, key)
-        )
-
-    def _value_in(self, branch: Branch, one: Any) -> Value | Lost:
-        with self.into(branch.block):
-            return self.value_or_lost(one)
-
-    def value_or_lost(self, one: Any) -> Value | Lost:
-        """The value of a variable, to be handed on behind a branch or a loop."""
-        try:
-            found: Value = one.value(self)
-        except IllTyped:
-            return Lost(one.says())
-        return found
-
-    def _brought_out(
-        self,
-        node: Node,
-        branches: Sequence[Branch],
-        living: Sequence[Branch],
-        one: Holder,
-    ) -> Holder:
-        """What is no value, of the values that a branch gives."""
-        given: dict[Value, Value] = {}
-        block = living[0].block
-
-        def outside(value: Value) -> Value:
-            if not _is_inside(value, block):
-                return value
-            if value not in given:
-                values = [value if each is living[0] else None for each in branches]
-                given[value] = self._output(
-                    node, branches, values, value.type, value.hint
-                )
-            return given[value]
-
-        return one.with_values(outside)
-
-    def _output(
-        self,
-        node: Node,
-        branches: Sequence[Branch],
-        values: Sequence[Value | None],
-        wanted: Type,
-        hint: str,
+        test: Value,
+        first: Callable[[], Value | bool],
+        second: Callable[[], Value | bool],
     ) -> Value:
-        for branch, value in zip(branches, values, strict=True):
-            with self.into(branch.block):
-                result = self.uninitialized(wanted) if value is None else value
-            branch.block.add_result(result)
-        return node.add_output(wanted, hint.strip("$"))
+        """A bool that is one of two, by a condition; only that one is computed."""
+        node = self.node("prim::If", (test,))
 
-    @property
-    def gone(self) -> Value:
-        """Whether control has left what is emitted; there are several ways."""
-        flags = [
-            self.names[flag]
-            for way, flag in FLAGS.items()
-            if way in self.exits and flag in self.names
-        ]
-        return self.any_of(flags)
+        def emit(one: Callable[[], Value | bool]) -> None:
+            self.block.add_result(self.boolean(one()))
 
-    def any_of(self, flags: Sequence[Value]) -> Value:
-        """Whether one of the flags, at least one, is set."""
-        result = flags[0]
-        for each in flags[1:]:
-            result = self.operator("script::or_.bool", result, each)
-        return result
+        self.branch(node, partial(emit, first))
+        self.branch(node, partial(emit, second))
+        return node.add_output(BoolType)
 
 
-def _is_inside(value: Value, block: Block) -> bool:
-    at = value.node.block
-    while at is not None and at is not block:
-        at = None if at.owner is None else at.owner.block
-    return at is block
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call is given, by place and by name."""
+
+    positional: Sequence["Sugared"] = ()
+    named: Mapping[str, "Sugared"] = field(default_factory=dict)
+
+    def words(self) -> tuple[str, ...]:
+        """What is given, in words: its types."""
+        return (
+            *(each.words() for each in self.positional),
+            *(f"{name}: {each.words()}" for name, each in self.named.items()),
+        )
+
+
+class Sugared(Holder):
+    """Something that a program names; each method may be refused."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        """What it is, as the beginning of a sentence."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it is")
+
+    def words(self) -> str:
+        """How it looks among the arguments of a call."""
+        return self.says()
+
+    def here(self, e: Emitter) -> "Sugared":
+        """What it is at the place where it is named; mostly itself."""
+        return self
+
+    def value(self, e: Emitter) -> Value:
+        """The value of the graph."""
+        e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
+
+    def attribute(self, e: Emitter, name: str) -> "Sugared":
+        """`it.name`."""
+        no_attribute(e, self.says(), name, ())
+
+    def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
+        """`it.name = value`."""
+        e.fail(f"attributes of {self.says()} cannot be set")
+
+    def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
+        """`it.name: type = ...`, before it is set; the value fits the type."""
+
+    def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
+        """`it(...)`."""
+        e.fail(f"{self.says()} cannot be called")
+
+    def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
+        """`it[index]`."""
+        e.fail(f"{self.says()} has no elements")
+
+    def chosen(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
+        """`it[index]`, where an interface is written that it is of."""
+        return self.subscript(e, index)
+
+    def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
+        """`it[index] = value`."""
+        e.fail(f"elements of {self.says()} cannot be set")
+
+    def delete_subscript(self, e: Emitter, index: "Sugared") -> None:
+        """`del it[index]`."""
+        e.fail(f"elements of {self.says()} cannot be deleted")
+
+    def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
+        """What it consists of, if how many that are is known before the program runs.
+
+        None: it is not.
+        """
+        return None
+
+    def iterate(self, e: Emitter) -> Any:
+        """How it is gone through: an `Iteration`."""
+        e.fail(f"{self.says()} cannot be gone through", ITERABLES)
+
+    def binary(
+        self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
+    ) -> "Sugared | None":
+        """`it symbol other`, or `other symbol it`; None: it has no say in that."""
+        return None
+
+    def truth(self, e: Emitter) -> Value | bool:
+        """Whether it counts as true; a bool if that is known beforehand."""
+        e.fail(f"{self.says()} is neither true nor false")
+
+    def enter(self, e: Emitter) -> Value:
+        """The manager of a `with`."""
+        return self.value(e)
+
+
+ITERABLES = (
+    "Loops go through ranges, lists, dictionaries, tuples, texts and tensors, and "
+    "through zip, enumerate and reversed of such."
+)
+
+
+def no_attribute(
+    e: Emitter, owner: str, name: str, known: Sequence[str], hint: str = ""
+) -> NoReturn:
+    """Refuse an attribute.
+
+    Raises:
+        UnknownAttribute: always.
+    """
+    raise UnknownAttribute(
+        source=e.at.source,
+        span=e.at.span,
+        owner=owner,
+        attribute=name,
+        near=nearest(name, tuple(dict.fromkeys(known))),
+        hint=hint,
+    )
 
 
 def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A002  # the field's own word

@@ -15,7 +15,7 @@ Comprehensions stand with the loops that they are (`runtime.script.emission.loop
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
@@ -32,14 +32,12 @@ from runtime.schema.types import (
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch
+from runtime.script.emission.branches import Condition, Torn, condition, fail_torn
 from runtime.script.emission.calls import call_forms, forms_of_rows
-from runtime.script.emission.emitter import EXPRESSIONS, Emitter, Torn
+from runtime.script.emission.emitter import EXPRESSIONS, Arguments, Emitter, Sugared
 from runtime.script.emission.operators import binary, compare, unary
-from runtime.script.emission.refinement import Condition, condition
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
-    Sugared,
     SugaredEllipsis,
     SugaredSlice,
     SugaredTuple,
@@ -118,7 +116,7 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
         if found is None:
             raise not_defined(node, NOT_YET, e.source)
         if isinstance(found, Torn):
-            torn(e, node.id, found)
+            fail_torn(e, node.id, found)
         result: Sugared = found
         return result
     try:
@@ -157,16 +155,6 @@ def decided(e: Emitter, test: ast.expr) -> bool | None:
     return literal(test) if known is None else known
 
 
-def torn(e: Emitter, variable: str, one: Torn) -> NoReturn:
-    """Refuse the use of a variable that has values of types without a common one.
-
-    Raises:
-        IllTyped: always.
-    """
-    others = [(f"It is of type {kind} here", place) for kind, place in one.places]
-    e.fail(*one.refusal(variable), others)
-
-
 @emits(ast.Attribute)
 def attribute(e: Emitter, node: ast.Attribute) -> Sugared:
     """`x.name`."""
@@ -201,8 +189,7 @@ def unary_op(e: Emitter, node: ast.UnaryOp) -> Sugared:
 
 
 def _condition(e: Emitter, node: ast.expr) -> Sugared:
-    found = condition(e, node).truth
-    return SimpleValue(e.constant(found) if isinstance(found, bool) else found)
+    return SimpleValue(e.boolean(condition(e, node).truth))
 
 
 @emits(ast.Compare)

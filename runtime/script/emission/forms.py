@@ -35,16 +35,13 @@ from runtime.schema.types import (
     NoneType_,
     Type,
 )
-from runtime.script.emission.builtins import LEAVES, register_annotate
-from runtime.script.emission.calls import bound_values
-from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.refinement import INSTANCE_TESTS
+from runtime.script.emission.branches import INSTANCE_TESTS
+from runtime.script.emission.builtins import register_annotate
+from runtime.script.emission.calls import LEAVES, bound_values
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.sugar import (
-    Arguments,
     Registration,
     SimpleValue,
-    Sugared,
-    no_attribute,
     register_special_form,
     register_value,
     special_form,

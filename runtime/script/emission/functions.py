@@ -25,7 +25,7 @@ from runtime.schema.types import (
     TupleType,
 )
 from runtime.script.emission.calls import call_forms, forms_of_rows
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared
 from runtime.script.emission.expressions import check_key, common_type, display
 from runtime.script.emission.iteration import (
     Enumerated,
@@ -34,13 +34,7 @@ from runtime.script.emission.iteration import (
     Reversed,
     Zipped,
 )
-from runtime.script.emission.sugar import (
-    Arguments,
-    SimpleValue,
-    Sugared,
-    SugaredTuple,
-    type_of,
-)
+from runtime.script.emission.sugar import SimpleValue, SugaredTuple, type_of
 from runtime.script.ir import Value
 from runtime.script.primitives import by_form, by_function
 

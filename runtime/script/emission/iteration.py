@@ -24,13 +24,14 @@ from runtime.schema.types import (
 )
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import call_forms, forms_of_rows
-from runtime.script.emission.emitter import Emitter, Holder
-from runtime.script.emission.sugar import (
+from runtime.script.emission.emitter import (
+    ITERABLES,
     Arguments,
-    SimpleValue,
+    Emitter,
+    Holder,
     Sugared,
-    SugaredTuple,
 )
+from runtime.script.emission.sugar import SimpleValue, SugaredTuple
 from runtime.script.ir import Value
 from runtime.script.primitives import by_function
 
@@ -328,7 +329,7 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
         keys = call_forms(e, "`list`", forms, Arguments((container,)))
         assert isinstance(keys, SimpleValue), "a list is a value"
         return Keys(keys, length_of(e, keys), container.node_value)
-    hint = values._SEQUENCES
+    hint = ITERABLES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."
     return e.fail(f"{container.says()} cannot be gone through", hint)

@@ -30,35 +30,36 @@ from runtime.schema.types import (
     TensorType,
     Type,
 )
+from runtime.script.emission.branches import (
+    Lost,
+    Torn,
+    any_of,
+    condition,
+    fail_torn,
+    refine,
+    value_or_lost,
+)
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import (
     ENDLESS,
     FLAGS,
     RESULT,
     WAYS,
+    Arguments,
     Branch,
     Emitter,
-    Lost,
-    Torn,
+    Sugared,
 )
 from runtime.script.emission.expressions import (
     assign,
     check_key,
     common_type,
     display,
-    torn,
 )
 from runtime.script.emission.expressions import emits as emits_expression
 from runtime.script.emission.iteration import Iteration
-from runtime.script.emission.refinement import condition, refine
 from runtime.script.emission.statements import ask, block, emits
-from runtime.script.emission.sugar import (
-    Arguments,
-    SimpleValue,
-    Sugared,
-    sugar_of_value,
-    type_of,
-)
+from runtime.script.emission.sugar import SimpleValue, sugar_of_value, type_of
 from runtime.script.frontend import JUMPS, Exit, constant
 from runtime.script.frontend.scopes import comprehension_targets
 from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
@@ -88,8 +89,7 @@ def _while(
         block(e, node.body)
 
     def again() -> Value | None:
-        found = condition(e, node.test).truth
-        return e.constant(found) if isinstance(found, bool) else found
+        return e.boolean(condition(e, node.test).truth)
 
     endless = constant(node.test) is True
     loop.run(body, None if endless else lambda _: again(), endless)
@@ -229,7 +229,7 @@ def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str
     """Let variables be of the types that they were written with; those with values."""
     kept = []
     for name in names:
-        value = e.value_or_lost(e.names[name])
+        value = value_or_lost(e, e.names[name])
         if isinstance(value, Lost):
             e.names[name] = value
             continue
@@ -336,20 +336,18 @@ class _Loop:
         if not leaves:
             found = None if again is None else again(self.index)
             return e.constant(True) if found is None else found
-        gone = e.any_of(
-            [e.names[FLAGS[way]] for way in (Exit.RETURN, Exit.BREAK) if way in ways]
-        )
+        flags = [
+            e.names[FLAGS[way]] for way in (Exit.RETURN, Exit.BREAK) if way in ways
+        ]
+        gone = any_of(e, flags)
         if again is None:
             return e.operator("script::not_.bool", gone)
-        node = e.node("prim::If", (gone,))
-        e.branch(node, lambda: e.block.add_result(e.constant(False)))
 
-        def ask_again() -> None:
+        def ask_again() -> Value | bool:
             found = again(self.index)
-            e.block.add_result(e.constant(True) if found is None else found)
+            return True if found is None else found
 
-        e.branch(node, ask_again)
-        return node.add_output(BoolType)
+        return e.if_else(gone, lambda: False, ask_again)
 
     def _results(self, made: Branch, before: dict[str, object]) -> None:
         e = self.e
@@ -371,7 +369,7 @@ class _Loop:
         if isinstance(one, Torn):
             if name in self.narrow:
                 raise _TooNarrow(name)
-            torn(e, name, one)
+            fail_torn(e, name, one)
         assert isinstance(one, Sugared), "variables are sugar"
         value = one.value(e)
         fitted = e.fitted(value, parameter.type)
@@ -416,7 +414,7 @@ class _Loop:
                 e.names[name] = one
                 continue
             with e.into(self.block):
-                value = e.value_or_lost(one)
+                value = value_or_lost(e, one)
             if isinstance(value, Lost):
                 e.names[name] = value
                 continue

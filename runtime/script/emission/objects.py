@@ -39,18 +39,15 @@ from runtime.schema.schema import Schema
 from runtime.schema.types import BoolType, IntType, StrType, TupleType
 from runtime.script.emission import operators
 from runtime.script.emission.calls import bound_values, together
-from runtime.script.emission.compile import Compiler
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.compiler import Compiler
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.forms import LeftFunction
 from runtime.script.emission.python_class import Blueprint, getter, setter
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
-    Sugared,
     SugaredTuple,
     constant_of,
     is_constant,
-    no_attribute,
     register_value,
     sugar_of,
     sugar_of_value,
@@ -199,7 +196,12 @@ class ObjectValue(SimpleValue):
                 hint = "An interface has methods only."
                 e.fail(f"{declared} has no attribute `{name}`", hint)
             no_attribute(e, str(declared), name, [*declaration.attributes], NEW)
-        super().set_attribute(e, name, value)
+        wanted = declaration.attributes[name]
+        message = (
+            f"attribute `{name}` of {declared} is of type {wanted}, and is set to {{}}"
+        )
+        fitted = e.fit(value.value(e), wanted, message)
+        e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """`__call__`; `forward` of an interface, as modules are called so."""

@@ -40,22 +40,22 @@ from runtime.schema.types import (
     TupleType,
     UnionType,
 )
-from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
     Form,
     call_forms,
+    call_function,
+    compiled,
     forms_of_operator,
     forms_of_rows,
 )
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
-    Sugared,
     SugaredTuple,
     constant_of,
     register_special_form,
     register_sugar,
+    sugar_of,
     type_of,
 )
 from runtime.script.emission.tensor_programs import PROGRAMS, SAME
@@ -200,21 +200,16 @@ def _all_equal(e: Emitter, symbol: str, pairs: list[tuple[Sugared, Sugared]]) ->
     equal = symbol == "=="
     if not pairs:
         return e.constant(equal)
-    truth = binary(e, symbol, *pairs[0]).truth(e)
-    first = e.constant(truth) if isinstance(truth, bool) else truth
+    first = e.boolean(binary(e, symbol, *pairs[0]).truth(e))
     if len(pairs) == 1:
         return first
-    node = e.node("prim::If", (first,))
 
-    def rest() -> None:
-        e.block.add_result(_all_equal(e, symbol, pairs[1:]))
+    def rest() -> Value:
+        return _all_equal(e, symbol, pairs[1:])
 
-    def known() -> None:
-        e.block.add_result(e.constant(not equal))
-
-    e.branch(node, rest if equal else known)
-    e.branch(node, known if equal else rest)
-    return node.add_output(BoolType)
+    if equal:
+        return e.if_else(first, rest, lambda: False)
+    return e.if_else(first, lambda: True, rest)
 
 
 def _is_tuple(sugared: Sugared) -> bool:
@@ -277,14 +272,10 @@ def _in_tuple(e: Emitter, item: Sugared, within: Sugared) -> Sugared:
     def test(place: int) -> Value:
         if place == len(elements):
             return e.constant(False)
-        truth = binary(e, "==", elements[place], value).truth(e)
-        first = e.constant(truth) if isinstance(truth, bool) else truth
+        first = e.boolean(binary(e, "==", elements[place], value).truth(e))
         if place == len(elements) - 1:
             return first
-        node = e.node("prim::If", (first,))
-        e.branch(node, lambda: e.block.add_result(e.constant(True)))
-        e.branch(node, lambda: e.block.add_result(test(place + 1)))
-        return node.add_output(BoolType)
+        return e.if_else(first, lambda: True, lambda: test(place + 1))
 
     return SimpleValue(test(0))
 
@@ -374,8 +365,8 @@ class _RuntimeModule(Sugared):
             found = getattr(self.python, name)
         except AttributeError:
             known = [each for each in dir(self.python) if not each.startswith("_")]
-            return values.no_attribute(e, self.says(), name, known)
-        return values.sugar_of(found, e)
+            return no_attribute(e, self.says(), name, known)
+        return sugar_of(found, e)
 
 
 class _Names(_RuntimeModule):
@@ -452,8 +443,7 @@ class TensorProgram(Sugared):
         else:
             given = (self.self_, *arguments.positional)
             arguments = Arguments(given, arguments.named)
-        function = e.compiler.called(e, PROGRAMS[self.name])
-        return e.compiler.call(e, function, arguments)
+        return call_function(e, compiled(e, PROGRAMS[self.name]), arguments)
 
 
 class _OfMethod(RuntimeFunction):

@@ -29,8 +29,8 @@ from runtime.generated import generated
 from runtime.schema.codes import Code
 from runtime.schema.declaration import ScriptClassType
 from runtime.schema.device import Device
-from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.sugar import Arguments, sugar_of
+from runtime.script.emission.emitter import Arguments, Emitter
+from runtime.script.emission.sugar import sugar_of
 from runtime.script.frontend import Definition, mangled, place_of, read_class
 
 # Attributes that every class of Python has, and those of dataclasses.

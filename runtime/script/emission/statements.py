@@ -22,29 +22,31 @@ from typing import TypeVar
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import NoneType_, PyObjectType, Type
+from runtime.script.emission.branches import (
+    Condition,
+    Torn,
+    condition,
+    fail_torn,
+    gone,
+    join,
+    refine,
+)
 from runtime.script.emission.emitter import (
     RESULT,
     STATEMENTS,
     WAYS,
     Branch,
     Emitter,
-    Torn,
+    Sugared,
 )
 from runtime.script.emission.expressions import (
     BINARY,
     CONVERT,
     assign,
     for_type,
-    torn,
 )
 from runtime.script.emission.operators import in_place
-from runtime.script.emission.refinement import Condition, condition, refine
-from runtime.script.emission.sugar import (
-    SimpleValue,
-    Sugared,
-    SugaredTuple,
-    sugar_of_value,
-)
+from runtime.script.emission.sugar import SimpleValue, SugaredTuple, sugar_of_value
 from runtime.script.emission.values import text_of
 from runtime.script.frontend import JUMPS, Exit, mangled, not_defined
 from runtime.script.frontend.absence import NOT_YET, absences
@@ -108,9 +110,9 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
 
 def ask(e: Emitter, emit: Callable[[], None]) -> None:
     """Emit something that runs only if control has not left."""
-    node = e.node("prim::If", (e.gone,))
-    gone = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
-    e.join(node, [gone, e.branch(node, emit)])
+    node = e.node("prim::If", (gone(e),))
+    left = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
+    join(e, node, [left, e.branch(node, emit)])
 
 
 def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
@@ -143,7 +145,7 @@ def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
         else:
             second = _behind(e, second, rest)
         done = True
-    e.join(if_, [first, second])
+    join(e, if_, [first, second])
     if not done and len(ways) == 1:
         _keep_refined(e, found, ways[0] is first)
     return done
@@ -291,7 +293,7 @@ def _read_name(e: Emitter, target: ast.Name) -> Sugared:
     if value is None:
         raise not_defined(target, NOT_YET, e.source)
     if isinstance(value, Torn):
-        torn(e, target.id, value)
+        fail_torn(e, target.id, value)
     return value
 
 
@@ -347,7 +349,7 @@ def raise_(e: Emitter, node: ast.Raise) -> None:
     if raised is None:
         e.fail(f"{found.says()} is raised", "Raise an exception: a class of Python's.")
     name, message = raised(e)
-    e.node("prim::RaiseException", (message,), (), {"class": name})
+    e.raises(name, message)
     e.exits = (e.exits & ~Exit.NEXT) | Exit.RAISE
 
 
@@ -363,9 +365,7 @@ def assert_(e: Emitter, node: ast.Assert) -> None:
         message = e.constant("")
         if node.msg is not None:
             message = text_of(e, e.expression(node.msg))
-        e.node(
-            "prim::RaiseException", (message,), (), {"class": "builtins.AssertionError"}
-        )
+        e.raises("builtins.AssertionError", message)
         e.exits = Exit.RAISE
 
     if found.truth is False:
@@ -373,7 +373,7 @@ def assert_(e: Emitter, node: ast.Assert) -> None:
         return
     if_ = e.node("prim::If", (found.truth,))
     first = e.branch(if_, lambda: None)
-    e.join(if_, [first, e.branch(if_, fail)])
+    join(e, if_, [first, e.branch(if_, fail)])
     refine(e, found.positive)
 
 
@@ -398,7 +398,7 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
             assign(e, item.optional_vars, sugar_of_value(entered))
         _enter(e, node, place + 1)
 
-    e.join(made, [e.within(body, emit)])
+    join(e, made, [e.within(body, emit)])
 
 
 def _entered(e: Emitter, manager: Value) -> Type:

@@ -1,29 +1,24 @@
-"""Sugared values: what expressions of a program mean, values and others.
+"""Sugared values: values of graphs, tuples of them, and what objects of Python mean.
 
-    Sugared          the base: refuses everything, in words
     SimpleValue      a value of a graph
+    SugaredTuple     several of any kind, which need not be a value
     register_special_form    an object, by identity -> its own sugar
     register_sugar           a Python class -> what makes sugar of its objects
     register_value           a type, or a class of types -> the sugar of its values
 
 Rules:
-- nothing here is a value of a graph until `value` is asked for;
-- a `Sugared` never changes: what is assigned is another one;
 - what is registered by identity comes before what is registered for a class; of
-  classes, the nearest base counts;
-- an emitter is given to each method, and says at which place of the program it is.
+  classes, the nearest base counts; of several registrations the newest.
 
-When a kind of thing becomes known to programs: a subclass, in the chapter that knows
-the thing, and its registration.
+When a kind of thing becomes known to programs: a subclass of `Sugared`, in the chapter
+that knows the thing, and its registration.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from runtime.errors.base import nearest
-from runtime.errors.script import UnknownAttribute
-from runtime.schema.declaration import DeclaredType
+from runtime.schema.annotation import annotated_type
 from runtime.schema.device import Device
 from runtime.schema.types import (
     DeviceType,
@@ -32,125 +27,9 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.script.emission.emitter import Emitter, Holder
+from runtime.schema.written import Scope
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared
 from runtime.script.ir import Value
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """What a call is given, by place and by name."""
-
-    positional: Sequence["Sugared"] = ()
-    named: Mapping[str, "Sugared"] = field(default_factory=dict)
-
-    def words(self) -> tuple[str, ...]:
-        """What is given, in words: its types."""
-        return (
-            *(each.words() for each in self.positional),
-            *(f"{name}: {each.words()}" for name, each in self.named.items()),
-        )
-
-
-class Sugared(Holder):
-    """Something that a program names; each method may be refused."""
-
-    __slots__ = ()
-
-    def says(self) -> str:
-        """What it is, as the beginning of a sentence."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it is")
-
-    def words(self) -> str:
-        """How it looks among the arguments of a call."""
-        return self.says()
-
-    def here(self, e: Emitter) -> "Sugared":
-        """What it is at the place where it is named; mostly itself."""
-        return self
-
-    def value(self, e: Emitter) -> Value:
-        """The value of the graph."""
-        e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
-
-    def attribute(self, e: Emitter, name: str) -> "Sugared":
-        """`it.name`."""
-        no_attribute(e, self.says(), name, ())
-
-    def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
-        """`it.name = value`."""
-        e.fail(f"attributes of {self.says()} cannot be set")
-
-    def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
-        """`it.name: type = ...`, before it is set; the value fits the type."""
-
-    def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
-        """`it(...)`."""
-        e.fail(f"{self.says()} cannot be called")
-
-    def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
-        """`it[index]`."""
-        e.fail(f"{self.says()} has no elements")
-
-    def chosen(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
-        """`it[index]`, where an interface is written that it is of."""
-        return self.subscript(e, index)
-
-    def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
-        """`it[index] = value`."""
-        e.fail(f"elements of {self.says()} cannot be set")
-
-    def delete_subscript(self, e: Emitter, index: "Sugared") -> None:
-        """`del it[index]`."""
-        e.fail(f"elements of {self.says()} cannot be deleted")
-
-    def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
-        """What it consists of, if how many that are is known before the program runs.
-
-        None: it is not.
-        """
-        return None
-
-    def iterate(self, e: Emitter) -> Any:
-        """How it is gone through: an `Iteration`."""
-        e.fail(f"{self.says()} cannot be gone through", _SEQUENCES)
-
-    def binary(
-        self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
-    ) -> "Sugared | None":
-        """`it symbol other`, or `other symbol it`; None: it has no say in that."""
-        return None
-
-    def truth(self, e: Emitter) -> Value | bool:
-        """Whether it counts as true; a bool if that is known beforehand."""
-        e.fail(f"{self.says()} is neither true nor false")
-
-    def enter(self, e: Emitter) -> Value:
-        """The manager of a `with`."""
-        return self.value(e)
-
-
-_SEQUENCES = (
-    "Loops go through ranges, lists, dictionaries, tuples, texts and tensors, and "
-    "through zip, enumerate and reversed of such."
-)
-
-
-def no_attribute(
-    e: Emitter, owner: str, name: str, known: Sequence[str], hint: str = ""
-) -> NoReturn:
-    """Refuse an attribute.
-
-    Raises:
-        UnknownAttribute: always.
-    """
-    raise UnknownAttribute(
-        source=e.at.source,
-        span=e.at.span,
-        owner=owner,
-        attribute=name,
-        near=nearest(name, tuple(dict.fromkeys(known))),
-        hint=hint,
-    )
 
 
 class SimpleValue(Sugared):
@@ -181,25 +60,6 @@ class SimpleValue(Sugared):
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """A field, an attribute of the class, or a method."""
         return VALUE_ATTRIBUTES(e, self, name)
-
-    def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Set an attribute that the class has."""
-        owner = self.type
-        if not isinstance(owner, DeclaredType):
-            e.fail(f"attributes of {self.says()} cannot be set")
-        wanted = owner.declaration.attributes[name]
-        message = (
-            f"attribute `{name}` of {owner} is of type {wanted}, and is set to {{}}"
-        )
-        fitted = e.fit(value.value(e), wanted, message)
-        e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What has `__call__`, can be called."""
-        owner = self.type
-        if isinstance(owner, DeclaredType) and "__call__" in owner.declaration.methods:
-            return self.attribute(e, "__call__").call(e, arguments)
-        return super().call(e, arguments)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
         """An element."""
@@ -366,7 +226,19 @@ def constant_of(sugared: Sugared | None) -> tuple[bool, Any]:
     return False, None
 
 
-def type_of(sugared: Sugared) -> Type | None:
+def type_of_class(e: Emitter, python: Any) -> Type:
+    """The type of the objects of a Python class.
+
+    Raises:
+        IllTyped: they are of none.
+    """
+    found = annotated_type(python, Scope(classes=e.compiler.classes))
+    if found is None:
+        e.fail(f"{python!r} is no type of programs")
+    return found
+
+
+def type_of(sugared: object) -> Type | None:
     """The type of a value, None of anything else."""
     return sugared.type if isinstance(sugared, SimpleValue) else None
 
@@ -455,20 +327,24 @@ class Unknown(Sugared):
         kind = type(self.python)
         return f"an object of the class {kind.__module__}.{kind.__qualname__}"
 
+    def refuse(self, e: Emitter) -> NoReturn:
+        """Say that it means nothing, and what to do."""
+        hint = "Pass what is needed of it as a parameter."
+        e.fail(f"{self.says()} means nothing in a program", hint)
+
     def value(self, e: Emitter) -> Value:
         """It is none."""
-        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+        self.refuse(e)
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """It is not looked into."""
-        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+        self.refuse(e)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """It is not called."""
-        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+        self.refuse(e)
 
 
-_UNKNOWN = "Pass what is needed of it as a parameter."
 _CONSTANTS = (bool, int, float, complex, str, type(None))
 
 

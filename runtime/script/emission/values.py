@@ -13,13 +13,6 @@ Rules:
 
 from collections.abc import Sequence
 
-from runtime.schema.declaration import (
-    DeclaredType,
-    EnumType,
-    InterfaceType,
-    ModuleType,
-    ScriptClassType,
-)
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -35,23 +28,17 @@ from runtime.schema.types import (
 from runtime.schema.unify import Mismatch, match
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
-    Form,
-    bound_values,
     call_forms,
     forms_of_operator,
     forms_of_rows,
-    together,
 )
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.operators import Operator, tensor_method
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
-    Sugared,
     SugaredEllipsis,
     SugaredSlice,
     SugaredTuple,
-    no_attribute,
     part_of,
     sugar_of_value,
     type_of,
@@ -69,31 +56,6 @@ from runtime.tensors.tensor import Tensor
 _MAY_BE_NONE = "It may be None: ask with `is not None` first."
 
 
-class Method(Sugared):
-    """A method of an object of a program, bound to it."""
-
-    __slots__ = ("name", "owner", "self_")
-
-    def __init__(self, self_: SimpleValue, owner: DeclaredType, name: str) -> None:
-        self.self_ = self_
-        self.owner = owner
-        self.name = name
-
-    def says(self) -> str:
-        """The method."""
-        return f"the method `{self.owner}.{self.name}`"
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it, with the object first."""
-        schema = self.owner.declaration.methods[self.name]
-        given = Arguments((self.self_, *arguments.positional), arguments.named)
-        inputs, types = bound_values(e, self.says(), schema, given)
-        is_interface = isinstance(self.owner, InterfaceType)
-        kind = "prim::CallInterface" if is_interface else "prim::CallMethod"
-        node = e.node(kind, inputs, types, {"name": self.name})
-        return together(e, node.outputs)
-
-
 def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     """`self.name`."""
     kind = self_.type
@@ -103,12 +65,6 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
         types = (kind.elements[place],)
         node = e.node("prim::TupleIndex", (self_.node_value,), types, {"index": place})
         return sugar_of_value(node.output)
-    if isinstance(kind, DeclaredType):
-        found = _declared(e, self_, kind, name)
-        if found is not None:
-            return found
-        declaration = kind.declaration
-        known += [*declaration.attributes, *declaration.methods]
     rows = by_attribute(name, kind)
     if rows:
         callee = f"the attribute `{name}`"
@@ -139,23 +95,6 @@ def _plain(kind: object) -> str:
     return "dict" if isinstance(kind, DictType) else str(kind)
 
 
-def _declared(
-    e: Emitter, self_: SimpleValue, kind: DeclaredType, name: str
-) -> Sugared | None:
-    declaration = kind.declaration
-    if name in declaration.attributes and isinstance(
-        kind, ScriptClassType | ModuleType | EnumType
-    ):
-        types = (declaration.attributes[name],)
-        node = e.node("prim::GetAttr", (self_.node_value,), types, {"name": name})
-        return sugar_of_value(node.output)
-    if name in declaration.methods:
-        return Method(self_, kind, name)
-    if name in declaration.constants and not isinstance(kind, EnumType):
-        return values.sugar_of(declaration.constants[name], e)
-    return None
-
-
 # Subscripts
 
 
@@ -174,9 +113,6 @@ def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
         return SugaredTuple(part) if isinstance(part, list) else part
     if kind is TensorType:
         return _tensor_part(e, self_, index)
-    found = _own(e, self_, "__getitem__", (index,))
-    if found is not None:
-        return found
     symbol, given = _bounds(e, "[]", "[:]", index)
     return _primitive(e, symbol, kind, (self_, *given))
 
@@ -188,25 +124,14 @@ def set_subscript(
     if self_.type is TensorType:
         _set_tensor_part(e, self_, index, value)
         return
-    if _own(e, self_, "__setitem__", (index, value)) is None:
-        symbol, given = _bounds(e, "[]=", "[:]=", index)
-        _primitive(e, symbol, self_.type, (self_, *given, value))
+    symbol, given = _bounds(e, "[]=", "[:]=", index)
+    _primitive(e, symbol, self_.type, (self_, *given, value))
 
 
 def delete_subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> None:
     """`del self[index]`."""
-    if _own(e, self_, "__delitem__", (index,)) is None:
-        symbol, given = _bounds(e, "del []", "del [:]", index)
-        _primitive(e, symbol, self_.type, (self_, *given))
-
-
-def _own(
-    e: Emitter, self_: SimpleValue, name: str, given: Sequence[Sugared]
-) -> Sugared | None:
-    kind = self_.type
-    if not isinstance(kind, DeclaredType) or name not in kind.declaration.methods:
-        return None
-    return Method(self_, kind, name).call(e, Arguments(given))
+    symbol, given = _bounds(e, "del []", "del [:]", index)
+    _primitive(e, symbol, self_.type, (self_, *given))
 
 
 def _bounds(
@@ -243,12 +168,6 @@ def _primitive(
         hint = _MAY_BE_NONE if isinstance(kind, OptionalType) else ""
         e.fail(f"a value of type {kind} {none}", hint)
     return call_forms(e, words, forms_of_rows(rows), Arguments(given))
-
-
-def _indices(index: Sugared) -> list[Sugared]:
-    if isinstance(index, SugaredTuple):
-        return list(index.items)
-    return [index]
 
 
 def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
@@ -304,7 +223,7 @@ def _view(
 
     Behind `...`, dimensions are counted from the end.
     """
-    parts = _indices(index)
+    parts = index.items if isinstance(index, SugaredTuple) else (index,)
     ellipses = [n for n, each in enumerate(parts) if isinstance(each, SugaredEllipsis)]
     if len(ellipses) > 1:
         e.fail("a subscript has `...` twice")
@@ -324,16 +243,12 @@ def _view(
     kept = 0
     for each in reversed(rest):
         dim = -1 - kept
-        gone = _is_int(each)
+        gone = type_of(each) is IntType
         view, _ = _step(e, view, each, dim, [])
         kept += not gone
     while indices and indices[-1] is None:
         indices.pop()
     return view, indices
-
-
-def _is_int(index: Sugared) -> bool:
-    return type_of(index) is IntType
 
 
 def _step(
@@ -351,10 +266,9 @@ def _step(
             for each in index.parts[:2]
         ]
         step = index.step or SimpleValue(e.constant(1))
-        if index.parts == (None, None, None):
-            indices.append(None)
-            return view, dim + 1
         indices.append(None)
+        if index.parts == (None, None, None):
+            return view, dim + 1
         return _core(e, "slice", view, place, *bounds, step), dim + 1
     if kind is IntType:
         return _core(e, "select", view, place, index), dim
@@ -364,14 +278,10 @@ def _step(
     if kind is TensorType:
         indices.append(index.value(e))
         return view, dim + 1
+    hint = "Indices are ints, slices, None, `...` and tensors."
     if isinstance(kind, ListType) and kind.element in (IntType, BoolType):
-        e.fail(
-            f"a tensor is indexed by {index.says()}", "Make a tensor of the list first."
-        )
-    return e.fail(
-        f"a tensor is indexed by {index.says()}",
-        "Indices are ints, slices, None, `...` and tensors.",
-    )
+        hint = "Make a tensor of the list first."
+    return e.fail(f"a tensor is indexed by {index.says()}", hint)
 
 
 # Truth
@@ -389,8 +299,7 @@ def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
         return bool(kind.elements)
     if isinstance(kind, OptionalType):
         return _optional_truth(e, self_, kind)
-    rows = by_function(bool)
-    forms: list[Form] = forms_of_rows(rows)
+    forms = forms_of_rows(by_function(bool))
     return call_forms(e, "a condition", forms, Arguments((self_,))).value(e)
 
 
@@ -398,16 +307,11 @@ def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value
     none = SimpleValue(e.constant(None))
     forms = forms_of_rows(by_operator("is not"))
     there = call_forms(e, "`is not`", forms, Arguments((self_, none)))
-    node = e.node("prim::If", (there.value(e),))
 
-    def inner() -> None:
-        some = sugar_of_value(e.cast(self_.node_value, kind.element))
-        found = some.truth(e)
-        e.block.add_result(e.constant(found) if isinstance(found, bool) else found)
+    def inner() -> Value | bool:
+        return sugar_of_value(e.cast(self_.node_value, kind.element)).truth(e)
 
-    e.branch(node, inner)
-    e.branch(node, lambda: e.block.add_result(e.constant(False)))
-    return node.add_output(BoolType)
+    return e.if_else(there.value(e), inner, lambda: False)
 
 
 def text_of(e: Emitter, message: Sugared) -> Value:

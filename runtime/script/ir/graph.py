@@ -233,6 +233,13 @@ class Node:
         for value in self._outputs:
             assert not value.uses, "a value that is used stays"
 
+    def is_within(self, block: "Block") -> bool:
+        """Whether it is in a block, or in a block of a node there."""
+        around = self.block
+        while around is not None and around is not block:
+            around = None if around.owner is None else around.owner.block
+        return around is block
+
     def nodes_within(self) -> Iterator["Node"]:
         """The nodes of its blocks, and those of their blocks, in the order of the text.
 

@@ -28,7 +28,7 @@ from runtime.schema.subtype import misfit
 from runtime.schema.types import TensorType, Type
 from runtime.schema.written import Scope
 from runtime.script.emission import Compiler, Emitter
-from runtime.script.emission.compile import Since
+from runtime.script.emission.compiler import NO_TYPES, Body, CallChain
 from runtime.script.emission.python_class import getter, setter
 from runtime.script.frontend import (
     Annotations,
@@ -37,7 +37,6 @@ from runtime.script.frontend import (
     read_signature,
     read_text,
 )
-from runtime.script.ir import Graph
 from runtime.script.modules.script_module import ScriptModule
 from runtime.script.modules.shape import Shape, Shaping, shape_of
 from runtime.script.program import SHARED_PROGRAM, Function, Mark, Program, mark_of
@@ -61,7 +60,6 @@ class Begun:
         self.methods = []
 
 
-_NO_TYPES: Mapping[str, Type] = {}
 # Whoever compiles is alone.
 BEGUN = Begun()
 
@@ -70,8 +68,8 @@ def method_of(
     shape: Shape,
     name: str,
     compiler: Compiler,
-    since: Since = (),
-    types: Mapping[str, Type] = _NO_TYPES,
+    since: CallChain = (),
+    types: Mapping[str, Type] = NO_TYPES,
 ) -> Function:
     """The method of a name, begun now if it was not.
 
@@ -107,8 +105,8 @@ def begun(
     name: str,
     python: Any,
     compiler: Compiler,
-    since: Since = (),
-    types: Mapping[str, Type] = _NO_TYPES,
+    since: CallChain = (),
+    types: Mapping[str, Type] = NO_TYPES,
 ) -> Function:
     """A Python function as the method of a name."""
     declaration = shape.type.declaration
@@ -123,16 +121,11 @@ def begun(
                 reason="it has overloads",
                 hint="Write one method, with a union or `Any` as type.",
             )
-        known = compiler.method(python, shape.type, since=since, name=name, types=types)
+        known = compiler.method(python, shape.type, name, since, types)
         declaration.add_method(name, known.schema)
         declaration.functions[name] = known
         BEGUN.methods.append((declaration, name))
     return known
-
-
-def asked(e: Emitter, path: str) -> Since:
-    """The call because of which something is compiled."""
-    return ((path, e.at.source, e.at.span), *e.compiler._since)
 
 
 def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
@@ -142,7 +135,7 @@ def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
     if python is None:
         e.fail(f"the property `{name}` of {shape.python.__name__} has no {accessor}ter")
     method = (getter if accessor == "get" else setter)(name)
-    begun(shape, method, python, e.compiler, asked(e, name))
+    begun(shape, method, python, e.compiler, e.since(name))
     return method
 
 
@@ -320,19 +313,9 @@ def _define(
 ) -> None:
     declaration, name = of.declaration, definition.tree.name
     annotations = Annotations(definition, scope)
-    signature = read_signature(annotations, None, of)
+    body = Body(definition, annotations, scope, read_signature(annotations, None, of))
     qualname = f"{declaration.qualname}.{name}"
-
-    def make() -> Graph:
-        return compiler._graph(qualname, definition, annotations, scope, signature, ())
-
-    made = compiler._begun((text_of(definition), of), qualname, signature, make, ())
-    made.python = None
+    made = compiler.begin((ast.unparse(definition.tree), of), qualname, body)
     declaration.add_method(name, made.schema)
     declaration.functions[name] = made
     BEGUN.methods.append((declaration, name))
-
-
-def text_of(definition: Definition[Any]) -> str:
-    """The text of a method."""
-    return ast.unparse(definition.tree)

@@ -41,10 +41,10 @@ from runtime.script.emission import (
     sugar_of_value,
     together,
 )
+from runtime.script.emission.calls import fail_recursive
 from runtime.script.emission.classes import left_schema
 from runtime.script.ir import Value
 from runtime.script.modules.building import (
-    asked,
     begun,
     hook_methods,
     method_of,
@@ -375,11 +375,10 @@ class MethodValue(Sugared):
         owner = self.owner
         methods = owner.module_type.declaration.methods
         if owner.shape is not None and self.name not in methods:
-            since = asked(e, f"{owner.path}.{self.name}")
-            if (self.python, owner.module_type) in e.compiler._active:
-                hint = "Annotate what it returns: `def f(self, ...) -> int:`."
-                e.fail(f"{self.says()} calls itself, and its result has no type", hint)
-            method_of(owner.shape, self.name, e.compiler, since)
+            path = f"{owner.path}.{self.name}"
+            if e.compiler.is_active((self.python, owner.module_type)):
+                fail_recursive(e, self.says(), "self, ...")
+            method_of(owner.shape, self.name, e.compiler, e.since(path))
         schema = methods[self.name]
         given = Arguments((owner, *arguments.positional), arguments.named)
         callee = f"`{owner.path}.{self.name}`"
@@ -558,7 +557,7 @@ class _Above(Sugared):
         if not inspect.isfunction(found) or _is_of_python(found):
             no_attribute(e, self.says(), name, ())
         method = f"{home.__name__}__{name}"
-        begun(shape, method, found, e.compiler, asked(e, f"super().{name}"))
+        begun(shape, method, found, e.compiler, e.since(f"super().{name}"))
         return MethodValue(self.owner, method)
 
 

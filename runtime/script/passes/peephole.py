@@ -51,7 +51,7 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir import Block, Graph, Node, Value
+from runtime.script.ir import Graph, Node, Value
 from runtime.script.passes.splicing import (
     constant_before,
     identity,
@@ -332,7 +332,7 @@ def _known_branch(node: Node) -> int:
         return 0
     count = 0
     for block, value in zip(node.blocks, (True, False), strict=True):
-        uses = [each for each in condition.uses if _is_within(each[0], block)]
+        uses = [each for each in condition.uses if each[0].is_within(block)]
         if not uses:
             continue
         first = block.entry.behind
@@ -342,15 +342,6 @@ def _known_branch(node: Node) -> int:
             user.set_input(place, known)
         count += len(uses)
     return count
-
-
-def _is_within(node: Node, block: Block) -> bool:
-    around = node.block
-    while around is not None:
-        if around is block:
-            return True
-        around = None if around.owner is None else around.owner.block
-    return False
 
 
 def _turned_branch(node: Node) -> int:

@@ -1,23 +1,32 @@
-"""Refinement: what a condition says of the variables in it, where it holds or does not.
+"""Branches: what a condition says of variables, and what they are where branches meet.
 
 These conditions say something; some are known before the program runs:
 
     x is None, x is not None, isinstance(x, T), x (of an optional), and
     `not`, `and`, `or` of these
 
-Rules:
+Rules of conditions:
 - only names of variables are looked at: what an attribute or element holds may change;
 - what is known before the program runs is a bool, and the part that then never runs is
   not compiled: what types decide, constants, `hasattr`;
 - what a condition says holds until the variable is assigned.
+
+Rules of meeting:
+- what meets behind a branch has the least common type; where there is none, the
+  variable is `Torn`, and using it is the error;
+- what is no value (a range, a bound method) and comes out of the only branch that goes
+  on gets its values out of it; of several it is `Lost`, and using it is the error;
+- a variable that one branch does not have is `prim::Uninitialized` there: uses that may
+  come before a value are refused (`runtime.script.frontend.absence`).
 """
 
 import ast
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from runtime.errors.script import IllTyped
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     AnyType,
@@ -34,16 +43,238 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
+from runtime.schema.unify import Mismatch
 from runtime.schema.unions import union
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import (
+    FLAGS,
+    RESULT,
+    WAYS,
+    Branch,
+    Emitter,
+    Holder,
+    Sugared,
+)
 from runtime.script.emission.sugar import (
     Refined,
     SimpleValue,
-    Sugared,
     sugar_of_value,
     type_of,
+    type_of_class,
 )
-from runtime.script.ir import Value
+from runtime.script.frontend import Exit
+from runtime.script.ir import Node, Place, Value
+
+
+class Torn:
+    """A variable that has values of types without a common one."""
+
+    __slots__ = ("mismatch", "places")
+
+    def __init__(
+        self, mismatch: Mismatch, places: Sequence[tuple[Type, Place | None]]
+    ) -> None:
+        self.mismatch = mismatch
+        self.places = places
+
+    def refusal(self, variable: str) -> tuple[str, str]:
+        """What is said of its use, and what to do."""
+        return (
+            f"`{variable}` is of several types here: {self.mismatch.reason}",
+            "Use two names, or annotate the variable with a type of both.",
+        )
+
+
+class Lost(Torn):
+    """A variable that is no value, behind the branch or loop that has assigned it."""
+
+    __slots__ = ("says",)
+
+    def __init__(self, says: str) -> None:
+        self.says = says
+        self.places = ()
+
+    def refusal(self, variable: str) -> tuple[str, str]:
+        """What is said of its use, and what to do."""
+        return (
+            f"`{variable}` is not known behind the branch or loop that assigns it: "
+            f"it is {self.says}, which is no value",
+            "Assign it where it is used, or make a value of it.",
+        )
+
+
+def join(e: Emitter, node: Node, branches: Sequence[Branch]) -> None:
+    """Let what the variables are at the ends of branches meet behind the node."""
+    exits = Exit.NOWHERE
+    for each in branches:
+        exits |= each.exits
+    living = [each for each in branches if each.goes_on]
+    names = dict(e.names)
+    keys = dict.fromkeys(
+        key
+        for each in living
+        for key, one in each.names.items()
+        if key[0] != "$" and one is not e.names.get(key)
+    )
+    keys |= dict.fromkeys(
+        key for each in living for key in e.names if key not in each.names
+    )
+    for key in keys:
+        if key[0] != "$":
+            _meet(e, node, key, branches, living, names)
+    if Exit.RETURN in exits:
+        returning = [each for each in branches if Exit.RETURN in each.exits]
+        _meet(e, node, RESULT, branches, returning, names)
+    ways = exits & WAYS
+    for way, flag in FLAGS.items():
+        if way in ways and ways is not way:
+            values = [_flag(e, each, way, flag) for each in branches]
+            names[flag] = _output(e, node, branches, values, BoolType, flag[1:])
+    e.names, e.exits = names, exits
+
+
+def _flag(e: Emitter, branch: Branch, way: Exit, flag: str) -> Value:
+    ways = branch.exits & WAYS
+    if flag in branch.names and way in ways and ways is not way:
+        known: Value = branch.names[flag]
+        return known
+    with e.into(branch.block):
+        return e.constant(ways is way)
+
+
+def _meet(
+    e: Emitter,
+    node: Node,
+    key: str,
+    branches: Sequence[Branch],
+    living: Sequence[Branch],
+    names: dict[str, Any],
+) -> None:
+    """Find what the variable `key` is behind the node, for `names`."""
+    ones = [each.names.get(key) for each in living]
+    present = [each for each in ones if each is not None]
+    before = e.names.get(key)
+    if not present:
+        names.pop(key, None)
+        return
+    if len(ones) > 1 and all(
+        getattr(each, "original", each) is before for each in ones
+    ):
+        # What a condition has said of it holds in its branch only.
+        return
+    first = present[0]
+    if all(each is first for each in ones):
+        if first is before:
+            names[key] = first
+            return
+        if not hasattr(first, "node_value") and isinstance(first, Holder):
+            names[key] = _brought_out(e, node, branches, living, first)
+            return
+    for each in present:
+        if isinstance(each, Torn):
+            names[key] = each
+            return
+    values: list[Value | None] = []
+    for branch in branches:
+        one = branch.names.get(key) if branch in living else None
+        made = None if one is None else _value_in(e, branch, one)
+        if isinstance(made, Lost):
+            names[key] = made
+            return
+        values.append(made)
+    some = [each for each in values if each is not None]
+    wanted = e.common(some)
+    types = [each.type for each in some]
+    if isinstance(wanted, Mismatch):
+        declared = e.declared.get(key)
+        if declared is None or not all(is_subtype(one, declared) for one in types):
+            kept = [each for each in values if each is not None]
+            places = [(each.type, each.node.place) for each in kept]
+            names[key] = Torn(wanted, places)
+            return
+        wanted = declared
+    names[key] = sugar_of_value(_output(e, node, branches, values, wanted, key))
+
+
+def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | Lost:
+    with e.into(branch.block):
+        return value_or_lost(e, one)
+
+
+def value_or_lost(e: Emitter, one: Any) -> Value | Lost:
+    """The value of a variable, to be handed on behind a branch or a loop."""
+    try:
+        found: Value = one.value(e)
+    except IllTyped:
+        return Lost(one.says())
+    return found
+
+
+def _brought_out(
+    e: Emitter,
+    node: Node,
+    branches: Sequence[Branch],
+    living: Sequence[Branch],
+    one: Holder,
+) -> Holder:
+    """What is no value, of the values that a branch gives."""
+    given: dict[Value, Value] = {}
+    block = living[0].block
+
+    def outside(value: Value) -> Value:
+        if not value.node.is_within(block):
+            return value
+        if value not in given:
+            values = [value if each is living[0] else None for each in branches]
+            given[value] = _output(e, node, branches, values, value.type, value.hint)
+        return given[value]
+
+    return one.with_values(outside)
+
+
+def _output(
+    e: Emitter,
+    node: Node,
+    branches: Sequence[Branch],
+    values: Sequence[Value | None],
+    wanted: Type,
+    hint: str,
+) -> Value:
+    for branch, value in zip(branches, values, strict=True):
+        with e.into(branch.block):
+            result = e.uninitialized(wanted) if value is None else value
+        branch.block.add_result(result)
+    return node.add_output(wanted, hint.strip("$"))
+
+
+def gone(e: Emitter) -> Value:
+    """Whether control has left what is emitted; there are several ways."""
+    flags = [
+        e.names[flag]
+        for way, flag in FLAGS.items()
+        if way in e.exits and flag in e.names
+    ]
+    return any_of(e, flags)
+
+
+def any_of(e: Emitter, flags: Sequence[Value]) -> Value:
+    """Whether one of the flags, at least one, is set."""
+    result = flags[0]
+    for each in flags[1:]:
+        result = e.operator("script::or_.bool", result, each)
+    return result
+
+
+def fail_torn(e: Emitter, variable: str, one: Torn) -> NoReturn:
+    """Refuse the use of a variable that has values of types without a common one.
+
+    Raises:
+        IllTyped: always.
+    """
+    others = [(f"It is of type {kind} here", place) for kind, place in one.places]
+    e.fail(*one.refusal(variable), others)
+
+
+# Conditions
 
 T = TypeVar("T")
 # The classes whose values are of many types.
@@ -74,10 +305,6 @@ class Condition:
 
         return run
 
-    def swapped(self) -> "Condition":
-        """Its opposite; the truth is the business of whoever asks."""
-        return Condition(self.truth, self.negative, self.positive)
-
 
 def refine(e: Emitter, types: Mapping[str, Type]) -> None:
     """Let variables be of the types that a condition has said."""
@@ -107,38 +334,31 @@ def condition(e: Emitter, node: ast.expr, known: Sugared | None = None) -> Condi
 
 def _condition(e: Emitter, node: ast.expr, known: Sugared | None) -> Condition:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = condition(e, node.operand).swapped() if known is None else None
-        if inner is None:
-            return Condition(_truth(e, known))
+        if known is not None:
+            return Condition(known.truth(e))
+        inner = condition(e, node.operand)
         truth = inner.truth
         if isinstance(truth, bool):
-            return Condition(not truth, inner.positive, inner.negative)
+            return Condition(not truth, inner.negative, inner.positive)
         made = e.operator("script::not_.bool", truth)
-        return Condition(made, inner.positive, inner.negative)
+        return Condition(made, inner.negative, inner.positive)
     if isinstance(node, ast.BoolOp) and known is None:
         return _several(e, node, list(node.values))
-    name = _optional(e, node)
-    if name is not None:
-        variable, is_none, some = name
-        truth = _truth(e, e.expression(node) if known is None else known)
-        there: dict[str, Type] = {variable: some}
-        none: dict[str, Type] = {variable: NoneType_}
-        return Condition(truth, none if is_none else there, there if is_none else none)
-    test = _isinstance(e, node)
+    asked = _optional(e, node)
+    test = _isinstance(e, node) if asked is None else None
     if test is not None:
         return test
     found = e.expression(node) if known is None else known
-    truth = _truth(e, found)
-    if isinstance(node, ast.Name):
-        kind = type_of(found)
-        if isinstance(kind, OptionalType):
-            return Condition(truth, {node.id: kind.element})
+    truth = found.truth(e)
+    if asked is not None:
+        variable, is_none, some = asked
+        there: dict[str, Type] = {variable: some}
+        none: dict[str, Type] = {variable: NoneType_}
+        return Condition(truth, none if is_none else there, there if is_none else none)
+    kind = type_of(found)
+    if isinstance(node, ast.Name) and isinstance(kind, OptionalType):
+        return Condition(truth, {node.id: kind.element})
     return Condition(truth)
-
-
-def _truth(e: Emitter, found: Sugared | None) -> Value | bool:
-    assert found is not None, "something is asked"
-    return found.truth(e)
 
 
 def _several(e: Emitter, node: ast.BoolOp, rest: list[ast.expr]) -> Condition:
@@ -156,21 +376,12 @@ def _several(e: Emitter, node: ast.BoolOp, rest: list[ast.expr]) -> Condition:
         made.append(found)
         return found.truth
 
+    run = first.holding(e, is_and, later)
     if isinstance(first.truth, bool):
-        second = first.holding(e, is_and, later)()
+        second = run()
         return Condition(second, made[0].positive, made[0].negative)
-    if_ = e.node("prim::If", (first.truth,))
-
-    def run() -> None:
-        second = first.holding(e, is_and, later)()
-        e.block.add_result(e.constant(second) if isinstance(second, bool) else second)
-
-    def short() -> None:
-        e.block.add_result(e.constant(not is_and))
-
-    e.branch(if_, run if is_and else short)
-    e.branch(if_, short if is_and else run)
-    truth = if_.add_output(BoolType)
+    ways = (run, lambda: False) if is_and else (lambda: True, run)
+    truth = e.if_else(first.truth, *ways)
     if is_and:
         return Condition(truth, {**first.positive, **made[0].positive})
     return Condition(truth, {}, {**first.negative, **made[0].negative})
@@ -190,16 +401,10 @@ def _optional(e: Emitter, node: ast.expr) -> tuple[str, bool, Type] | None:
     ]
     if len(names) != 1 or len(nones) != 1:
         return None
-    kind = type_of(e.names.get(names[0].id) or SugarlessName())
+    kind = type_of(e.names.get(names[0].id))
     if not isinstance(kind, OptionalType):
         return None
     return names[0].id, isinstance(op, ast.Is), kind.element
-
-
-class SugarlessName(Sugared):
-    """A name that is no variable."""
-
-    __slots__ = ()
 
 
 def _isinstance(e: Emitter, node: ast.expr) -> Condition | None:
@@ -311,13 +516,8 @@ def _tests(e: Emitter, node: ast.expr) -> list[Any]:
             found = []
             for each in python:
                 many = _MANY.get(each)
-                found.append(many or e.compiler.type_of_class(e, each))
+                found.append(many or type_of_class(e, each))
             return found
         if isinstance(python, type) and python in _MANY:
             return [_MANY[python]]
     return _members(e.annotations.type(node))
-
-
-def branches(e: Emitter, found: Condition) -> bool | None:
-    """Which branch is the only one, or None."""
-    return found.truth if isinstance(found.truth, bool) else None

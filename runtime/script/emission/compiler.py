@@ -1,0 +1,230 @@
+"""The compiler: what is compiled together, in which order, and what takes it back.
+
+Rules:
+- a function is compiled once in a program; what it calls is compiled with it;
+- a function whose result is annotated may call itself; of another the result has to
+  be known before it is called, so it is compiled at the first call that is met;
+- where one function cannot be compiled, none of those is kept that were begun for it;
+- an error tells the calls because of which a function is compiled;
+- whoever compiles is alone.
+
+A signature gives a `Function` with a graph that is still to be made; those are made one
+after another, until nothing new is called.  What a body becomes is said above
+(`runtime.script.emission.compile`), and asked by the hook `BODY`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from weakref import ref
+
+from runtime.errors.schema import AnnotationError
+from runtime.errors.script import ProgramError
+from runtime.errors.source import Source, Span
+from runtime.hooks import BODY
+from runtime.locks import waited_for
+from runtime.schema.declaration import DeclaredType, qualified_name
+from runtime.schema.types import Type
+from runtime.schema.written import Scope
+from runtime.script.frontend import (
+    Annotations,
+    Definition,
+    FunctionSignature,
+    check,
+    read_function,
+    read_signature,
+    scope_of,
+)
+from runtime.script.ir import Graph, Value
+from runtime.script.passes import CLEANUP, run_passes
+from runtime.script.program import Function, Program
+
+# Calls because of which something is compiled, innermost first.
+CallChain = tuple[tuple[str, Source, Span], ...]
+NO_TYPES: Mapping[str, Type] = {}
+# What the object of a method is in it, from its value: sugar.
+OwnerSugar = Callable[[Value], Any]
+# What gives the type of a Python class, asked in order; None: it knows no such class.
+CLASS_TYPES: list[Callable[["Compiler", type, Scope], Type | None]] = []
+_LOCK = waited_for()
+
+
+class Body(NamedTuple):
+    """A definition, what the names in it mean, and its signature."""
+
+    definition: Definition[Any]
+    annotations: Annotations
+    scope: Scope
+    signature: FunctionSignature
+
+
+class Compiler:
+    """What is compiled together."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        # What is compiled now, and why.
+        self.since: CallChain = ()
+        # What is done behind the jobs, and what is done where something fails.
+        self.later: list[Callable[[], None]] = []
+        self.undoing: list[Callable[[], None]] = []
+        # Dataclasses whose fields are being read.
+        self.declaring: set[type] = set()
+        self._jobs: list[Function] = []
+        # Functions whose result is being found out.
+        self._active: dict[Any, None] = {}
+
+    def classes(self, python: type, scope: Scope) -> Type | None:
+        """The type of a Python class that an annotation names, or None.
+
+        Raises:
+            ProgramError: it cannot be compiled.
+            AnnotationError: a field of it means no type.
+        """
+        for each in CLASS_TYPES:
+            found = each(self, python, scope)
+            if found is not None:
+                return found
+        return self.program.classes(python, scope)
+
+    def known(self, python: Any) -> Function | None:
+        """What a Python function was compiled to, if it was, and is kept."""
+        reference = self.program.compiled.get(python)
+        function = None if reference is None else reference()
+        if function is None:
+            return None
+        kept = self.program.functions.get(function.qualname) is function
+        return function if kept else None
+
+    def is_active(self, key: Any) -> bool:
+        """Whether the result of a function is being found out."""
+        return key in self._active
+
+    def read(
+        self,
+        python: Any,
+        since: CallChain = (),
+        owner: DeclaredType | None = None,
+        types: Mapping[str, Type] = NO_TYPES,
+    ) -> Body:
+        """The body of a Python function, or of a method of the objects of `owner`.
+
+        `types` are those of parameters that have no annotation.
+        """
+        with told(since):
+            definition = read_function(python)
+            check(definition.tree, definition.source)
+            scope = scope_of(python, definition, self.classes)
+            annotations = Annotations(definition, scope)
+            signature = read_signature(annotations, python, owner).typed(types)
+        return Body(definition, annotations, scope, signature)
+
+    def function(
+        self, python: Any, since: CallChain = (), types: Mapping[str, Type] = NO_TYPES
+    ) -> Function:
+        """The function of a Python function; its graph may be still to be made."""
+        body = self.read(python, since, types=types)
+        return self.add(python, qualified_name(python), body, since, python)
+
+    def add(
+        self,
+        key: Any,
+        qualname: str,
+        body: Body,
+        since: CallChain,
+        python: Any = None,
+    ) -> Function:
+        """A function of the program, found by the key from now on."""
+        program = self.program
+        name = program.free_name(qualname)
+        function = self.begin(key, name, body, since, python)
+
+        def undo() -> None:
+            program.discard(function)
+            if program.compiled.get(key) == ref(function):
+                del program.compiled[key]
+
+        self.undoing.append(undo)
+        program.compiled[key] = ref(function)
+        program.add(function)
+        return function
+
+    def method(
+        self,
+        python: Any,
+        owner: DeclaredType,
+        name: str,
+        since: CallChain = (),
+        types: Mapping[str, Type] = NO_TYPES,
+        sugar: OwnerSugar | None = None,
+    ) -> Function:
+        """The function of a method; its first argument is an object of `owner`."""
+        body = self.read(python, since, owner, types)
+        qualname = f"{owner.declaration.qualname}.{name}"
+        return self.begin((python, owner), qualname, body, since, python, sugar)
+
+    def begin(
+        self,
+        key: Any,
+        qualname: str,
+        body: Body,
+        since: CallChain = (),
+        python: Any = None,
+        sugar: OwnerSugar | None = None,
+    ) -> Function:
+        """A function, compiled already if what it returns is not written."""
+
+        def make() -> Graph:
+            graph = Graph(qualname.rpartition(".")[2])
+            before, self.since = self.since, since
+            with told(since):
+                BODY.get()(self, graph, body, sugar)
+            self.since = before
+            run_passes(graph, CLEANUP)
+            return graph
+
+        signature = body.signature
+        if signature.returns is None:
+            self._active[key] = None
+            graph = make()
+            del self._active[key]
+            (result,) = graph.block.results
+            return Function(qualname, signature.schema(result.type), graph, python)
+        function = Function(qualname, signature.schema(), make, python)
+        self._jobs.append(function)
+        return function
+
+    def finish(self) -> None:
+        """Make the graphs of all that was begun."""
+        while self._jobs or self.later:
+            if self._jobs:
+                self._jobs.pop(0).graph  # noqa: B018  # it is made when asked for
+            else:
+                self.later.pop(0)()
+
+    def undo(self) -> None:
+        """Give back all that was begun."""
+        for undo in reversed(self.undoing):
+            undo()
+
+    def run(self, begin: Callable[[], Any]) -> Any:
+        """Compile something, and all that it calls; all of it or nothing."""
+        with _LOCK:
+            try:
+                result = begin()
+                self.finish()
+            except BaseException:
+                self.undo()
+                raise
+        return result
+
+
+@contextmanager
+def told(since: CallChain) -> Iterator[None]:
+    """Lets errors tell because of which calls something is compiled."""
+    try:
+        yield
+    except (ProgramError, AnnotationError) as error:
+        if not error.since:
+            error.since = since
+        raise
