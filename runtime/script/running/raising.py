@@ -30,10 +30,10 @@ import builtins
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from runtime.errors.program import ScriptRaised
@@ -186,15 +186,11 @@ RUN = _Local()
 
 
 class Run:
-    """A call from Python, and what was warned of."""
+    """A call from Python; `warned` has what it warned of, by the nodes, in order."""
 
-    __slots__ = ("_collected", "_is_over", "_seen")
-
-    def __init__(self) -> None:
-        self._collected: list[tuple[str, Node]] = []
-        # By identity: a node that is kept here is not another one's.
-        self._seen: dict[int, Node] = {}
-        self._is_over = False
+    # Most runs end without a warning: what holds them is made by the first.
+    warned: Mapping[Node, str] = MappingProxyType({})
+    is_over = False
 
     def finish(self, is_failing: bool) -> None:
         """Raise what was collected; `is_failing`: an error is on its way.
@@ -202,28 +198,24 @@ class Run:
         Raises:
             Warning: a filter turned a warning into an error, and none is on its way.
         """
-        self._is_over = True
-        if self._collected:
-            self._tell(is_failing)
-
-    def warn(self, message: str, node: Node) -> None:
-        """Collect a warning, unless the node has warned."""
-        if id(node) in self._seen:
-            return
-        self._seen[id(node)] = node
-        if self._is_over:
-            _raise(message, node)
-        else:
-            self._collected.append((message, node))
-
-    def _tell(self, is_failing: bool) -> None:
-        for message, node in self._collected:
+        self.is_over = True
+        # Tasks of the run may go on, and warn of more: that is raised at once.
+        for node, message in list(self.warned.items()):
             try:
                 _raise(message, node)
             except Warning:
                 # The error that is on its way is what the caller has to see.
                 if not is_failing:
                     raise
+
+    def warn(self, message: str, node: Node) -> None:
+        """Collect a warning, unless the node has warned."""
+        # Two tasks may be the first: either gets the same dictionary.
+        warned: dict[Node, str] = vars(self).setdefault("warned", {})
+        if node not in warned:
+            warned[node] = message
+            if self.is_over:
+                _raise(message, node)
 
 
 def warn(message: str, node: Node) -> None:

@@ -232,7 +232,9 @@ def call(
             mine.finish(True)
         raise
     if mine is not None:
-        mine.finish(False)
+        mine.is_over = True
+        if mine.warned:
+            mine.finish(False)
     return value if shown is None else shown(value)
 
 
