@@ -26,8 +26,8 @@ from runtime.dispatch.token import (
     Implementation,
     Reservation,
 )
-from runtime.schema.argument import Argument
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument
 
 
 @law("state", per_operator=True)

@@ -31,8 +31,7 @@ from runtime.errors.base import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.locks import LOADING, load
 from runtime.schema import Schema, parse_schema
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 
 if TYPE_CHECKING:
     from runtime import autograd as autograd

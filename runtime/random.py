@@ -17,8 +17,8 @@ from typing import Any
 
 from runtime.errors.tensor import BadState, NumberTooLarge, UnfitValue
 from runtime.locks import reentered
-from runtime.schema.device import Device
-from runtime.schema.infer import register_annotation
+from runtime.schema.annotation import register_annotation
+from runtime.schema.codes import Device
 from runtime.schema.types import GeneratorType
 
 __all__ = ["Generator", "default_generator", "manual_seed"]

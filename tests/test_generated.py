@@ -22,7 +22,7 @@ from runtime.generated import block, is_generated, numbered, template
 from runtime.operators import core
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema import parse_name, parse_schema
-from runtime.schema.strip import stripping
+from runtime.schema.defaults import stripping
 from runtime.script.fusion import kernel as fusion
 from runtime.script.program.bound import bound_call
 from runtime.script.running import call as run_program

@@ -45,7 +45,7 @@ from runtime.dispatch.token import DefinitionReading
 from runtime.errors.base import EveryorderError, nearest
 from runtime.keys import LOCAL, DispatchKey, KeySet
 from runtime.python_dispatch import MAIN, Context, current_context
-from runtime.schema.argument import Argument
+from runtime.schema.signature import Argument
 from runtime.tensors import Tensor
 from runtime.tensors.keys import HANDLED, STATE
 

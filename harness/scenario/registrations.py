@@ -21,9 +21,9 @@ from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Kernel, kernel_of
 from runtime.dispatch.library import Library
 from runtime.dispatch.token import Token
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name, parse_schema_or_name
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 
 KernelLike = Callable[..., Any] | Kernel
 

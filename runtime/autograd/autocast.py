@@ -35,7 +35,7 @@ from runtime.keys.local import View, left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
 from runtime.operators.install import FAMILIES
 from runtime.schema.codes import DType
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from runtime.tensors.tensor import Tensor
 
 FLOAT32 = DType.named("float32")

@@ -34,7 +34,7 @@ from runtime.errors.autograd import AutogradMisuse, GradientMismatch, WriteRefus
 from runtime.errors.tensor import NeedsDetach, NotReplaceable, UnfitValue
 from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
 from runtime.operators.call import core
-from runtime.schema.checked import checked
+from runtime.schema.calls import checked
 from runtime.tensors.arrays import claimed
 from runtime.tensors.keys import HANDLED, MODED, PYTHON, inference, is_handled
 from runtime.tensors.storage import Storage, WrapperStorage

@@ -39,8 +39,7 @@ from runtime.autograd.modes import GRAD
 from runtime.errors.autograd import AutogradMisuse, GradientMismatch
 from runtime.locks import reentered
 from runtime.operators.call import core
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor
 

@@ -56,7 +56,7 @@ from runtime.errors.autograd import GraphFreed, SavedTensorModified, WriteRefuse
 from runtime.errors.base import EveryorderError
 from runtime.errors.python_dispatch import DispatchMisuse
 from runtime.generated import block, numbered, template
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import ListType, OptionalType, TensorType
 from runtime.tensors.tensor import Tensor

@@ -34,7 +34,7 @@ from runtime.errors.autograd import WriteRefused
 from runtime.errors.base import EveryorderError
 from runtime.generated import numbered, template
 from runtime.keys import KeySet
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
 from runtime.tensors.arrays import claimed
 from runtime.tensors.keys import MODED, PYTHON, inference

@@ -6,8 +6,8 @@
 
     scale(x)                            # calls the operator `mylib::scale`
 
-The schema is what the annotations say (`runtime.schema.infer`), and what `mutates_args`
-and the tags `inplace` and `out` add to it; or it is given as text.
+The schema is what the annotations say (`runtime.schema.annotation`), and what
+`mutates_args` and the tags `inplace` and `out` add to it; or it is given as text.
 
 Rules:
 - everything about the new operator that can be refused by itself is refused before the
@@ -30,14 +30,11 @@ from runtime.dispatch.arguments import check_kind, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.custom import DefinitionRefused, KeywordOnlyTensor
 from runtime.errors.schema import InferenceError
-from runtime.schema.alias import AliasInfo
-from runtime.schema.argument import Argument, placed_alias
-from runtime.schema.definition import check_definition
-from runtime.schema.excerpt import described
-from runtime.schema.infer import infer_named_schema
-from runtime.schema.names import OperatorName
+from runtime.schema.annotation import infer_named_schema
+from runtime.schema.calls import described
 from runtime.schema.parser import parse_name, parse_schema
-from runtime.schema.schema import Schema
+from runtime.schema.schema import Schema, check_definition
+from runtime.schema.signature import AliasInfo, Argument, OperatorName, placed_alias
 from runtime.schema.types import TensorType
 
 # Every custom operator has it: its schema says what it does.
@@ -105,7 +102,7 @@ def custom_op(
         mutates_args: the arguments that `fn` writes to, or `"unknown"`: any tensor.
         device_types: the devices that `fn` is for; all, if None.
         schema: arguments and results, as `"(Tensor x, int n=1) -> Tensor"`.
-        tags: of `runtime.schema.tags.TAGS`.
+        tags: of `runtime.schema.schema.TAGS`.
         dispatcher: the default dispatcher if None; on any other one, the operator lives
             as long as what is returned is kept.
 

@@ -48,9 +48,9 @@ from typing import Any
 from runtime.dispatch.kernel import Kernel, describe, direct
 from runtime.errors.custom import BrokenPromise, DefinitionRefused
 from runtime.generated import block, numbered, template
-from runtime.schema.alias import WILDCARD
-from runtime.schema.excerpt import shortened
+from runtime.schema.calls import shortened
 from runtime.schema.schema import Schema
+from runtime.schema.signature import WILDCARD
 from runtime.schema.types import (
     ListType,
     OptionalType,

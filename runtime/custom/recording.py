@@ -36,7 +36,7 @@ from runtime.autograd.recording import RECORDED_NAMES, recorded_text, run_below
 from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.custom import BrokenPromise
 from runtime.generated import block, numbered, template
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import OptionalType
 from runtime.tensors.tensor import Tensor

@@ -39,10 +39,10 @@ from runtime.errors.call import OperatorGone
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import LookupFailed, UnknownDevice
 from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after, key_of_device
+from runtime.schema.calls import described
 from runtime.schema.codes import DType
-from runtime.schema.excerpt import described
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 
 # What stands for an operator.
 Operator = str | OperatorHandle | OperatorPacket | CustomOpDef[..., Any]

@@ -14,10 +14,9 @@ from runtime.dispatch.kernel import Kernel, describe, kernel_of, untyped_kernel_
 from runtime.dispatch.token import ClassRule
 from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey
-from runtime.schema.alias import AliasKind, parse_alias_kind
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema, parse_schema_or_name
 from runtime.schema.schema import Schema
+from runtime.schema.signature import AliasKind, OperatorName, parse_alias_kind
 from runtime.schema.tokenizer import KEYWORDS
 
 KINDS = ("DEF", "FRAGMENT", "IMPL")

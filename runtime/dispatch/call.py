@@ -47,8 +47,8 @@ from runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
 from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
 from runtime.errors.call import CannotRun, OperatorGone
 from runtime.keys import LOCAL, SLOTS, DispatchKey, KeySet, full_after, slot_of
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 
 BoundKernel = Callable[..., Any]
 

@@ -36,12 +36,10 @@ from typing import Any
 from runtime.dispatch.watch import WATCH
 from runtime.generated import block, generated
 from runtime.keys import LOCAL
-from runtime.schema.argument import Argument
-from runtime.schema.binding import presenters_of, stored_default
+from runtime.schema.binding import presenters_of, returner, stored_default
 from runtime.schema.codes import Code
-from runtime.schema.numbers import MISMATCH
-from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument
 from runtime.schema.types import (
     ListType,
     OptionalType,
@@ -49,7 +47,7 @@ from runtime.schema.types import (
     is_dispatch_type,
     unwrap_optional,
 )
-from runtime.schema.values import Converter, present, presenter
+from runtime.schema.values import MISMATCH, Converter, present, presenter
 
 # make(dispatcher, key, resolve, slow) -> the call stub
 Maker = Callable[..., Callable[..., Any]]

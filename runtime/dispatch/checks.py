@@ -22,7 +22,7 @@ from runtime.dispatch.token import (
     KernelReading,
 )
 from runtime.errors.registration import Conflict
-from runtime.schema.difference import difference
+from runtime.schema.compatibility import difference
 from runtime.schema.schema import Schema
 
 

@@ -56,9 +56,9 @@ from runtime.errors.base import nearest
 from runtime.errors.registration import LibraryMisuse, LookupFailed, WriteInsideListener
 from runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
 from runtime.locks import renewed
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 
 # A call of a listener; what listeners are told, and the reverse of each.
 Telling = Callable[[], None]

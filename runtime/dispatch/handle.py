@@ -41,10 +41,9 @@ from runtime.errors.call import (
 from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
-from runtime.schema.names import OperatorName
-from runtime.schema.schema import Schema
-from runtime.schema.strip import spread
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.defaults import spread
+from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from runtime.schema.signature import OperatorName
 from runtime.schema.values import present
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ kind     called as                             comes from
 ======== ===================================== =====================================
 typed    `fn(*arguments)`, defaults filled in  a function with annotations
 python   `fn(*args, **kwargs)`, defaults       a function without annotations
-         taken out (see `runtime.schema.strip`)
+         taken out (see `runtime.schema.defaults`)
 stack    `fn(operator, keyset, stack)`, pops   `boxed(fn)`
          its arguments, pushes its results
 direct   `fn(*arguments)`, all of them, in the `direct(fn, name)`
@@ -32,7 +32,7 @@ from weakref import WeakKeyDictionary
 
 from runtime.errors.call import CannotRun
 from runtime.errors.registration import LibraryMisuse
-from runtime.schema.infer import kernel_signature
+from runtime.schema.annotation import kernel_signature
 from runtime.schema.schema import Schema
 
 

@@ -68,10 +68,9 @@ from runtime.dispatch.token import (
 from runtime.dispatch.transition import is_live
 from runtime.errors.registration import LibraryClosed, LibraryMisuse
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
-from runtime.schema.definition import check_definition
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
-from runtime.schema.schema import Schema
+from runtime.schema.schema import Schema, check_definition
+from runtime.schema.signature import OperatorName
 
 
 class KernelOverridden(UserWarning):
@@ -156,7 +155,7 @@ class Library(Closing):
             alias_analysis: `""` (FROM_SCHEMA), `"FROM_SCHEMA"`, `"CONSERVATIVE"` or
                 `"PURE_FUNCTION"`; a parsed `Schema` keeps its own kind if it is `""`.
             kernel: registered at CompositeImplicitAutograd, together with the schema.
-            tags: of `runtime.schema.tags.TAGS`; `defined_tensors` refuses None where
+            tags: of `runtime.schema.schema.TAGS`; `defined_tensors` refuses None where
                 the schema says `Tensor`, `numbers_as_tensors` takes numbers there,
                 `integers_only` refuses a bool where it says `int`.
             debug: describes the kernel; without a kernel, the definition.

@@ -13,7 +13,7 @@ from runtime.dispatch.handle import PROVIDERS, OperatorPacket
 from runtime.errors.base import nearest
 from runtime.errors.registration import UnknownOperator
 from runtime.locks import load
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 
 if TYPE_CHECKING:
     from runtime.declared import Core

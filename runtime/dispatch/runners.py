@@ -31,9 +31,8 @@ from runtime.keys import (
     mask_index,
     slot_of,
 )
-from runtime.schema.numbers import MISMATCH
-from runtime.schema.strip import stripping
-from runtime.schema.values import converter
+from runtime.schema.defaults import stripping
+from runtime.schema.values import MISMATCH, converter
 
 # (what gives the operator, keyset bits, bound arguments) -> result
 Runner = Callable[[Callable[[], Any], int, list[Any]], Any]

@@ -39,8 +39,8 @@ from runtime.dispatch.token import (
     Subscription,
 )
 from runtime.keys import DispatchKey
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 
 Implementations = Mapping[DispatchKey, tuple[Implementation, ...]]
 

@@ -22,13 +22,15 @@ from typing import Any, NamedTuple, Protocol
 from runtime.dispatch.call_stub import Maker, maker_of
 from runtime.dispatch.kernel import Facts, Kernel
 from runtime.keys import DispatchKey
-from runtime.schema.alias import AliasKind
-from runtime.schema.binding import binder, converters_of, presenters_of
-from runtime.schema.names import OperatorName
-from runtime.schema.returns import returner
-from runtime.schema.schema import Schema
-from runtime.schema.strip import stripper
-from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY, NUMBERS_AS_TENSORS
+from runtime.schema.binding import binder, converters_of, presenters_of, returner
+from runtime.schema.defaults import stripper
+from runtime.schema.schema import (
+    DEFINED_TENSORS,
+    INTEGERS_ONLY,
+    NUMBERS_AS_TENSORS,
+    Schema,
+)
+from runtime.schema.signature import AliasKind, OperatorName
 from runtime.schema.types import is_dispatch_type
 from runtime.schema.values import Converter
 

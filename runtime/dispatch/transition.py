@@ -41,7 +41,7 @@ from runtime.dispatch.token import (
 from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 
 # Makes a named tuple of its fields, in half the time that its own class takes.
 MAKE = tuple.__new__

@@ -40,9 +40,9 @@ from runtime.errors.program import NoSuchMember
 from runtime.errors.script import NotScriptable
 from runtime.locks import load
 from runtime.modules import Module
+from runtime.schema.scope import Scope
+from runtime.schema.subtyping import Mismatch, unify
 from runtime.schema.types import Type
-from runtime.schema.unify import Mismatch, unify
-from runtime.schema.written import Scope
 from runtime.script.emission import (
     Compiler,
     FunctionOfProgram,

@@ -18,7 +18,7 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.registration import UnknownOperator
 from runtime.keys import LOCAL
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 
 # The namespace of the built-in operators.
 NAMESPACE = "core"

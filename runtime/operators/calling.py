@@ -43,10 +43,10 @@ from numpy import generic, ndarray
 from runtime.errors.call import CallError
 from runtime.operators.call import found, sought
 from runtime.operators.install import FAMILIES
-from runtime.schema.argument import Argument
-from runtime.schema.checked import renamed
-from runtime.schema.device import Device
+from runtime.schema.calls import renamed
+from runtime.schema.codes import Device
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument
 from runtime.tensors.data import as_tensor
 from runtime.tensors.elements import supported
 from runtime.tensors.making import from_numpy

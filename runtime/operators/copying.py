@@ -37,8 +37,7 @@ from runtime.operators.produce import (
     table_for,
 )
 from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Written
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.making import empty_tensor, from_flat
 from runtime.tensors.shape import PRESERVE

@@ -59,8 +59,7 @@ from runtime.operators.produce import (
     table_for,
 )
 from runtime.operators.structured import EXPLICIT, Written, composed
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
 from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of

@@ -21,7 +21,7 @@ from runtime.operators.call import core, found
 from runtime.operators.calling import function, plain, public, sizes, spelled
 from runtime.operators.plan import INDICES
 from runtime.schema.binding import Binder, binder, converters_of
-from runtime.schema.checked import checked
+from runtime.schema.calls import checked
 from runtime.schema.parser import parse_schema
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor

@@ -35,7 +35,7 @@ from runtime.operators import (
 )
 from runtime.operators.call import NAMESPACE
 from runtime.operators.structured import Defined, Structured, Written
-from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY
+from runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
 # One row an area: elementwise, making, layout, places, linear algebra and layers.
 FAMILIES: tuple[tuple[Structured | Written, ...], ...] = (

@@ -39,11 +39,9 @@ from runtime.operators.call import NAMESPACE, core, found
 from runtime.operators.calling import again, public, read_operand
 from runtime.operators.indexing import get_item, set_item
 from runtime.operators.install import install as install_operators
-from runtime.schema.binding import stored_default
-from runtime.schema.checked import checked
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner, stored_default
+from runtime.schema.calls import checked
+from runtime.schema.codes import Device, DType
 from runtime.schema.types import IntType, ListType, unwrap_optional
 from runtime.schema.values import present
 from runtime.tensors.storage import Storage

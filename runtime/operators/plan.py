@@ -29,8 +29,7 @@ from runtime.errors.operands import (
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.elements import SUPPORTED, compute_dtype, info
 from runtime.tensors.making import view_of
 from runtime.tensors.shape import (

@@ -36,8 +36,7 @@ from runtime.errors.operands import (
 )
 from runtime.locks import load
 from runtime.operators.plan import CPU, KernelTable, Plan, Shape, number_for, number_of
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed, flat_of
 from runtime.tensors.elements import (
     can_cast,

@@ -43,8 +43,7 @@ from runtime.operators.produce import (
 )
 from runtime.operators.structured import Structured, Written, composite
 from runtime.random import Generator, default_generator
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import compute_dtype, info, real_dtype
 from runtime.tensors.keys import is_handled
 from runtime.tensors.making import empty_tensor, view_of

@@ -36,8 +36,7 @@ from runtime.operators.structured import (
     summary,
 )
 from runtime.operators.views import sized
-from runtime.schema.codes import MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, MemoryFormat
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import itemsize
 from runtime.tensors.making import empty_tensor, view_of

@@ -18,12 +18,10 @@ from runtime.operators.call import core
 from runtime.operators.calling import function, named, plain, spelled, writing
 from runtime.operators.plan import FLOATS, require_dtype
 from runtime.schema.binding import binder, converters_of
-from runtime.schema.checked import checked
-from runtime.schema.excerpt import shortened
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.calls import checked, shortened
 from runtime.schema.parser import parse_schema
 from runtime.schema.types import IntType
-from runtime.schema.values import converter
+from runtime.schema.values import MISMATCH, converter
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor
 

@@ -63,7 +63,7 @@ from runtime.dispatch.token import (
 from runtime.errors.python_dispatch import ContextError
 from runtime.errors.registration import LibraryClosed, LibraryMisuse
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from runtime.tensors.keys import PYTHON, STATE
 
 # The contexts beside the main one, closed ones too: a tensor of one may be anywhere,

@@ -59,8 +59,7 @@ from runtime.python_dispatch.handling import (
     is_list,
 )
 from runtime.python_dispatch.modes import inside, inside_last
-from runtime.schema.schema import Schema
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
 from runtime.schema.types import is_dispatch_type
 from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.tensor import Tensor

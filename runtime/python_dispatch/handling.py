@@ -39,11 +39,11 @@ from runtime.errors.python_dispatch import (
 from runtime.keys import LOCAL
 from runtime.python_dispatch.context_library import OTHERS, check_contexts
 from runtime.python_dispatch.modes import alike, inside, inside_last, named, names
-from runtime.schema.argument import Argument
-from runtime.schema.excerpt import shortened
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner
+from runtime.schema.calls import shortened
+from runtime.schema.defaults import presented_stripper
 from runtime.schema.schema import Schema
-from runtime.schema.strip import presented_stripper
+from runtime.schema.signature import Argument
 from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
 from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.storage import WrapperStorage

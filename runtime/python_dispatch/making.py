@@ -27,10 +27,8 @@ from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import check_slots, set_policy
 from runtime.python_dispatch.wrappers import check_class
-from runtime.schema.checked import checked
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described
+from runtime.schema.calls import checked, described
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed, instance_of
 from runtime.tensors.elements import supported
 from runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits

@@ -42,9 +42,8 @@ from runtime.hooks import APPLY_POLICY, ELEMENT
 from runtime.operators.call import NAMESPACE, core
 from runtime.operators.install import ORIGIN
 from runtime.schema import parse_schema
-from runtime.schema.checked import checked
-from runtime.schema.codes import Layout, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.calls import checked
+from runtime.schema.codes import Device, Layout, MemoryFormat
 from runtime.tensors.keys import PYTHON
 from runtime.tensors.shape import contiguous_strides, lies
 from runtime.tensors.shape import is_contiguous as in_order

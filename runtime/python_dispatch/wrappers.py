@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.python_dispatch import AliasError, HandlerError, SubclassError
 from runtime.python_dispatch.modes import no_dispatch
-from runtime.schema.excerpt import described
+from runtime.schema.calls import described
 from runtime.schema.schema import Schema
 from runtime.tensors.arrays import claimed
 from runtime.tensors.tensor import Tensor

@@ -360,7 +360,7 @@ def _is_compiled_module(value: Any) -> bool:
 
 def _hinted(found: Any, hint: type) -> str:
     program: Any = load("runtime.script.program")
-    fits: Any = load("runtime.schema.subtype").is_subtype
+    fits: Any = load("runtime.schema.subtyping").is_subtype
     wanted = None
     if program.is_interface(hint):
         load("runtime.jit").script(hint)

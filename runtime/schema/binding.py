@@ -1,13 +1,21 @@
-"""Binding: from a call as written to every argument in schema order.
+"""Binding: from a call as written to every argument, and from a result to what it is.
 
-True only here: which call fits a schema, and what is wrong with one that does not.
+Which values a call of a schema gives its arguments, and what is wrong with a call that
+does not fit; and what an operator returns when its kernel returned a value.
 
-Rules:
+Rules of arguments:
 - the result always holds every argument: given ones converted, others at their default;
 - a default is held converted where its type takes it, else as it stands (the language
   accepts `int x=1.5`), and such a default may also be given; list defaults come fresh;
 - surplus positional values of a schema with `...` go behind the last argument as given;
-- names are checked before values: too many, unknown, twice, missing, then types.
+- names are checked before values (`calls.misfit`), then types.
+
+Rules of returns:
+- None for an operator without returns, the value for one return, a tuple for several,
+  which come as any tuple or list of exactly that length;
+- values convert as arguments do, codes stay ints, None is an undefined tensor; no
+  number is repeated into a sized list; a list that was written to is returned itself;
+- a schema that returns `...` takes whatever comes.
 
 How it works: `binder` turns a schema into one closure, once; whoever calls an operator
 often keeps it.  A closure is a pure function of its schema.  It converts and hopes; if
@@ -16,17 +24,22 @@ positional arguments are tensors, it only touches their `key_bits`.  Nothing is 
 by schema here: equal schemas may convert differently (`ScalarType x` equals `int x`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import call
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runtime.errors.base import nearest
-from runtime.errors.call import CallError
-from runtime.schema.argument import Argument, type_text
-from runtime.schema.excerpt import described, shortened, written_call
-from runtime.schema.numbers import MISMATCH
+from runtime.errors.call import CallError, KernelError
+from runtime.schema.calls import (
+    Parameters,
+    described,
+    misfit,
+    shortened,
+    written_call,
+)
+from runtime.schema.signature import Argument, Signature, type_text
 from runtime.schema.types import ListType, TensorType
 from runtime.schema.values import (
+    MISMATCH,
     Converter,
     converter,
     defined,
@@ -36,9 +49,6 @@ from runtime.schema.values import (
     tensor_or_number,
 )
 
-if TYPE_CHECKING:
-    from runtime.schema.schema import Schema
-
 # What may hold an undefined tensor without saying so.
 _TENSORS = (TensorType, ListType(TensorType))
 
@@ -46,7 +56,7 @@ Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
 
 
 def bind(
-    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    schema: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
     """Every argument of the call in schema order, converted, defaults filled in.
 
@@ -62,7 +72,7 @@ def stored_default(argument: Argument) -> object:
 
 
 def converters_of(
-    schema: "Schema",
+    schema: Signature,
     *,
     numbers: bool = False,
     defined_only: bool = False,
@@ -86,7 +96,7 @@ def converters_of(
     return tuple(turns)
 
 
-def presenters_of(schema: "Schema") -> tuple[Converter | None, ...]:
+def presenters_of(schema: Signature) -> tuple[Converter | None, ...]:
     """How kernels and handlers see each argument; None: as it lies on the stack.
 
     A list that is written to is the caller's own for them, too.
@@ -99,7 +109,9 @@ def presenters_of(schema: "Schema") -> tuple[Converter | None, ...]:
     )
 
 
-def binder(schema: "Schema", converters: tuple[Converter, ...] | None = None) -> Binder:
+def binder(
+    schema: Signature, converters: tuple[Converter, ...] | None = None
+) -> Binder:
     """The function that binds calls to `schema`; see `bind`.
 
     The converters are those of `converters_of`, by the schema alone if none are given.
@@ -154,7 +166,7 @@ def binder(schema: "Schema", converters: tuple[Converter, ...] | None = None) ->
 
 
 def _diagnosed(
-    schema: "Schema",
+    schema: Signature,
     converters: tuple[Converter, ...],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -164,81 +176,133 @@ def _diagnosed(
     Two kinds of call are right all the same: surplus values of a schema with `...`, and
     a value that is the default although its type does not take it.
     """
-    positional = schema.kwarg_only_start
-    if len(args) > positional and not schema.is_vararg:
-        raise CallError(
-            code="TooManyArguments",
-            **_call(schema, args, kwargs),
-            maximum=positional,
-            given=len(args),
-            keyword_only=tuple(a.name for a in schema.arguments[positional:]),
-        )
-    given = _by_index(schema, args, kwargs)
-    missing = tuple(
-        argument.name
-        for index, argument in enumerate(schema.arguments)
-        if index not in given and not argument.has_default
-    )
-    if missing:
-        raise CallError(
-            code="MissingArgument", **_call(schema, args, kwargs), missing=missing
-        )
+    arguments, start = schema.arguments, schema.kwarg_only_start
+    names = [argument.name for argument in arguments]
+    required = [argument.name for argument in arguments if not argument.has_default]
+    parameters = Parameters(names[:start], names, required, schema.is_vararg)
+
+    def facts() -> dict[str, Any]:
+        operator = str(schema.name)
+        call = written_call(operator, args, kwargs)
+        return {"operator": operator, "call": call, "schema": str(schema)}
+
+    fault = misfit(parameters, args, kwargs, facts)
+    if fault is not None:
+        raise fault
+    given = {**dict(zip(names[:start], args, strict=False)), **kwargs}
     bound: list[Any] = []
-    for index, argument in enumerate(schema.arguments):
-        if index not in given:
+    for index, argument in enumerate(arguments):
+        if argument.name not in given:
             bound.append(stored_default(argument))
             continue
-        value = _value(argument, converters[index], given[index])
-        if value is MISMATCH:
-            raise CallError(
-                code="WrongArgumentType",
-                **_call(schema, args, kwargs),
-                argument=argument.name,
-                position=index,
-                expected=type_text(argument.type, None, argument.size),
-                found=described(given[index]),
-                value=shortened(given[index]),
+        value = given[argument.name]
+        converted = converters[index](value)
+        if converted is MISMATCH:
+            if not (argument.has_default and same(value, argument.default)):
+                raise CallError(
+                    code="WrongArgumentType",
+                    **facts(),
+                    argument=argument.name,
+                    position=index,
+                    expected=type_text(argument.type, None, argument.size),
+                    found=described(value),
+                    value=shortened(value),
+                )
+            # A default that its type does not take is taken as it is.
+            converted = value
+        bound.append(converted)
+    return [*bound, *args[start:]]
+
+
+Returner = Callable[[Any], Any]
+
+
+def returner(schema: Signature) -> Returner:
+    """The function from what a kernel returned to what the operator returns.
+
+    It raises `KernelError` for a sequence of the wrong length, and for a value that is
+    not of its return's type.
+    """
+    if schema.is_varret:
+        return lambda value: value
+    turns = tuple(map(_turn, schema.returns))
+    if not turns:
+        return _returns_none(schema)
+    if len(turns) == 1:
+        return _returns_one(schema, turns[0])
+    return _returns_several(schema, turns)
+
+
+def _turn(result: Argument) -> Converter:
+    turn = converter(result.type)
+    return in_place(turn) if result.is_written_container else turn
+
+
+def _returns_none(schema: Signature) -> Returner:
+    def nothing(value: Any) -> None:
+        if value is not None:
+            raise _wrong(schema, "None", None, value)
+
+    return nothing
+
+
+def _returns_one(schema: Signature, turn: Converter) -> Returner:
+    expected = _quoted(schema.returns[0])
+
+    def one(value: Any) -> Any:
+        converted = turn(value)
+        if converted is MISMATCH:
+            raise _wrong(schema, expected, None, value)
+        return converted
+
+    def tensor(value: Any) -> Any:
+        try:
+            value.key_bits  # noqa: B018  # asked for, not used: is it a tensor?
+        except AttributeError:
+            return one(value)
+        return value
+
+    return tensor if schema.returns[0].type == TensorType else one
+
+
+def _returns_several(schema: Signature, turns: tuple[Converter, ...]) -> Returner:
+    count = len(turns)
+
+    def several(value: Any) -> tuple[Any, ...]:
+        is_tensor = hasattr(value, "key_bits")
+        if is_tensor or isinstance(value, str) or not isinstance(value, Sequence):
+            raise _wrong(schema, f"a sequence of {count} values", None, value)
+        if len(value) != count:
+            raise KernelError(
+                code="WrongReturnCount",
+                operator=str(schema.name),
+                expected=count,
+                found=len(value),
+                schema=str(schema),
             )
-        bound.append(value)
-    return [*bound, *args[positional:]]
+        converted = tuple(turn(each) for turn, each in zip(turns, value, strict=True))
+        for index, each in enumerate(converted):
+            if each is MISMATCH:
+                expected = _quoted(schema.returns[index])
+                raise _wrong(schema, expected, index, value[index])
+        return converted
+
+    return several
 
 
-def _by_index(
-    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[int, Any]:
-    """The given values by argument index, names resolved."""
-    given = dict(enumerate(args[: schema.kwarg_only_start]))
-    indices = {argument.name: i for i, argument in enumerate(schema.arguments)}
-    for name, value in kwargs.items():
-        if name not in indices:
-            raise CallError(
-                code="UnknownArgument",
-                **_call(schema, args, kwargs),
-                argument=name,
-                near=nearest(name, list(indices)),
-            )
-        index = indices[name]
-        if index in given:
-            raise CallError(
-                code="DuplicateArgument",
-                **_call(schema, args, kwargs),
-                argument=name,
-                position=index,
-            )
-        given[index] = value
-    return given
+def _quoted(result: Argument) -> str:
+    return f"`{type_text(result.type, None, result.size)}`"
 
 
-def _value(argument: Argument, turn: Converter, value: object) -> object:
-    """The value converted; a default that its type does not take is taken as it is."""
-    converted = turn(value)
-    default = argument.has_default and same(value, argument.default)
-    return value if converted is MISMATCH and default else converted
-
-
-def _call(
-    schema: "Schema", args: Iterable[object], kwargs: Mapping[str, object]
-) -> dict[str, Any]:
-    operator = str(schema.name)
-    text = written_call(operator, args, kwargs)
-    return {"operator": operator, "call": text, "schema": str(schema)}
+def _wrong(
+    schema: Signature, expected: str, position: int | None, value: object
+) -> KernelError:
+    return KernelError(
+        code="WrongReturnType",
+        operator=str(schema.name),
+        position=position,
+        expected=expected,
+        found=described(value),
+        value=shortened(value),
+        schema=str(schema),
+    )

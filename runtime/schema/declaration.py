@@ -1,6 +1,7 @@
 """Declarations: what a class, module, interface or enum of a program consists of.
 
-True only here: the types that have a name and contents, and the names that they have.
+These are the types that have a name and contents; here is also which custom classes,
+types without contents, a schema may name.
 
 Rules:
 - a type of this kind is what it is by its declaration, not by its name, and prints as
@@ -13,27 +14,29 @@ Rules:
 - a `Namespace` owns declarations: their names are unique in it, by the smallest free
   number (`__torch__.package.___torch_mangle_0.Class`), and texts are read with it.
   What nobody discards lives as long as the namespace;
-- the Python class of a declaration is not kept alive.
+- the Python class of a declaration is not kept alive;
+- names of custom classes are only ever added, so a schema that parsed once parses
+  always, and parsed schemas may be kept by their text.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 from weakref import ref
 
 from runtime.errors.base import nearest
 from runtime.errors.schema import SchemaError, UnknownDeclaration
+from runtime.schema.signature import Signature
 from runtime.schema.types import Type
-
-if TYPE_CHECKING:
-    from runtime.schema.schema import Schema
 
 # Where the names of programs begin, and where those of custom classes do.
 ROOT, CUSTOM = "__torch__", "__torch__.torch.classes"
 _QUALNAME = re.compile(r"__torch__(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _MANGLE = re.compile(r"\.___torch_mangle_[0-9]+(?=\.)")
+# The custom classes that schemas may name.
+_CUSTOM_NAMES: set[str] = set()
 
 
 class Declaration:
@@ -65,7 +68,7 @@ class Declaration:
         self.is_sealed = False
         self._python = None if python is None else ref(python)
         self._attributes: dict[str, Type] = {}
-        self._methods: dict[str, Schema] = {}
+        self._methods: dict[str, Signature] = {}
         self._constants: dict[str, Any] = {}
         self.functions: dict[str, Any] = {}
         self.memo: dict[str, Any] = {}
@@ -81,8 +84,8 @@ class Declaration:
         return MappingProxyType(self._attributes)
 
     @property
-    def methods(self) -> Mapping[str, "Schema"]:
-        """The methods and their schemas, in the order in which they were added."""
+    def methods(self) -> Mapping[str, Signature]:
+        """The methods and their signatures, in the order in which they were added."""
         return MappingProxyType(self._methods)
 
     @property
@@ -99,7 +102,7 @@ class Declaration:
         self._free(name)
         self._attributes[name] = type
 
-    def add_method(self, name: str, schema: "Schema") -> None:
+    def add_method(self, name: str, schema: Signature) -> None:
         """Say that the objects have a method; raises as `add_attribute`."""
         self._free(name)
         self._methods[name] = schema
@@ -119,21 +122,22 @@ class Declaration:
         self.is_sealed = True
 
     def _free(self, name: str) -> None:
-        taken = None
+        taken: tuple[tuple[str, Container[str]], ...] = (
+            ("an attribute", self._attributes),
+            ("a method", self._methods),
+            ("a constant", self._constants),
+        )
+        faults = [
+            f"there is {noun} of this name" for noun, names in taken if name in names
+        ]
         if self.is_sealed:
-            taken = "the declaration is sealed"
-        elif name in self._attributes:
-            taken = "there is an attribute of this name"
-        elif name in self._methods:
-            taken = "there is a method of this name"
-        elif name in self._constants:
-            taken = "there is a constant of this name"
-        if taken is not None:
+            faults = ["the declaration is sealed"]
+        if faults:
             raise SchemaError(
                 code="DeclarationConflict",
                 qualname=self.qualname,
                 name=name,
-                fault=taken,
+                fault=faults[0],
             )
 
     def __repr__(self) -> str:
@@ -282,3 +286,20 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
             code="UnknownDeclaration", qualname=qualname, near=near
         )
     return declared.declaration
+
+
+def register_class(qualname: str) -> None:
+    """Let schemas name the class `namespace.Class`; registering it again is harmless.
+
+    Raises:
+        SchemaError: `qualname` is not two identifiers joined by one dot.
+    """
+    parts = qualname.split(".")
+    if len(parts) != 2 or not all(p.isascii() and p.isidentifier() for p in parts):
+        raise SchemaError(code="MalformedClassName", found=qualname)
+    _CUSTOM_NAMES.add(qualname)
+
+
+def is_registered_class(qualname: str) -> bool:
+    """Whether schemas may name this class."""
+    return qualname in _CUSTOM_NAMES

@@ -1,4 +1,16 @@
-"""Schema text to a `Schema`.
+"""Default values of the schema language, from tokens.
+
+True only here: which defaults a type takes, and the form they are stored in.
+
+Rules:
+- a scalar type takes any one constant and checks it hardly at all (`int x=1.5` holds);
+  an optional type likewise; only a plain `float` makes a float of `1`;
+- a list of int, float, complex or bool takes `[..]`; a sized one also takes a single
+  constant, stored as often as the size says;
+- everything that `default_text` prints is read back here: complex numbers as a sum,
+  devices bare.
+
+Schema text to a `Schema`.
 
 What a whole schema is, and what must hold between its arguments.
 
@@ -16,16 +28,248 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from runtime.errors.base import EveryorderError
 from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.argument import NO_DEFAULT, Argument
-from runtime.schema.cursor import Cursor
+from runtime.schema.codes import Device, DType
 from runtime.schema.declaration import Namespace
-from runtime.schema.default_parser import DefaultParser
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
-from runtime.schema.tokenizer import KEYWORDS, NAME, Token
+from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, type_text
+from runtime.schema.tokenizer import KEYWORDS, NAME, Cursor, Token
 from runtime.schema.type_parser import TypeParser
-from runtime.schema.types import Type
+from runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    DeviceType,
+    FloatType,
+    GeneratorType,
+    IntType,
+    LayoutType,
+    ListType,
+    MemoryFormatType,
+    NumberType,
+    OptionalType,
+    QuantizerType,
+    ScalarTypeType,
+    StrType,
+    SymIntType,
+    TensorType,
+    Type,
+    fake,
+)
+
+# Types of values that no text can write: their default can only be None.
+_ONLY_NONE = frozenset({TensorType, GeneratorType, QuantizerType})
+# Types that take one constant.
+_CONSTANT = frozenset(
+    {
+        *(IntType, SymIntType, FloatType, BoolType, ComplexType, StrType, NumberType),
+        *(ScalarTypeType, LayoutType, MemoryFormatType),
+    }
+)
+# Element type -> the Python types its listed constants may have.
+_ELEMENT: dict[Type, tuple[type, ...]] = {
+    IntType: (int,),
+    FloatType: (float,),
+    ComplexType: (complex,),
+    BoolType: (bool,),
+}
+# Words that stand for a code wherever a constant may stand; source: upstream.
+_WORDS = {
+    "float": DType.named("float32").code,
+    "complex": DType.named("complex64").code,
+    "long": DType.named("int64").code,
+    "strided": 0,
+    "Mean": 1,
+    "contiguous_format": 0,
+}
+# Keyword -> the constant it is.
+_FIXED = {"True": True, "False": False, "None": None}
+# Integers travel in 64 bits.
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+# The decimal digits of the greatest; longer text is out of range without a look.
+_DIGITS = 19
+
+
+class DefaultParser:
+    """Reads the default of one argument after another from a cursor."""
+
+    __slots__ = ("cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+
+    def default(self, type: Type, size: int | None) -> Any:  # noqa: A002  # the grammar's own word
+        """default := 'None' | device | constant | list, by the type of the argument."""
+        if type in _CONSTANT:
+            return self._constant(type)
+        if type in _ONLY_NONE:
+            self.cursor.expect("None", f"`None`, the one default of a {type}")
+            return None
+        if type == DeviceType:
+            return self._device()
+        if isinstance(type, OptionalType):
+            if type.element == DeviceType and self.cursor.kind != "None":
+                return self._device()
+            of_code = type.element == ScalarTypeType
+            return self._constant(ScalarTypeType if of_code else NumberType)
+        if isinstance(type, ListType) and fake(type.element) in _ELEMENT:
+            return self._list(type.element, size)
+        text = type_text(type, None, size)
+        message = f"an argument of type {text} cannot have a default"
+        hint = f"Make it optional (`{text}?`) with the default None, or give none."
+        return self.cursor.fail(message, self.cursor.token, hint)
+
+    def _constant(self, type: Type) -> Any:  # noqa: A002  # the grammar's own word
+        """constant := 'True' | 'False' | 'None' | string | word | number."""
+        cursor = self.cursor
+        kind = cursor.kind
+        value: Any
+        if kind == "number" or kind == "-":
+            value = self._number(type)
+        elif kind == "name":
+            value = self._word(cursor.take(), type)
+        elif kind == "string":
+            return self.string(cursor.take())
+        elif kind in _FIXED:
+            cursor.take()
+            return _FIXED[kind]
+        else:
+            cursor.misplaced("a default: a number, a text, True, False or None")
+        if type == FloatType and value.__class__ is int:
+            return float(value)
+        return complex(value) if type == ComplexType else value
+
+    def _number(self, type: Type) -> int | float | complex:  # noqa: A002  # the grammar's own word
+        """number := ['-'] digits [('+' | '-') digits 'j']."""
+        cursor = self.cursor
+        start = cursor.token
+        negative = cursor.accept("-")
+        token = cursor.expect("number", "a number")
+        if token.text.endswith("j"):
+            return complex(0.0, self._real(token, negative))
+        if cursor.kind in ("+", "-"):
+            real = self._real(token, negative)
+            negative = cursor.take().kind == "-"
+            token = cursor.expect("number", "an imaginary number, such as 1.j")
+            if not token.text.endswith("j"):
+                hint = "Only a complex number is a sum: close it with `j`."
+                cursor.fail("defaults are not computed", start, hint, upto=token)
+            return complex(real, self._real(token, negative))
+        if type == FloatType or not token.text.isdecimal():
+            return self._real(token, negative)
+        digits = token.text.lstrip("0") or "0"
+        if len(digits) <= _DIGITS:
+            value = -int(digits) if negative else int(digits)
+            if _LEAST <= value <= _GREATEST:
+                return value
+        hint = "An int has 64 bits; write it with a point to make it a float."
+        return cursor.fail("this integer is too large", start, hint, upto=token)
+
+    def _real(self, token: Token, negative: bool) -> float:
+        value = float(token.text.removesuffix("j"))
+        if value == float("inf"):
+            hint = "A float reaches to about 1.8e308."
+            self.cursor.fail("this number is too large", token, hint)
+        # Adding zero turns a negative zero, which no schema keeps, into zero.
+        return (-value if negative else value) + 0.0
+
+    def string(self, token: Token) -> str:
+        """The text between the quotes, its escapes resolved."""
+        text = token.text
+        quote = text[:3] if text[:3] in ('"""', "'''") else text[0]
+        body = text[len(quote) : -len(quote)]
+        if "\\" not in body:
+            return body
+        return self._unescaped(body, token.start + len(quote))
+
+    def _unescaped(self, body: str, offset: int) -> str:
+        parts: list[str] = []
+        index = 0
+        while (found := body.find("\\", index)) >= 0:
+            parts.append(body[index:found])
+            mark, octal = body[found + 1], body[found + 1 : found + 4]
+            if mark in _ESCAPED:
+                parts.append(_ESCAPED[mark])
+                index = found + 2
+            elif len(octal) == 3 and set(octal) <= set("01234567"):
+                parts.append(chr(int(octal, 8)))
+                index = found + 4
+            else:
+                place = Token("string", "", offset + found, offset + found + 2)
+                hint = "Escape with \\n, \\t, \\\\, a quote, or three octal digits."
+                self.cursor.fail("this escape means nothing", place, hint)
+        parts.append(body[index:])
+        return "".join(parts)
+
+    def _word(self, token: Token, type: Type) -> int:  # noqa: A002  # the grammar's own word
+        """word := a name of the table above, or of a scalar type for a ScalarType."""
+        word = token.text
+        if word in _WORDS:
+            return _WORDS[word]
+        if type == ScalarTypeType:
+            try:
+                return DType.named(word).code
+            except KeyError:
+                pass
+        known = ", ".join(_WORDS)
+        return self.cursor.fail(
+            f"`{word}` is no default", token, f"Words with a meaning are {known}."
+        )
+
+    def _list(self, element: Type, size: int | None) -> tuple[Any, ...]:
+        """list := '[' [constant (',' constant)*] ']' | constant, for a sized list."""
+        cursor = self.cursor
+        if size is not None and cursor.kind != "[":
+            return (self._element(element),) * size
+        cursor.expect("[", "`[`, the begin of a list")
+        values: list[Any] = []
+        if not cursor.accept("]"):
+            values.append(self._element(element))
+            while cursor.accept(","):
+                values.append(self._element(element))
+            cursor.expect("]", "`,` and another element, or `]`")
+        return tuple(values)
+
+    def _element(self, element: Type) -> Any:
+        start = self.cursor.token
+        value = self._constant(element)
+        if value.__class__ not in _ELEMENT[fake(element)]:
+            message = f"this is no element of a list of {element}"
+            self.cursor.fail(message, start, upto=self.cursor.last)
+        return value
+
+    def _device(self) -> Device:
+        """device := string | ident [':' number]."""
+        cursor = self.cursor
+        start = cursor.token
+        if cursor.kind == "string":
+            text = self.string(cursor.take())
+        else:
+            text = cursor.expect("name", 'a device, such as "cuda:1"').text
+            if cursor.accept(":"):
+                text += ":" + cursor.expect("number", "the index of a device").text
+        try:
+            return Device.parse(text)
+        except EveryorderError as error:
+            message = f"{text!r} is no device"
+            return cursor.fail(message, start, str(error), upto=cursor.last)
+
+
+# The letter after a backslash -> what both mean; a broken line is joined.
+_ESCAPED = {
+    "\\": "\\",
+    '"': '"',
+    "'": "'",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\n": "",
+}
+
 
 # Three times what the library `core` asks for, a schema and a name of each operator:
 # what is defined again is met soon, and programs that make names up fill no memory.

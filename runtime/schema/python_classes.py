@@ -34,6 +34,7 @@ from runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
+from runtime.schema.scope import Scope
 from runtime.schema.types import (
     FloatType,
     IntType,
@@ -42,7 +43,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.written import Scope
 
 # What members of an enum may have as values.
 _VALUES: dict[type, Type] = {int: IntType, float: FloatType, str: StrType}

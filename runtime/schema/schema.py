@@ -1,73 +1,101 @@
-"""The schema of an operator: its name, arguments, results and what they share.
+"""The schema of an operator: what its calls share, and what it must satisfy.
 
-True only here: how a whole schema prints, and what follows from its annotations.
+A `Schema` is a `Signature` that can be asked how a call binds, what a Python handler is
+shown of it, and which results may be, or hold, which arguments.  `check_definition`
+makes sure that an operator can be defined with one, and with tags: words that the
+definition promises about its operator, and that go with it.
 
-Rules:
-- a schema is a value; `str` gives text that parses back to an equal schema;
-- the alias-analysis kind is carried, but neither printed nor compared, and a copy under
-  another name forgets it: whoever registers the copy says anew what is promised.
+Rules of sharing:
+- values can be one only when their types have a shared type in common, and are one
+  only when their sets after the call meet;
+- a set that annotates the elements of a list is of the list, too: `Tensor(a) x` may be
+  an element of `Tensor(a)[]` (ours; upstream says so of wildcards only);
+- tuples, futures, awaits and references have no memory of their own: they share what
+  their elements share;
+- an object holds what its attributes hold;
+- a type about which nothing is known shares or holds anything: a variable, a list of
+  one, `Any`, an interface, a class whose declaration is not sealed or that has none;
+  a function is no memory, but may hold anything.
+
+Rule of definitions: what no grammar sees is refused here; schemas built by hand pass
+through here as well, so what the parser already refuses is refused again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.schema.alias import AliasKind
-from runtime.schema.argument import Argument
-from runtime.schema.names import OperatorName
-from runtime.schema.sharing import may_alias, may_contain_alias
-from runtime.schema.strip import fill_defaults, strip_defaults
+from runtime.errors.base import nearest
+from runtime.errors.schema import SchemaError
+from runtime.schema.binding import bind
+from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
+from runtime.schema.defaults import spread, stripper
+from runtime.schema.signature import WILDCARD, AliasKind, Argument, Signature
+from runtime.schema.subtyping import variables
+from runtime.schema.types import (
+    NAMED_BASES,
+    PROGRAM_BASES,
+    AnyClassType,
+    AnyType,
+    CapsuleType,
+    ClassType,
+    DictType,
+    FunctionType,
+    GeneratorType,
+    ListType,
+    OptionalType,
+    PyObjectType,
+    StorageType,
+    TensorType,
+    Type,
+    TypeVariable,
+    UnionType,
+)
+
+# Ours: a `Tensor` argument may be given as a number.
+NUMBERS_AS_TENSORS = "numbers_as_tensors"
+# Ours: None, the undefined tensor, is no `Tensor` argument, and in no `Tensor[]`.
+DEFINED_TENSORS = "defined_tensors"
+# Ours: a bool is no `int` argument, and in no `int[]`.
+INTEGERS_ONLY = "integers_only"
+# Ours: no call whose arguments fit raises.
+TOTAL = "total"
+
+# Source: the tags of upstream 2.13, and four of ours.
+TAGS: tuple[str, ...] = (
+    "core",
+    "cudagraph_unsafe",
+    "data_dependent_output",
+    DEFINED_TENSORS,
+    "dynamic_output_shape",
+    "flexible_layout",
+    "generated",
+    "inplace",
+    "inplace_view",
+    INTEGERS_ONLY,
+    "maybe_aliasing_or_mutating",
+    "needs_contiguous_strides",
+    "needs_exact_strides",
+    "needs_fixed_stride_order",
+    "nondeterministic_bitwise",
+    "nondeterministic_seeded",
+    NUMBERS_AS_TENSORS,
+    "out",
+    "out_variant",
+    "pointwise",
+    "pt2_compliant_tag",
+    "reduction",
+    TOTAL,
+    "view_copy",
+)
+
+# Bits in the set of arguments that a call scans for tensors; source: upstream's limit.
+MOST_ARGUMENTS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A function signature of the schema language."""
+class Schema(Signature):
+    """A function signature of the schema language, and what follows for calls of it."""
 
-    name: OperatorName
-    arguments: tuple[Argument, ...]
-    returns: tuple[Argument, ...]
-    is_vararg: bool = False
-    is_varret: bool = False
-    alias_kind: AliasKind | None = field(default=None, compare=False)
-
-    @property
-    def overload(self) -> str:
-        """The overload of the name, empty for the usual one."""
-        return self.name.overload
-
-    @property
-    def kwarg_only_start(self) -> int:
-        """The index of the first keyword-only argument, or the number of arguments."""
-        for index, argument in enumerate(self.arguments):
-            if argument.kwarg_only:
-                return index
-        return len(self.arguments)
-
-    @property
-    def is_mutable(self) -> bool:
-        """Whether a call writes to any of its arguments."""
-        return any(argument.is_write for argument in self.arguments)
-
-    @property
-    def is_view(self) -> bool:
-        """Whether a result shares an argument's memory and nothing is written."""
-        return not self.is_mutable and any(a.alias for a in self.arguments)
-
-    def clone_with_name(self, name: OperatorName) -> "Schema":
-        """The same signature under `name`, with no alias-analysis kind."""
-        return replace(self, name=name, alias_kind=None)
-
-    def clone_with_arguments(self, arguments: tuple[Argument, ...]) -> "Schema":
-        """The same name and results on `arguments`, with no alias-analysis kind."""
-        return replace(self, arguments=arguments, alias_kind=None)
-
-    def clone_with_returns(self, returns: tuple[Argument, ...]) -> "Schema":
-        """The same name and arguments giving `returns`, with no alias-analysis kind."""
-        return replace(self, returns=returns, alias_kind=None)
-
-    def with_alias_kind(self, kind: AliasKind | None) -> "Schema":
-        """The same schema carrying `kind`."""
-        return self if kind is self.alias_kind else replace(self, alias_kind=kind)
+    __slots__ = ()
 
     def may_alias(self, argument: int, result: int) -> bool:
         """Whether that result may be memory of that argument.
@@ -96,7 +124,7 @@ class Schema:
         Raises:
             CallError: the call does not fit; its leaf says why.
         """
-        positional, named = fill_defaults(self, args, kwargs)
+        positional, named = self.fill_defaults(args, kwargs)
         return [*positional], named
 
     def fill_defaults(
@@ -106,7 +134,7 @@ class Schema:
 
         Raises as `bind`.
         """
-        return fill_defaults(self, args, kwargs)
+        return spread(self, bind(self, args, kwargs))
 
     def strip_defaults(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -118,25 +146,207 @@ class Schema:
 
         Raises as `bind`.
         """
-        return strip_defaults(self, args, kwargs)
+        return stripper(self)(bind(self, args, kwargs))
 
-    def __str__(self) -> str:
-        return f"{self.name}({self._arguments_text()}) -> {self._returns_text()}"
 
-    def _arguments_text(self) -> str:
-        items: list[str] = []
-        for index, argument in enumerate(self.arguments):
-            if argument.kwarg_only and index == self.kwarg_only_start:
-                items.append("*")
-            items.append(str(argument))
-        if self.is_vararg:
-            items.append("...")
-        return ", ".join(items)
+_ANYTHING = frozenset({AnyType})
+_NOTHING: frozenset[Type] = frozenset()
+# What may hold anything: an object of which more is known is asked first.
+_UNKNOWN = (TypeVariable, ClassType, ScriptClassType, ModuleType, InterfaceType)
+# The words whose values can be shared, and as what; a storage is memory of tensors.
+_SHARED: dict[Type, frozenset[Type]] = {
+    **dict.fromkeys((*NAMED_BASES.values(), *PROGRAM_BASES.values()), _NOTHING),
+    TensorType: frozenset({TensorType}),
+    StorageType: frozenset({StorageType, TensorType}),
+    GeneratorType: frozenset({GeneratorType}),
+    CapsuleType: _ANYTHING,
+    PyObjectType: _ANYTHING,
+    AnyType: _ANYTHING,
+    AnyClassType: _ANYTHING,
+}
 
-    def _returns_text(self) -> str:
-        items = [str(result) for result in self.returns]
-        if self.is_varret:
-            items.append("...")
-        if len(items) == 1 and not items[0].startswith("("):
-            return items[0]
-        return f"({', '.join(items)})"
+
+def may_alias(argument: Argument, result: Argument) -> bool:
+    """Whether the two may be the same memory after the call."""
+    if argument.alias is None or result.alias is None:
+        return False
+    if not _meet(_shared(argument.fake_type), _shared(result.fake_type)):
+        return False
+    return bool(set(argument.alias.after) & set(result.alias.after))
+
+
+def may_contain_alias(argument: Argument, result: Argument) -> bool:
+    """Whether one may be, or hold as an element, memory of the other."""
+    if may_alias(argument, result):
+        return True
+    left, right = _shared(argument.fake_type), _shared(result.fake_type)
+    left_inner = _contained(argument.fake_type)
+    right_inner = _contained(result.fake_type)
+    if (argument.sets_after & result.sets_after) - {WILDCARD}:
+        # One set, of the values themselves or of their elements.
+        return _meet(left | left_inner, right | right_inner)
+    if argument.alias and argument.alias.is_wildcard_after and _meet(left, right_inner):
+        return True
+    if result.alias and result.alias.is_wildcard_after and _meet(right, left_inner):
+        return True
+    return _meet(left_inner, right_inner)
+
+
+def _meet(left: frozenset[Type], right: frozenset[Type]) -> bool:
+    """Whether a value can be shared under a type of both."""
+    if AnyType in left or AnyType in right:
+        return bool(left and right)
+    return not left.isdisjoint(right)
+
+
+def _shared(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
+    """The types under which a value of `type` can be shared; empty for plain values."""
+    known = _SHARED.get(type)
+    if known is not None:
+        return known
+    if isinstance(type, TypeVariable | InterfaceType):
+        return _ANYTHING
+    if isinstance(type, ListType | DictType):
+        # With variables, of whatever they stand for.
+        return _ANYTHING if variables(type) else frozenset({type})
+    if isinstance(type, ClassType | ScriptClassType | ModuleType):
+        return frozenset({type})
+    return _all_shared(type.parts)
+
+
+def _all_shared(types: Iterable[Type]) -> frozenset[Type]:
+    return _NOTHING.union(*map(_shared, types))
+
+
+def _contained(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
+    """The types under which what a value of `type` holds, at any depth, is shared."""
+    contained: set[Type] = set()
+    seen: set[Type] = set()
+    todo = [type]
+    while todo:
+        outer = todo.pop()
+        if outer in seen:
+            continue
+        seen.add(outer)
+        elements = _elements(outer)
+        contained |= _all_shared(elements)
+        todo += elements
+        if isinstance(outer, OptionalType | UnionType):
+            todo += outer.parts
+    return frozenset(contained)
+
+
+def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own word
+    """The types of what a value of `type` holds itself."""
+    if isinstance(type, ScriptClassType | ModuleType) and type.declaration.is_sealed:
+        return tuple(type.declaration.attributes.values())
+    if isinstance(type, _UNKNOWN) or _SHARED.get(type) is _ANYTHING:
+        return (AnyType,)
+    if type is FunctionType:
+        return (AnyType,)
+    return () if isinstance(type, OptionalType | UnionType) else type.parts
+
+
+def check_definition(schema: Schema, tags: tuple[str, ...] = ()) -> None:
+    """Make sure that an operator can be defined with `schema` and `tags`.
+
+    Raises:
+        SchemaError: there are more than `MOST_ARGUMENTS`; a name is given twice; or
+            arguments, defaults and `...` stand in an order in which no call could pass
+            them; or the alias kind is PURE_FUNCTION, yet something is annotated; or as
+            `check_tags` says.
+    """
+    count = len(schema.arguments)
+    if count > MOST_ARGUMENTS:
+        operator = str(schema.name)
+        raise SchemaError(
+            code="TooManySchemaArguments",
+            operator=operator,
+            count=count,
+            limit=MOST_ARGUMENTS,
+        )
+    fault = _order_fault(schema)
+    if fault is not None:
+        raise SchemaError(
+            code="ArgumentOrder", schema=str(schema), argument=fault[0], fault=fault[1]
+        )
+    if schema.alias_kind is AliasKind.PURE_FUNCTION:
+        for argument in (*schema.arguments, *schema.returns):
+            if argument.alias is not None:
+                raise SchemaError(
+                    code="ImpureFunction", schema=str(schema), annotated=str(argument)
+                )
+    check_tags(schema, tags)
+
+
+def _order_fault(schema: Schema) -> tuple[str, str] | None:
+    """The first argument out of order and what is wrong with it."""
+    seen: set[str] = set()
+    defaulted = kwarg_only = False
+    for argument in schema.arguments:
+        if argument.name in seen:
+            return argument.name, "has the name of another argument"
+        if kwarg_only and not argument.kwarg_only:
+            return argument.name, "is positional, but follows a keyword-only argument"
+        if defaulted and not argument.has_default and not argument.kwarg_only:
+            return argument.name, "has no default, but follows one that has"
+        if schema.is_vararg and argument.has_default:
+            return argument.name, "has a default, but `...` allows none"
+        seen.add(argument.name)
+        defaulted |= argument.has_default
+        kwarg_only |= argument.kwarg_only
+    return None
+
+
+def check_tags(schema: Schema, tags: tuple[str, ...]) -> None:
+    """Make sure that every tag exists and that the schema keeps its promise.
+
+    Raises:
+        SchemaError: there is no such tag, or the schema is not of the shape that `out`
+            or `inplace` demands.
+    """
+    for tag in tags:
+        if tag not in TAGS:
+            raise SchemaError(code="UnknownTag", found=tag, near=nearest(tag, TAGS))
+    for tag, fault_of in (("out", _out_fault), ("inplace", _inplace_fault)):
+        fault = fault_of(schema) if tag in tags else None
+        if fault is not None:
+            raise SchemaError(
+                code="TagMismatch", tag=tag, schema=str(schema), fault=fault
+            )
+
+
+def _out_fault(schema: Schema) -> str | None:
+    """Results are exactly the written arguments, keyword-only tensors, in order."""
+    written = [argument for argument in schema.arguments if argument.is_write]
+    if not written:
+        return "it writes to no argument"
+    for argument in written:
+        if not argument.kwarg_only or argument.type != TensorType:
+            return f"it writes to `{argument}`, which is no keyword-only Tensor"
+    if len(schema.returns) != len(written):
+        return f"it writes to {len(written)} but returns {len(schema.returns)}"
+    pairs = zip(written, schema.returns, strict=True)
+    for index, (argument, result) in enumerate(pairs, 1):
+        if not _is_same(argument, result):
+            return f"result {index} is `{result}`, not the written `{argument}`"
+    return None
+
+
+def _inplace_fault(schema: Schema) -> str | None:
+    """Only the first argument is written to, and it is the one result."""
+    first = schema.arguments[0] if schema.arguments else None
+    if first is None or first.kwarg_only or first.type != TensorType:
+        return "its first argument is no positional Tensor"
+    if not first.is_write:
+        return f"it does not write to its first argument `{first}`"
+    for argument in schema.arguments[1:]:
+        if argument.is_write:
+            return f"it also writes to `{argument}`"
+    if len(schema.returns) != 1 or not _is_same(first, schema.returns[0]):
+        return f"its one result is not the written `{first}`"
+    return None
+
+
+def _is_same(argument: Argument, result: Argument) -> bool:
+    return argument.type == result.type and argument.alias == result.alias

@@ -13,11 +13,10 @@ Rules:
   read, as programs elsewhere print it.
 """
 
-from runtime.schema.alias import FRESH, WILDCARD, AliasInfo, normal_sets
-from runtime.schema.classes import is_registered_class
-from runtime.schema.cursor import Cursor
-from runtime.schema.declaration import CUSTOM, ROOT, Namespace
-from runtime.schema.tokenizer import Token
+from runtime.schema.declaration import CUSTOM, ROOT, Namespace, is_registered_class
+from runtime.schema.signature import FRESH, WILDCARD, AliasInfo, normal_sets
+from runtime.schema.subtyping import optional, union
+from runtime.schema.tokenizer import Cursor, Token
 from runtime.schema.types import (
     DICT_KEYS,
     NAMED_BASES,
@@ -33,7 +32,6 @@ from runtime.schema.types import (
     TypeVariable,
     fake,
 )
-from runtime.schema.unions import optional, union
 
 # No operator known nests its types deeper than 4; printing and comparing recurse.
 DEEPEST = 64

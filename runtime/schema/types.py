@@ -17,16 +17,14 @@ a reference would keep a class for ever that has a list of its own kind as attri
 No lock is taken, because types die, and are made, inside of finalizers: one step of
 the dictionary decides who comes first.
 
-When a base is added, add it to `NAMED_BASES` under the word that the parser reads (or
-to `PROGRAM_BASES`, if only programs have it), and its value conversion in
-`runtime.schema.values`.
+When a base is added, its value conversion belongs in `runtime.schema.values`.
 """
 
 # What `weakref` itself removes dead references with: no step between look and removal.
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # not in stubs
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from weakref import ref
 
 
@@ -46,15 +44,15 @@ def _forget(reference: ref["Type"]) -> None:
     _remove_dead_weakref(_TYPES, reference.key)
 
 
-def _one(key: Hashable, made: "Type") -> "Type":
-    """The type that `key` stands for: `made`, unless another was there first."""
-    reference = _Reference(made, _forget)
+def _one(key: Hashable, candidate: "Type") -> "Type":
+    """The type that `key` stands for: the candidate, unless another was there first."""
+    reference = _Reference(candidate, _forget)
     reference.key = key
     while True:
         known = _TYPES.setdefault(key, reference)
-        kept = known()
-        if kept is not None:
-            return kept
+        living = known()
+        if living is not None:
+            return living
         # It has died just now, and its own callback is still to come.
         _remove_dead_weakref(_TYPES, key)
 
@@ -66,9 +64,9 @@ class _Interned(type):
         key = cls._key(*parameters, **named)  # type: ignore[attr-defined]  # of `Type`
         known = _TYPES.get(key)
         if known is not None:
-            kept = known()
-            if kept is not None:
-                return kept
+            living = known()
+            if living is not None:
+                return living
         return _one(key, super().__call__(*parameters, **named))
 
 
@@ -81,6 +79,15 @@ class Type(metaclass=_Interned):
     def _key(cls, *parameters: Any, **named: Any) -> Hashable:
         """What the parameters have in common exactly when they make the same type."""
         return cls, *parameters, *named.values()
+
+    @property
+    def parts(self) -> tuple["Type", ...]:
+        """The types that it is made of, in the order in which it prints them."""
+        return ()
+
+    def with_parts(self, parts: tuple["Type", ...]) -> "Type":
+        """The type that is made in the same way of as many other types."""
+        return type(self)(*parts)
 
     def __copy__(self) -> Self:
         return self
@@ -105,7 +112,9 @@ class BaseType(Type):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wrapper(Type):
-    """A type that is made of one other."""
+    """A type that is made of one other; `FORM` is how it prints."""
+
+    FORM: ClassVar[str]
 
     element: Type
 
@@ -113,50 +122,48 @@ class _Wrapper(Type):
     def _key(cls, element: Type) -> Hashable:
         return cls, id(element)
 
+    @property
+    def parts(self) -> tuple[Type, ...]:
+        """The element."""
+        return (self.element,)
+
+    def __str__(self) -> str:
+        return self.FORM.format(self.element)
+
 
 class ListType(_Wrapper):
     """`element[]`; a size such as the 2 of `int[2]` belongs to the argument."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"{self.element}[]"
+    FORM = "{}[]"
 
 
 class OptionalType(_Wrapper):
     """`element?`; build it with `optional`, which collapses `int??`."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"{self.element}?"
+    FORM = "{}?"
 
 
 class FutureType(_Wrapper):
-    """`Future(element)`."""
+    """What a task that runs beside a program will give."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"Future({self.element})"
+    FORM = "Future({})"
 
 
 class AwaitType(_Wrapper):
-    """`Await(element)`."""
+    """What is computed when somebody waits for it."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"Await({self.element})"
+    FORM = "Await({})"
 
 
 class RRefType(_Wrapper):
-    """`RRef(element)`."""
+    """A reference to a value of another worker."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"RRef({self.element})"
+    FORM = "RRef({})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +187,15 @@ class TupleType(Type):
     ) -> Hashable:
         return cls, tuple(map(id, elements)), names, qualname
 
+    @property
+    def parts(self) -> tuple[Type, ...]:
+        """The elements."""
+        return self.elements
+
+    def with_parts(self, parts: tuple[Type, ...]) -> Type:
+        """A tuple of the same names."""
+        return TupleType(parts, self.names, self.qualname)
+
     def __str__(self) -> str:
         if not self.qualname:
             return f"({', '.join(map(str, self.elements))})"
@@ -199,6 +215,11 @@ class DictType(Type):
     def _key(cls, key: Type, value: Type) -> Hashable:
         return cls, id(key), id(value)
 
+    @property
+    def parts(self) -> tuple[Type, ...]:
+        """The key and the value."""
+        return self.key, self.value
+
     def __str__(self) -> str:
         return f"Dict({self.key}, {self.value})"
 
@@ -212,6 +233,15 @@ class UnionType(Type):
     @classmethod
     def _key(cls, members: tuple[Type, ...]) -> Hashable:
         return cls, tuple(map(id, members))
+
+    @property
+    def parts(self) -> tuple[Type, ...]:
+        """The members."""
+        return self.members
+
+    def with_parts(self, parts: tuple[Type, ...]) -> Type:
+        """The union of these, if they are in its normal form."""
+        return UnionType(parts)
 
     def __str__(self) -> str:
         return f"Union({', '.join(map(str, self.members))})"
@@ -260,41 +290,15 @@ CapsuleType = BaseType("Capsule")
 AnyType = BaseType("Any")
 AnyClassType = BaseType("AnyClassType")
 AnyEnumType = BaseType("AnyEnumType")
-# Of programs, not of the schema language.
-FunctionType = BaseType("Function")
-PyObjectType = BaseType("PyObject")
 
 # The word that is read -> the type; the three aliases print as the type they stand for.
 NAMED_BASES: dict[str, BaseType] = {
-    base.name: base
-    for base in (
-        TensorType,
-        IntType,
-        SymIntType,
-        FloatType,
-        BoolType,
-        SymBoolType,
-        ComplexType,
-        StrType,
-        NumberType,
-        DeviceType,
-        ScalarTypeType,
-        LayoutType,
-        MemoryFormatType,
-        GeneratorType,
-        StorageType,
-        StreamType,
-        QSchemeType,
-        QuantizerType,
-        NoneType_,
-        CapsuleType,
-        AnyType,
-        AnyClassType,
-        AnyEnumType,
-    )
+    base.name: base for base in (*globals().values(),) if isinstance(base, BaseType)
 } | {"ConstQuantizerPtr": IntType, "DeviceIndex": IntType, "None": NoneType_}
 
-# The words that programs have besides.
+# Of programs, not of the schema language, and their words.
+FunctionType = BaseType("Function")
+PyObjectType = BaseType("PyObject")
 PROGRAM_BASES: dict[str, BaseType] = {
     base.name: base for base in (FunctionType, PyObjectType)
 }
@@ -327,13 +331,16 @@ def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
     """
     if isinstance(type, BaseType):
         return IntType if type in CODED else type
-    if isinstance(type, _Wrapper):
-        return type.__class__(fake(type.element))
-    if isinstance(type, DictType):
-        return DictType(fake(type.key), fake(type.value))
-    if isinstance(type, TupleType):
-        elements = tuple(map(fake, type.elements))
-        return TupleType(elements, type.names, type.qualname)
+    parts = () if isinstance(type, UnionType) else type.parts
+    return type.with_parts(tuple(map(fake, parts))) if parts else type
+
+
+def replaced(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the field's own word
+    """`type` with one type in place of another, also in lists and optionals."""
+    if type is old:
+        return new
+    if isinstance(type, ListType | OptionalType):
+        return type.with_parts((replaced(type.element, old, new),))
     return type
 
 

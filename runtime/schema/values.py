@@ -1,4 +1,21 @@
-"""Values by schema type: what converts, what is equal, what a kernel is shown.
+"""Numbers by schema type: which values are an `int`, a `float`, a `Scalar`, ...
+
+True only here: how numbers convert.  Each function gives the Python number for the
+boxed stack, or `MISMATCH` if its type does not take the value.
+
+Rules (upstream's, seen by running torch 2.13):
+- numbers widen (bool, int, float, complex) and never narrow, except that any number
+  is a `bool` by its truth;
+- a tensor of one element counts as its number; as an `int` it loses a fraction
+  *silently*; a `Scalar` takes no tensor;
+- an `int` fits 64 bits with a sign, a `Scalar` also 64 bits without;
+- a code (`DType`, ...) is its number for `int` and `Scalar`, not for `SymInt`;
+- where a definition is tagged `integers_only` no bool is an `int` (`no_truth`), as
+  upstream's functions refuse it, and its operators called by name do not.
+Ours: NumPy's scalars count as the Python number that they hold, everywhere; None is not
+a `bool`.
+
+Values by schema type: what converts, what is equal, what a kernel is shown.
 
 True only here: the rules of conversion.  A value has three forms: what a caller gives,
 what the boxed stack holds (`convert`), and what a Python kernel sees (`present`); the
@@ -6,7 +23,7 @@ last two differ only in codes, which are ints on the stack, and in lists, which 
 always gets fresh, unless its schema says that it writes to the list itself.
 
 Rules:
-- how numbers convert is the business of `runtime.schema.numbers`;
+- how numbers convert is the business of `runtime.schema.values`;
 - None is a `Tensor` (the undefined one), but no other plain value;
 - a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
   table has;
@@ -33,19 +50,18 @@ When a type is added, add it to `_BASES` or to `converter`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from operator import index
+from typing import Any, Final
 
 from runtime.errors.call import WrongValue
 from runtime.errors.registration import UnknownDevice
 from runtime.hooks import TENSOR_OF_NUMBER
-from runtime.schema import numbers, types
-from runtime.schema.argument import type_text
-from runtime.schema.codes import Code, DType, Layout, MemoryFormat
+from runtime.schema import types
+from runtime.schema.calls import described, shortened
+from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
 from runtime.schema.declaration import DeclaredType
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described, shortened
-from runtime.schema.numbers import INT_END, INT_FIRST, MISMATCH
-from runtime.schema.subtype import is_subtype
+from runtime.schema.signature import type_text
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     DictType,
     ListType,
@@ -55,6 +71,124 @@ from runtime.schema.types import (
     TypeVariable,
     UnionType,
 )
+
+
+class Mismatch:
+    """The type of `MISMATCH`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISMATCH"
+
+
+# What a conversion returns for a value that its type does not take.
+MISMATCH: Final = Mismatch()
+
+# An `int` is a signed 64-bit number; a `Scalar` may also be an unsigned one.
+INT_FIRST, INT_END, SCALAR_END = -(2**63), 2**63, 2**64
+
+_REAL = (int, float)
+_NUMBER = (int, float, complex)
+# Values of exactly these types are numbers as they stand; NumPy's derive from two.
+_PYTHON = frozenset({bool, *_NUMBER})
+
+
+def to_int(value: object) -> object:
+    """`int`: a bool, an int, a code, or one real element of a tensor."""
+    if type(value) is int and INT_FIRST <= value < INT_END:
+        return value
+    return value.code if isinstance(value, Code) else to_symint(value)
+
+
+def to_symint(value: object) -> object:
+    """`SymInt`: as `int`, without codes."""
+    if isinstance(value, int):
+        number = int(value)
+    elif hasattr(value, "key_bits"):
+        element = _element(value)
+        if not isinstance(element, _REAL):
+            return MISMATCH
+        try:
+            number = int(element)
+        except (ValueError, OverflowError):  # not a number, or infinite
+            return MISMATCH
+    else:
+        try:
+            number = index(_element(value))  # type: ignore[arg-type]  # raises if not
+        except TypeError:
+            return MISMATCH
+    return number if INT_FIRST <= number < INT_END else MISMATCH
+
+
+def no_truth(turn: Callable[[object], object]) -> Callable[[object], object]:
+    """The conversion `turn` to an integer, that takes no truth: True is no 1."""
+
+    def convert(value: object) -> object:
+        if type(value) is int:
+            return turn(value)
+        # Those of NumPy, and tensors of them, say so.
+        truth = type(value) is bool or str(getattr(value, "dtype", None)) == "bool"
+        return MISMATCH if truth else turn(value)
+
+    return convert
+
+
+def to_float(value: object) -> object:
+    """`float`: any real number, or one real element of a tensor."""
+    element = _element(value)
+    if not isinstance(element, _REAL):
+        return MISMATCH
+    try:
+        return float(element)
+    except OverflowError:
+        return MISMATCH
+
+
+def to_complex(value: object) -> object:
+    """`complex`: any number, or one element of a tensor."""
+    element = _element(value)
+    if not isinstance(element, _NUMBER):
+        return MISMATCH
+    try:
+        return complex(element)
+    except OverflowError:
+        return MISMATCH
+
+
+def to_bool(value: object) -> object:
+    """`bool`: the truth of any number, or of one element of a tensor."""
+    element = _element(value)
+    return bool(element) if isinstance(element, _NUMBER) else MISMATCH
+
+
+def to_scalar(value: object) -> object:
+    """`Scalar`: a number as it is, its kind kept."""
+    if isinstance(value, Code):
+        return value.code
+    element = MISMATCH if hasattr(value, "key_bits") else _element(value)
+    if isinstance(element, bool):
+        return element
+    if isinstance(element, int):
+        return int(element) if INT_FIRST <= element < SCALAR_END else MISMATCH
+    if isinstance(element, float):
+        return float(element)
+    return complex(element) if isinstance(element, complex) else MISMATCH
+
+
+def _element(value: object) -> object:
+    """The number in a tensor or array of one element; other values as they are."""
+    if type(value) in _PYTHON:
+        return value
+    item = getattr(value, "item", None)
+    if item is None:
+        return value
+    try:
+        number: object = item()
+    except (TypeError, ValueError, RuntimeError):
+        return MISMATCH
+    return number
+
 
 Converter = Callable[[object], object]
 
@@ -439,16 +573,16 @@ _REPEATS: dict[Type, tuple[type, ...]] = {
 
 _BASES: dict[Type, Converter] = {
     types.TensorType: _tensor,
-    types.IntType: numbers.to_int,
-    types.SymIntType: numbers.to_symint,
-    types.FloatType: numbers.to_float,
-    types.ComplexType: numbers.to_complex,
-    types.BoolType: numbers.to_bool,
-    types.SymBoolType: numbers.to_bool,
-    types.NumberType: numbers.to_scalar,
+    types.IntType: to_int,
+    types.SymIntType: to_symint,
+    types.FloatType: to_float,
+    types.ComplexType: to_complex,
+    types.BoolType: to_bool,
+    types.SymBoolType: to_bool,
+    types.NumberType: to_scalar,
     types.StrType: _str,
     types.DeviceType: _device,
-    types.QSchemeType: numbers.to_symint,
+    types.QSchemeType: to_symint,
     types.NoneType_: _none,
     types.AnyType: _anything,
     types.GeneratorType: _object_or_none,
@@ -459,6 +593,6 @@ _BASES: dict[Type, Converter] = {
 
 # The conversions of integers that take no bool.
 _INTEGERS: dict[Type, Converter] = {
-    types.IntType: numbers.no_truth(numbers.to_int),
-    types.SymIntType: numbers.no_truth(numbers.to_symint),
+    types.IntType: no_truth(to_int),
+    types.SymIntType: no_truth(to_symint),
 }

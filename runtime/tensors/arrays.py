@@ -33,8 +33,7 @@ from runtime.errors.tensor import BadSize, FixedAttribute, NotOnHost, UnfitValue
 from runtime.hooks import ELEMENT
 from runtime.keys import KeySet
 from runtime.locks import reentered
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.elements import Number, itemsize, numpy_dtype
 from runtime.tensors.keys import (
     HANDLED,

@@ -14,9 +14,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
-from runtime.schema.checked import checked
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.calls import checked
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import host_copy
 from runtime.tensors.elements import (
     ElementInfo,

@@ -26,8 +26,7 @@ from runtime.errors.tensor import (
     UnfitValue,
 )
 from runtime.hooks import TENSOR_OF_NUMBER
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import Number, dtype_of, info, itemsize, numpy_dtype
 from runtime.tensors.interop import check_shareable, taken

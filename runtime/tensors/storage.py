@@ -29,8 +29,7 @@ from runtime.errors.operands import NoData
 from runtime.errors.python_dispatch import SubclassError
 from runtime.errors.tensor import BadSize, DeviceUnavailable, UnfitValue
 from runtime.locks import load
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
 
 if TYPE_CHECKING:

@@ -34,10 +34,9 @@ from runtime.errors.base import EveryorderError
 from runtime.errors.tensor import NeedsDetach, UnfitValue
 from runtime.hooks import APPLY_POLICY
 from runtime.keys import KeySet
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described, shortened
-from runtime.schema.infer import register_annotation
+from runtime.schema.annotation import register_annotation
+from runtime.schema.calls import described, shortened
+from runtime.schema.codes import Device, DType
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from runtime.tensors.arrays import (
     MOST_DIMENSIONS,

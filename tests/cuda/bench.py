@@ -20,8 +20,7 @@ from runtime.kernels.cuda import (
     is_available,
     properties,
 )
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 

@@ -21,8 +21,7 @@ from runtime.kernels.cuda import (
     properties,
 )
 from runtime.kernels.cuda.device import require
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.data import tensor
 from runtime.tensors.storage import memory_of
 from runtime.tensors.tensor import Tensor

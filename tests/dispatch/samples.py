@@ -9,8 +9,8 @@ from typing import Any
 from runtime.dispatch import Dispatcher, Library, OperatorHandle, fingerprint
 from runtime.dispatch.watch import DEPTH, WATCH
 from runtime.keys import LOCAL, DispatchKey, KeySet
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 from runtime.tensors import Tensor, tensor
 
 FOO = "foo(Tensor x) -> Tensor"

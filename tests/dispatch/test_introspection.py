@@ -10,7 +10,7 @@ import pytest
 from runtime.dispatch import Library, OperatorHandle
 from runtime.dispatch.handle import OperatorPacket, signature_of
 from runtime.schema import NO_DEFAULT, parse_schema
-from runtime.schema.argument import Argument
+from runtime.schema.signature import Argument
 from runtime.schema.types import IntType
 from tests.dispatch.samples import defined, on, op, says, silent
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from runtime.dispatch import Dispatcher, Library, boxed, direct, linked
 from runtime.keys import KeySet
-from runtime.schema.strip import presented_stripper
+from runtime.schema.defaults import presented_stripper
 from tests.dispatch.samples import op
 from tests.schema.calls import Call, calls
 from tests.schema.test_strip import alike

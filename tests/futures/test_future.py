@@ -17,7 +17,7 @@ import pytest
 
 from runtime.errors import AlreadySettled, FutureError, FutureMisuse, FutureTimeout
 from runtime.futures import Future
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from tests.coded import code, coded
 from tests.futures.threads import Threads, at_once, main_thread, until_waited_for
 

@@ -17,8 +17,8 @@ from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.python_dispatch.fallback import register_torch_dispatch
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 from tests.dispatch.samples import says, silent, t_t
 from tests.python_dispatch.thread_state import Look
 

@@ -11,7 +11,7 @@ from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
 from runtime.keys import DispatchKey
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from tests.invariants.healthy import healthy
 
 CPU = DispatchKey.parse("CPU")

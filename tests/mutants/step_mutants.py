@@ -9,8 +9,8 @@ from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Claim, Implementation, Reservation, Token
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
+from runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing
 
 

@@ -16,7 +16,7 @@ from runtime.dispatch.token import (
     Subscription,
 )
 from runtime.keys import DispatchKey
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing
 
 

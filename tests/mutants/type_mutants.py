@@ -14,13 +14,11 @@ from runtime.schema import (
     annotation,
     declaration,
     python_classes,
-    sharing,
-    subtype,
+    schema,
+    scope,
+    subtyping,
     types,
-    unify,
-    unions,
     values,
-    written,
 )
 from runtime.schema.types import FutureType, Type
 from tests.mutants.mutant import afresh, replacing
@@ -115,19 +113,19 @@ TYPES: tuple[TypeMutant, ...] = (
             "NamedTuple(P, x: int)",
             "NamedTuple(Q, x: int)",
         ),
-        replacing(subtype, "_name", _always(())),
+        replacing(subtyping, "_name", _always(())),
     ),
     TypeMutant(
         "methods_are_compared_by_name",
         "whatever has methods of these names fits an interface",
         test_subtype.test_an_interface_says_what_does_not_fit,
-        replacing(subtype, "_fault", _always(None)),
+        replacing(subtyping, "_fault", _always(None)),
     ),
     TypeMutant(
         "what_was_assumed_stays",
         "a pair that does not fit is taken for granted by the next one",
         test_subtype.test_what_relied_on_a_pair_that_does_not_fit_is_looked_at_again,
-        replacing(subtype, "_fits", _takes_a_pair_for_granted),
+        replacing(subtyping, "_fits", _takes_a_pair_for_granted),
     ),
     TypeMutant(
         "symbolic_integers_inside_of_others",
@@ -136,7 +134,7 @@ TYPES: tuple[TypeMutant, ...] = (
             test_subtype.test_inside_other_types_symbolic_integers_are_integers,
             FutureType,
         ),
-        replacing(subtype, "fake", _shallow),
+        replacing(subtyping, "fake", _shallow),
     ),
     TypeMutant(
         "unions_stay_nested",
@@ -146,7 +144,7 @@ TYPES: tuple[TypeMutant, ...] = (
             types.UnionType((types.IntType, types.NoneType_, types.StrType)),
             "Union(int, str)?",
         ),
-        replacing(unions, "_flattened", _same),
+        replacing(subtyping, "_flattened", _same),
     ),
     TypeMutant(
         "the_order_of_kinds_is_ignored",
@@ -156,7 +154,7 @@ TYPES: tuple[TypeMutant, ...] = (
             (types.TensorType, types.BoolType),
             "Union(Tensor, bool)",
         ),
-        replacing(unions, "_rank", lambda _: lambda member: str(member).lower()),
+        replacing(subtyping, "_rank", lambda _: lambda member: str(member).lower()),
     ),
     TypeMutant(
         "what_is_less_counts",
@@ -166,13 +164,13 @@ TYPES: tuple[TypeMutant, ...] = (
             "Union((int,int),(None,int)) (int?,int) (int,int?)",
             "(int?, int?)",
         ),
-        replacing(unify, "_is_highest", _always(True)),
+        replacing(subtyping, "_is_highest", _always(True)),
     ),
     TypeMutant(
         "none_is_forgotten",
         "what is an int or None is an int",
         partial(test_unify.test_the_least_common_type, "int None", "int?"),
-        replacing(unify, "optional", _same),
+        replacing(subtyping, "optional", _same),
     ),
     TypeMutant(
         "a_conflict_is_overlooked",
@@ -183,7 +181,7 @@ TYPES: tuple[TypeMutant, ...] = (
             "int str[]",
             {"t": "int", "t1": "str[]"},
         ),
-        replacing(unify, "_is_solvable", _always(True)),
+        replacing(subtyping, "_is_solvable", _always(True)),
     ),
     TypeMutant(
         "variables_are_not_replaced",
@@ -195,7 +193,7 @@ TYPES: tuple[TypeMutant, ...] = (
             0,
             "int[] is no Scalar[]",
         ),
-        replacing(unify, "substitute", _same),
+        replacing(subtyping, "substitute", _same),
     ),
     TypeMutant(
         "a_list_of_a_variable_is_a_list_of_its_own",
@@ -206,7 +204,7 @@ TYPES: tuple[TypeMutant, ...] = (
             alias=True,
             contain=True,
         ),
-        replacing(sharing, "variables", _always(frozenset())),
+        replacing(schema, "variables", _always(frozenset())),
     ),
     TypeMutant(
         "objects_hold_nothing",
@@ -216,7 +214,7 @@ TYPES: tuple[TypeMutant, ...] = (
             "f(__torch__.net.Layer x) -> Tensor(*)",
             contain=True,
         ),
-        replacing(sharing, "_elements", lambda _: sharing._parts),
+        replacing(schema, "_elements", lambda _: lambda each: each.parts),
     ),
     TypeMutant(
         "an_attribute_is_said_twice",
@@ -240,7 +238,7 @@ TYPES: tuple[TypeMutant, ...] = (
             {"A": "list[A]"},
             "`list[A]` means itself",
         ),
-        replacing(written.Scope, "written", _remembers_no_text),
+        replacing(scope.Scope, "written", _remembers_no_text),
     ),
     TypeMutant(
         "a_union_of_numbers_is_every_number",

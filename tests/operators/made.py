@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor

@@ -6,7 +6,7 @@ import pytest
 
 from runtime.operators import produce
 from runtime.operators.produce import KEYS, MODULES, table_for, table_of
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from tests.tensors.loading import noted
 
 

@@ -14,7 +14,7 @@ from runtime.errors.operands import (
 )
 from runtime.errors.tensor import BadSize
 from runtime.operators import core, creation
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from tests.coded import code
 from tests.operators.made import LETTERS, META, made, shown, tensor
 

@@ -14,8 +14,7 @@ from runtime.errors.call import MissingKernel
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.tensor import DeviceUnavailable, OutOfMemory
 from runtime.operators import core, creation
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.keys import inference_keys_of, keys_of
 from tests.coded import code
 from tests.operators.made import LETTERS, META, shown, tensor

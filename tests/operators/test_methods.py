@@ -16,8 +16,7 @@ from runtime.errors.tensor import DeviceUnavailable
 from runtime.operators import functions, methods
 from runtime.operators.call import core
 from runtime.operators.calling import public
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors import Generator, tensor
 from runtime.tensors.tensor import METHODS, Tensor
 from tests.operators.told import told, words

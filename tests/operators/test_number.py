@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.operators.plan import number_for, number_of
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.making import wrap_number
 from tests.operators.made import tensor
 

@@ -14,7 +14,7 @@ from runtime.operators.plan import (
     require_dtype,
     same_device,
 )
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from tests.coded import code
 from tests.operators.made import META, tensor
 

@@ -9,7 +9,7 @@ from runtime.errors.operands import DevicesDiffer, TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import FLOAT32, Plan
 from runtime.operators.produce import clashes, prepared, produce, table_of, write_to
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor
 from tests.coded import code

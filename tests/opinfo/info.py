@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from runtime import DType, Generator, Tensor, default_dispatcher
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import from_numpy, view_of
 from runtime.tensors.shape import contiguous_strides, span

@@ -13,7 +13,7 @@ from invariants import check, check_step, second_table
 from runtime.dispatch import Dispatcher, Library, Registration, fallthrough
 from runtime.dispatch.dump import dump_state, dump_table, fingerprint
 from runtime.keys import DispatchKey
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 
 # All keys that a kernel can be registered at: 136 runtime keys and 6 aliases.
 KEYS = tuple(

@@ -13,7 +13,7 @@ from runtime.errors.tensor import FixedAttribute
 from runtime.hooks import ELEMENT
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
 from runtime.python_dispatch.policies import OPERATORS, STRIDED
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from tests.coded import code, coded
 from tests.python_dispatch.kinds import TENSOR, core
 

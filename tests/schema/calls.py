@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from runtime.schema.codes import DType, Layout
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, Layout
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
 

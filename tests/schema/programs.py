@@ -4,18 +4,18 @@ import enum
 
 from hypothesis import strategies as st
 
-from runtime.schema.argument import Argument
-from runtime.schema.classes import register_class
 from runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
     Namespace,
     ScriptClassType,
+    register_class,
 )
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument, OperatorName
+from runtime.schema.subtyping import optional, union
 from runtime.schema.types import (
     NAMED_BASES,
     PROGRAM_BASES,
@@ -35,7 +35,6 @@ from runtime.schema.types import (
     TypeVariable,
     fake,
 )
-from runtime.schema.unions import optional, union
 
 PROGRAM = Namespace()
 register_class("programs.Thing")

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors.schema import SchemaError
-from runtime.schema.alias import AliasInfo, AliasKind, normal_sets, parse_alias_kind
+from runtime.schema.signature import AliasInfo, AliasKind, normal_sets, parse_alias_kind
 from tests.coded import code
 
 

@@ -2,8 +2,13 @@
 
 import pickle
 
-from runtime.schema.alias import AliasInfo
-from runtime.schema.argument import NO_DEFAULT, Argument, placed_alias, type_text
+from runtime.schema.signature import (
+    NO_DEFAULT,
+    AliasInfo,
+    Argument,
+    placed_alias,
+    type_text,
+)
 from runtime.schema.types import (
     IntType,
     ListType,

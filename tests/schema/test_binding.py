@@ -7,8 +7,7 @@ import pytest
 
 from runtime.errors.call import CallError
 from runtime.schema.binding import bind, binder, stored_default
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
 from tests.coded import coded

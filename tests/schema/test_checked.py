@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.call import CallError
-from runtime.schema.checked import checked
+from runtime.schema.calls import checked
 from tests.coded import code, coded
 
 DuplicateArgument = coded(CallError, "DuplicateArgument")

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors.schema import SchemaError, SchemaSyntaxError
-from runtime.schema.classes import is_registered_class, register_class
+from runtime.schema.declaration import is_registered_class, register_class
 from runtime.schema.parser import parse_schema
 from tests.coded import code
 

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.cursor import Cursor
+from runtime.schema.tokenizer import Cursor
 
 
 def test_the_end_is_never_passed() -> None:

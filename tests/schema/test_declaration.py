@@ -19,8 +19,8 @@ from runtime.schema.declaration import (
     qualified_name,
     unmangled,
 )
+from runtime.schema.subtyping import optional
 from runtime.schema.types import IntType, ListType, Type
-from runtime.schema.unions import optional
 from tests.coded import code
 from tests.schema.programs import COLOUR, NODE, Colour, method
 

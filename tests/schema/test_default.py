@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.schema.default import default_identity, default_text
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
+from runtime.schema.signature import default_identity, default_text
 
 
 @pytest.mark.parametrize(

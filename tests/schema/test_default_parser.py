@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.schema.parser import parse_schema
 
 

@@ -3,12 +3,9 @@
 import pytest
 
 from runtime.errors.schema import SchemaError
-from runtime.schema.alias import AliasKind
-from runtime.schema.argument import Argument
-from runtime.schema.definition import check_definition
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
+from runtime.schema.schema import Schema, check_definition
+from runtime.schema.signature import AliasKind, Argument, OperatorName
 from runtime.schema.types import IntType
 from tests.coded import code
 

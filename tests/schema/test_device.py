@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors.registration import UnknownDevice
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.schema.difference import Difference, difference
+from runtime.schema.compatibility import Difference, difference
 from runtime.schema.parser import parse_schema
 
 BASE = "f(Tensor x, ScalarType y=1) -> Tensor"

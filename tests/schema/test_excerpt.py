@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.schema.excerpt import described, shortened, written_call
+from runtime.schema.calls import described, shortened, written_call
 
 
 class Duck:

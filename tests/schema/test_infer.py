@@ -15,15 +15,14 @@ import pytest
 
 from runtime.errors.schema import InferenceError
 from runtime.keys.keyset import KeySet
-from runtime.schema.argument import Argument
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
-from runtime.schema.infer import (
+from runtime.schema.annotation import (
     infer_named_schema,
     infer_schema_of,
     kernel_signature,
     register_annotation,
 )
+from runtime.schema.codes import Device, DType
+from runtime.schema.signature import Argument
 from runtime.schema.types import DeviceType, IntType, ScalarTypeType
 
 register_annotation(Device, DeviceType)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 
 
 @pytest.mark.parametrize(

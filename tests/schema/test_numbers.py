@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from runtime.schema.codes import DType, Layout
-from runtime.schema.numbers import (
+from runtime.schema.values import (
     MISMATCH,
     to_bool,
     to_complex,

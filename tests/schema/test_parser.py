@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 from runtime.schema.tokenizer import KEYWORDS
 from runtime.schema.types import NAMED_BASES
 from tests.counting import calls_of

@@ -13,8 +13,8 @@ import pytest
 from runtime.errors.schema import AnnotationError
 from runtime.schema.declaration import SHARED, EnumType, Namespace, ScriptClassType
 from runtime.schema.python_classes import PythonClasses
+from runtime.schema.scope import Scope
 from runtime.schema.types import IntType, OptionalType, StrType
-from runtime.schema.written import Scope
 
 HERE = "__torch__.tests.schema.test_python_classes"
 

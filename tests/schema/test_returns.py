@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from runtime.errors.call import KernelError
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.binding import returner
+from runtime.schema.codes import Device, DType
 from runtime.schema.parser import parse_schema
-from runtime.schema.returns import convert_returns
 from runtime.schema.values import same
 from tests.coded import code
 
@@ -45,7 +44,7 @@ T = Duck()
     ],
 )
 def test_returns_convert(returns: str, value: Any, expected: Any) -> None:
-    found = convert_returns(parse_schema(f"t::f() -> {returns}"), value)
+    found = returner(parse_schema(f"t::f() -> {returns}"))(value)
     assert same(found, expected)
 
 
@@ -69,7 +68,7 @@ def test_other_values_are_refused(
 ) -> None:
     schema = parse_schema(f"t::f() -> {returns}")
     with pytest.raises(KernelError, check=code("WrongReturnType")) as caught:
-        convert_returns(schema, value)
+        returner(schema)(value)
     assert caught.value.fields() == {
         "operator": "t::f",
         "position": position,
@@ -82,7 +81,7 @@ def test_other_values_are_refused(
 
 def test_a_tensor_is_not_a_sequence_of_returns() -> None:
     with pytest.raises(KernelError, check=code("WrongReturnType")) as caught:
-        convert_returns(parse_schema("t::f() -> (Tensor, Tensor)"), T)
+        returner(parse_schema("t::f() -> (Tensor, Tensor)"))(T)
     assert caught.value.found == "a Duck"
 
 
@@ -90,7 +89,7 @@ def test_a_tensor_is_not_a_sequence_of_returns() -> None:
 def test_the_number_of_returns_is_checked(value: tuple[Any, ...]) -> None:
     schema = parse_schema("t::f() -> (Tensor, Tensor)")
     with pytest.raises(KernelError, check=code("WrongReturnCount")) as caught:
-        convert_returns(schema, value)
+        returner(schema)(value)
     assert caught.value.fields() == {
         "operator": "t::f",
         "expected": 2,

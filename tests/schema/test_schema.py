@@ -3,9 +3,8 @@
 import pytest
 
 from runtime.errors.call import CallError
-from runtime.schema.alias import AliasKind
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
+from runtime.schema.signature import AliasKind, OperatorName
 from tests.coded import code
 
 

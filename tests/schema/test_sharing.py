@@ -6,13 +6,10 @@ element in row 3, column 4.
 
 import pytest
 
-from runtime.schema.alias import AliasInfo
-from runtime.schema.argument import Argument
-from runtime.schema.classes import register_class
-from runtime.schema.declaration import ScriptClassType
-from runtime.schema.names import OperatorName
+from runtime.schema.declaration import ScriptClassType, register_class
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from runtime.schema.signature import AliasInfo, Argument, OperatorName
 from tests.schema.programs import PROGRAM
 
 register_class("sharing.Thing")

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 from runtime.errors.call import CallError
-from runtime.schema.argument import Argument
 from runtime.schema.binding import bind
-from runtime.schema.codes import DType, Layout
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, Layout
+from runtime.schema.defaults import presented_stripper, spread, stripper, stripping
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
-from runtime.schema.strip import presented_stripper, spread, stripper, stripping
+from runtime.schema.signature import Argument
 from runtime.schema.types import DictType, FloatType, IntType, StrType, TupleType
 from runtime.schema.values import same
 from tests.coded import coded

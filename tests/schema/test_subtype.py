@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from runtime.schema.argument import Argument
-from runtime.schema.classes import register_class
-from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
-from runtime.schema.names import OperatorName
+from runtime.schema.declaration import (
+    InterfaceType,
+    Namespace,
+    ScriptClassType,
+    register_class,
+)
 from runtime.schema.parser import parse_type
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype, misfit
+from runtime.schema.signature import Argument, OperatorName
+from runtime.schema.subtyping import is_subtype, misfit, optional, union
 from runtime.schema.types import (
     AnyType,
     AwaitType,
@@ -27,7 +30,6 @@ from runtime.schema.types import (
     Type,
     fake,
 )
-from runtime.schema.unions import optional, union
 from tests.schema.programs import (
     DEEP,
     LAYER,

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.errors.schema import SchemaError
 from runtime.schema.parser import parse_schema
-from runtime.schema.tags import TAGS, check_tags
+from runtime.schema.schema import TAGS, check_tags
 from tests.coded import code, coded
 
 TagMismatch = coded(SchemaError, "TagMismatch")

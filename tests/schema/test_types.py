@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runtime.schema import types as t
+from runtime.schema.subtyping import optional
 from runtime.schema.types import (
     AwaitType,
     BoolType,
@@ -32,7 +33,6 @@ from runtime.schema.types import (
     fake,
     is_dispatch_type,
 )
-from runtime.schema.unions import optional
 
 MADE: list[Callable[[], Type]] = [
     lambda: t.BaseType("Tensor"),

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.schema.parser import parse_type
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import (
+    Mismatch,
+    is_subtype,
+    match,
+    optional,
+    substitute,
+    unify,
+    variables,
+)
 from runtime.schema.types import (
     AnyType,
     AwaitType,
@@ -23,8 +31,6 @@ from runtime.schema.types import (
     Type,
     TypeVariable,
 )
-from runtime.schema.unify import Mismatch, match, substitute, unify, variables
-from runtime.schema.unions import optional
 from tests.schema.programs import FORMALS, NODE, PLAIN_TYPES, PROGRAM, SEARCHABLE, TYPES
 
 

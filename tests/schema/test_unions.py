@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from runtime.schema import types as t
+from runtime.schema.subtyping import optional, union
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -23,7 +24,6 @@ from runtime.schema.types import (
     TypeVariable,
     UnionType,
 )
-from runtime.schema.unions import optional, union
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from runtime.errors.call import WrongValue
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.device import Device
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.types import ListType, Type, TypeVariable
 from runtime.schema.values import (
+    MISMATCH,
     REMEMBERED,
     convert,
     converter,

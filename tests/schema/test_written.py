@@ -18,6 +18,8 @@ from runtime.errors.source import Source
 from runtime.schema.annotation import annotated_type, register_wrapper
 from runtime.schema.declaration import Namespace
 from runtime.schema.python_classes import PythonClasses
+from runtime.schema.scope import DEEPEST, Reader, Scope
+from runtime.schema.subtyping import optional, union
 from runtime.schema.types import (
     AnyType,
     AwaitType,
@@ -32,8 +34,6 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.unions import optional, union
-from runtime.schema.written import DEEPEST, Reader, Scope
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ import pytest
 from runtime.errors.operands import NoData
 from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors import as_tensor, tensor
 from tests.coded import code, coded
 

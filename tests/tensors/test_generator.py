@@ -9,8 +9,8 @@ import pytest
 import runtime.random
 from runtime.errors.tensor import BadState, NumberTooLarge
 from runtime.random import DEFAULT_SEED
-from runtime.schema.device import Device
-from runtime.schema.infer import infer_schema_of
+from runtime.schema.annotation import infer_schema_of
+from runtime.schema.codes import Device
 from runtime.tensors import Generator, Tensor, default_generator, manual_seed
 
 

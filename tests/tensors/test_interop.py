@@ -10,7 +10,7 @@ from runtime.errors.operands import NoData
 from runtime.errors.python_dispatch import SubclassError
 from runtime.errors.tensor import NeedsDetach, NotOnHost
 from runtime.keys import KeySet
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.tensors import Tensor, array_of, host_copy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.storage import MEMORIES

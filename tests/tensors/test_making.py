@@ -10,8 +10,7 @@ import pytest
 
 from runtime.autograd import inference_mode
 from runtime.errors.tensor import BadSize, NotShareable, NumberTooLarge, UnfitValue
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors import (
     Tensor,
     empty_like_spec,

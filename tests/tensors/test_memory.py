@@ -8,7 +8,7 @@ import pytest
 
 from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import DeviceUnavailable
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.tensors import storage
 from runtime.tensors.storage import (
     HOST,

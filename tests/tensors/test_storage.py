@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors import Storage, tensor
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.storage import MEMORIES

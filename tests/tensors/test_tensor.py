@@ -14,10 +14,9 @@ import pytest
 from runtime.errors.operands import DimensionOutOfRange, NoData
 from runtime.errors.tensor import BadSize, FixedAttribute, NeedsDetach, UnfitValue
 from runtime.keys import DispatchKey, KeySet
+from runtime.schema.annotation import infer_schema_of
 from runtime.schema.binding import bind
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
-from runtime.schema.infer import infer_schema_of
+from runtime.schema.codes import Device, DType
 from runtime.schema.parser import parse_schema
 from runtime.tensors import Storage, Tensor, tensor, view_of, wrap_number
 from tests.coded import code

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.errors.tensor import UnfitValue
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.tensors import tensor, view_of
 from runtime.testing import TOLERANCES, NotAlike, NotClose, assert_close
 from tests.coded import code

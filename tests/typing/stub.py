@@ -24,11 +24,9 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.locks import load
 from runtime.operators import functions
 from runtime.operators.call import NAMESPACE
-from runtime.schema.argument import Argument
 from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.names import OperatorName
-from runtime.schema.schema import Schema
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from runtime.schema.signature import Argument, OperatorName
 from runtime.schema.types import (
     IntType,
     ListType,
@@ -472,7 +470,7 @@ from runtime.autograd.node import RemovableHandle
 from runtime.dispatch.handle import OperatorPacket
 from runtime.operators.written import Ordered
 from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.random import Generator
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor

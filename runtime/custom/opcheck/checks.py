@@ -24,7 +24,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.custom import OpCheckError, OpCheckMisuse
 from runtime.keys import DispatchKey
-from runtime.schema.excerpt import described, written_call
+from runtime.schema.calls import described, written_call
 
 # By name, in the order of reports.
 CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {

@@ -26,8 +26,7 @@ from runtime.custom.kernel import shares
 from runtime.dispatch.handle import OperatorHandle
 from runtime.keys import BACKEND_BITS, DispatchKey
 from runtime.random import default_generator
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.schema.schema import Schema
 from runtime.schema.values import BY_VALUE, same
 from runtime.tensors.arrays import claimed

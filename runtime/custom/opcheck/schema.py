@@ -25,10 +25,9 @@ from typing import Any
 from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
 from runtime.errors.custom import OpCheckError
 from runtime.operators.call import core
-from runtime.schema.alias import WILDCARD, AliasInfo
-from runtime.schema.argument import Argument, placed_alias
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
+from runtime.schema.signature import WILDCARD, AliasInfo, Argument, placed_alias
 from runtime.schema.types import IntType, ListType, unwrap_optional
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor

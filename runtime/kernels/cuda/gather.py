@@ -58,8 +58,7 @@ from runtime.kernels.cuda.scalars import (
 )
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides

@@ -45,8 +45,9 @@ from runtime.rpc.program.kinds import (
 )
 from runtime.rpc.program.plug_in import Surface
 from runtime.schema.annotation import register_annotation, register_wrapper
-from runtime.schema.classes import register_class
+from runtime.schema.declaration import register_class
 from runtime.schema.schema import Schema
+from runtime.schema.subtyping import Mismatch
 from runtime.schema.types import (
     AnyType,
     DictType,
@@ -58,7 +59,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unify import Mismatch
 from runtime.script.emission import (
     Arguments,
     Emitter,

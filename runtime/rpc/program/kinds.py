@@ -31,7 +31,7 @@ from runtime.rpc.identities import OBJECT, WorkerInfo
 from runtime.rpc.program.plug_in import Surface
 from runtime.schema.parser import parse_type
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import Mismatch, is_subtype, match
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -49,7 +49,6 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.schema.unify import Mismatch, match
 from runtime.script.ir import Attribute, Count, Effect, Form, Kind, Node, Sharing
 from runtime.script.ir.type_rules import Outcome, types_of
 

@@ -32,10 +32,10 @@ from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
 from runtime.rpc.program.plug_in import UNSET, Surface
 from runtime.schema.binding import stored_default
-from runtime.schema.excerpt import shortened
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.calls import shortened
 from runtime.schema.schema import Schema
 from runtime.schema.types import AnyType, FutureType, RRefType, Type
+from runtime.schema.values import MISMATCH
 from runtime.script.ir import Node
 from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running import checked, register_step, register_test, taker

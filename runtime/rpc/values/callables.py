@@ -34,8 +34,8 @@ from runtime.rpc.session.events import Payload
 from runtime.rpc.values import pickling, restricted
 from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
 from runtime.rpc.values.registered import REGISTRY, Registered
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import OperatorName
 from runtime.schema.types import FutureType, TupleType, fake
 
 OPERATOR: Final = "operator"

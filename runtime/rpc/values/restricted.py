@@ -40,9 +40,8 @@ from runtime.rpc.values.payload import (
     Packed,
     References,
 )
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described, shortened
+from runtime.schema.calls import described, shortened
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor

@@ -33,6 +33,7 @@ from runtime.schema.declaration import (
     ModuleType,
 )
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Signature
 from runtime.script.archive.expressions import (
     FORMS,
     Constants,
@@ -101,7 +102,7 @@ def type_code(declared: DeclaredType, constants: Constants | None = None) -> str
     return f"class {name}{base}:\n{body}"
 
 
-def _header(name: str, schema: Schema, is_plain: bool = False) -> str:
+def _header(name: str, schema: Signature, is_plain: bool = False) -> str:
     """def name(parameters) -> type:."""
     parts: list[str] = []
     for place, argument in enumerate(schema.arguments):

@@ -34,15 +34,13 @@ from runtime.errors.base import EveryorderError
 from runtime.errors.program import NotSaveable
 from runtime.futures import Await, Future
 from runtime.modules import Parameter
-from runtime.schema.codes import Code, DType, Layout, MemoryFormat
+from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
 from runtime.schema.declaration import (
     DeclaredType,
     ModuleType,
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.device import Device
-from runtime.schema.numbers import INT_END, INT_FIRST, MISMATCH
 from runtime.schema.types import (
     AnyType,
     DictType,
@@ -52,7 +50,7 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import converter
+from runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
 from runtime.script.archive import limits
 from runtime.script.archive.expressions import MANAGERS, manager
 from runtime.script.modules import ScriptModule

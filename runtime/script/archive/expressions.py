@@ -31,10 +31,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from runtime import autograd
-from runtime.schema.argument import Argument
+from runtime.schema.codes import Device
 from runtime.schema.declaration import DeclaredType, EnumType
-from runtime.schema.default import default_identity
-from runtime.schema.device import Device
+from runtime.schema.signature import Argument, default_identity
 from runtime.schema.types import (
     CODED,
     AnyType,

@@ -29,7 +29,7 @@ from runtime.errors.script import BrokenGraph
 from runtime.errors.source import Source
 from runtime.errors.tensor import DeviceUnavailable
 from runtime.modules import Module
-from runtime.schema.argument import NO_DEFAULT, Argument
+from runtime.schema.codes import Device
 from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
@@ -37,12 +37,11 @@ from runtime.schema.declaration import (
     Namespace,
     ScriptClassType,
 )
-from runtime.schema.device import Device
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name, parse_type
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
+from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     TupleType,
     Type,

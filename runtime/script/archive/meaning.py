@@ -21,8 +21,8 @@ from typing import Any
 from runtime import autograd, futures
 from runtime.errors.registration import UnknownDevice
 from runtime.locks import load
+from runtime.schema.codes import Device
 from runtime.schema.declaration import DeclaredType, EnumType
-from runtime.schema.device import Device
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.types import (
     NAMED_BASES,

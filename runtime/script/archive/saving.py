@@ -32,7 +32,7 @@ from runtime.schema.declaration import (
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.schema import Schema
+from runtime.schema.signature import Signature
 from runtime.schema.types import Type
 from runtime.script.archive import limits
 from runtime.script.archive.code import code_of, type_code
@@ -222,7 +222,7 @@ class _Contents:
             described["owner"], described["method"] = self.owners[name]
         return described
 
-    def schema(self, schema: Schema, place: str) -> Any:
+    def schema(self, schema: Signature, place: str) -> Any:
         arguments = []
         for each in schema.arguments:
             argument: dict[str, Any] = {

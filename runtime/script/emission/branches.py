@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from runtime.errors.script import IllTyped
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import Mismatch, is_subtype, union
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -43,8 +43,6 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.unify import Mismatch
-from runtime.schema.unions import union
 from runtime.script.emission.emitter import (
     FLAGS,
     RESULT,

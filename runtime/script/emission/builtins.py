@@ -21,7 +21,7 @@ from runtime.autograd import (
     set_grad_enabled,
 )
 from runtime.errors.script import UnknownAttribute
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     ListType,
     PyObjectType,

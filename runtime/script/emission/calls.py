@@ -21,12 +21,10 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import provide
 from runtime.errors.script import NoSource, NoSuchCall
 from runtime.operators.written import Ordered
-from runtime.schema.argument import Argument
-from runtime.schema.device import Device
-from runtime.schema.names import OperatorName
-from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.codes import Device
+from runtime.schema.schema import NUMBERS_AS_TENSORS
+from runtime.schema.signature import Argument, OperatorName, Signature
+from runtime.schema.subtyping import Mismatch, is_subtype, match, substitute, variables
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -50,7 +48,6 @@ from runtime.schema.types import (
     TypeVariable,
     unwrap_optional,
 )
-from runtime.schema.unify import Mismatch, match, substitute, variables
 from runtime.script.emission.emitter import (
     Arguments,
     Emitter,
@@ -79,7 +76,7 @@ class Form(NamedTuple):
     """One form of what is called: its schema, and whether it is an operator's."""
 
     name: str
-    schema: Schema
+    schema: Signature
     # Whether it is of the runtime, whose own calls convert more than numbers.
     loose: bool = False
     # Whether a number stands for a tensor.
@@ -142,7 +139,7 @@ def together(e: Emitter, outputs: Sequence[Value]) -> Sugared:
 
 
 def bound_values(
-    e: Emitter, callee: str, schema: Schema, arguments: Arguments
+    e: Emitter, callee: str, schema: Signature, arguments: Arguments
 ) -> tuple[list[Value], list[Type]]:
     """The values for every argument of a function, and the types that it gives.
 

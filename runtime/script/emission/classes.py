@@ -29,8 +29,8 @@ from runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
+from runtime.schema.scope import Scope
 from runtime.schema.types import AnyType, NoneType_, TensorType, Type
-from runtime.schema.written import Scope
 from runtime.script.emission.builtins import CLASSES
 from runtime.script.emission.calls import fail_recursive
 from runtime.script.emission.compiler import CLASS_TYPES, CallChain, Compiler

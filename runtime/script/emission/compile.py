@@ -12,8 +12,8 @@ from typing import Any
 from runtime.errors.script import IllTyped
 from runtime.errors.source import Source
 from runtime.hooks import BODY
+from runtime.schema.scope import Scope
 from runtime.schema.types import NoneType_, Type
-from runtime.schema.written import Scope
 from runtime.script.emission.branches import Torn
 from runtime.script.emission.builtins import install_builtins
 from runtime.script.emission.calls import (

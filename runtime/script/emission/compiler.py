@@ -24,8 +24,8 @@ from runtime.errors.source import Source, Span
 from runtime.hooks import BODY
 from runtime.locks import waited_for
 from runtime.schema.declaration import DeclaredType, qualified_name
+from runtime.schema.scope import Scope
 from runtime.schema.types import Type
-from runtime.schema.written import Scope
 from runtime.script.frontend import (
     Annotations,
     Definition,

@@ -31,7 +31,7 @@ from runtime.errors.base import nearest
 from runtime.errors.script import IllTyped, UnknownAttribute
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import DeclaredType, InterfaceType
-from runtime.schema.subtype import is_subtype, misfit
+from runtime.schema.subtyping import Mismatch, is_subtype, misfit, unify
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -44,7 +44,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unify import Mismatch, unify
 from runtime.script.emission.compiler import Body, CallChain, Compiler
 from runtime.script.frontend import Exit, Scopes, place_of
 from runtime.script.ir import Block, Graph, Node, Place, Value, row_of

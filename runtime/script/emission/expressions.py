@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import Mismatch, is_subtype
 from runtime.schema.types import (
     DICT_KEYS,
     AnyType,
@@ -31,7 +31,6 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.schema.unify import Mismatch
 from runtime.script.emission.branches import Condition, Torn, condition, fail_torn
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Arguments, Emitter, Sugared

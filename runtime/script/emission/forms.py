@@ -26,7 +26,7 @@ from typing import Any
 from runtime import futures
 from runtime.schema.annotation import register_wrapper
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     AnyType,
     AwaitType,

@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
@@ -34,8 +33,8 @@ from runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, Signature
 from runtime.schema.types import BoolType, IntType, StrType, TupleType
 from runtime.script.emission import operators
 from runtime.script.emission.calls import bound_values, together
@@ -94,7 +93,7 @@ _COMPARISONS = {
 }
 
 
-def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Schema | None:
+def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Signature | None:
     """The schema of a method, compiled now if it has to be; None: there is none."""
     complete = declared.declaration.memo.get(PENDING)
     if complete is not None:

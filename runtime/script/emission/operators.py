@@ -20,7 +20,7 @@ from runtime.dispatch.namespace import OperatorNamespace, Operators
 from runtime.operators import functions
 from runtime.operators.methods import CONVERSIONS
 from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     AnyType,
     BoolType,

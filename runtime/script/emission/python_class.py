@@ -26,9 +26,8 @@ from typing import Any, ClassVar, get_origin
 
 from runtime.errors.script import MalformedProgram
 from runtime.generated import generated
-from runtime.schema.codes import Code
+from runtime.schema.codes import Code, Device
 from runtime.schema.declaration import ScriptClassType
-from runtime.schema.device import Device
 from runtime.script.emission.emitter import Arguments, Emitter
 from runtime.script.emission.sugar import sugar_of
 from runtime.script.frontend import Definition, mangled, place_of, read_class

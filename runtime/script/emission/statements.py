@@ -20,7 +20,7 @@ from functools import partial
 from typing import TypeVar
 
 from runtime.schema.declaration import DeclaredType, InterfaceType
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import NoneType_, PyObjectType, Type
 from runtime.script.emission.branches import (
     Condition,

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from runtime.schema.annotation import annotated_type
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
+from runtime.schema.scope import Scope
 from runtime.schema.types import (
     DeviceType,
     TensorType,
@@ -27,7 +28,6 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.schema.written import Scope
 from runtime.script.emission.emitter import Arguments, Emitter, Sugared
 from runtime.script.ir import Value
 

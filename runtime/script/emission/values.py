@@ -13,6 +13,7 @@ Rules:
 
 from collections.abc import Sequence
 
+from runtime.schema.subtyping import Mismatch, match
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -25,7 +26,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unify import Mismatch, match
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
     call_forms,

@@ -3,7 +3,7 @@
     Annotations       the types that parameters and variables are given
     read_signature    the arguments of the schema
 
-Rules of annotations (how one is read is in `runtime.schema.written`):
+Rules of annotations (how one is read is in `runtime.schema.scope`):
 - names are looked up as Python did when the function was defined: among what its own
   annotations mean, what the caller of the compiler sees (`names`), the variables around
   it that it uses, its module, Python; in a union, what its annotations mean is asked
@@ -28,11 +28,10 @@ from types import UnionType as PythonUnion
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from runtime.errors.script import MalformedProgram
-from runtime.schema.argument import NO_DEFAULT, Argument
-from runtime.schema.excerpt import described, shortened
-from runtime.schema.names import OperatorName
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.calls import described, shortened
 from runtime.schema.schema import Schema
+from runtime.schema.scope import DEEPEST, Classes, Reader, Scope, Signature
+from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -47,8 +46,7 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import converter, is_tensor
-from runtime.schema.written import DEEPEST, Classes, Reader, Scope, Signature
+from runtime.schema.values import MISMATCH, converter, is_tensor
 from runtime.script.frontend.language import place_of
 from runtime.script.frontend.scopes import Function
 from runtime.script.frontend.source import Definition

@@ -34,8 +34,8 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.call import OperatorGone
 from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
-from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.fusion.kernel import Fact, Ready, ready_for, rows_of
 from runtime.script.fusion.pointwise import NUMBERS, Later, operators, step_of
 from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of, row_of

@@ -32,10 +32,8 @@ from typing import Any, NamedTuple
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import provide
 from runtime.dispatch.token import DefinitionReading
-from runtime.schema.alias import AliasKind
-from runtime.schema.names import OperatorName
-from runtime.schema.schema import Schema
-from runtime.schema.tags import NUMBERS_AS_TENSORS, TOTAL
+from runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
+from runtime.schema.signature import AliasKind, OperatorName
 from runtime.schema.types import AwaitType, FutureType
 from runtime.script.ir import type_rules as rules
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node

@@ -27,14 +27,13 @@ from runtime.errors.base import nearest
 from runtime.errors.registration import UnknownDevice
 from runtime.errors.schema import SchemaSyntaxError, UnknownKind
 from runtime.errors.source import Source
-from runtime.schema.cursor import Cursor
+from runtime.schema.codes import Device
 from runtime.schema.declaration import SHARED, EnumType, Namespace
-from runtime.schema.default_parser import DefaultParser
-from runtime.schema.device import Device
-from runtime.schema.numbers import INT_END, INT_FIRST
-from runtime.schema.tokenizer import Token
+from runtime.schema.parser import DefaultParser
+from runtime.schema.tokenizer import Cursor, Token
 from runtime.schema.type_parser import TypeParser
 from runtime.schema.types import Type
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Place, Value
 from runtime.script.ir.kinds import (
     DEEPEST,

@@ -27,11 +27,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from runtime.errors.source import printable
+from runtime.schema.codes import Device
 from runtime.schema.declaration import EnumType
-from runtime.schema.default import default_text
-from runtime.schema.device import Device
-from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.signature import default_text
 from runtime.schema.types import OptionalType, TupleType, Type, UnionType
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.ir.graph import Block, Graph, Node, Place, Value
 from runtime.script.ir.kinds import Form, known_kind
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT

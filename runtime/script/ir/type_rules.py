@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
+from runtime.schema.codes import Device
 from runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.device import Device
-from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
+from runtime.schema.signature import Signature
+from runtime.schema.subtyping import Mismatch, is_subtype, match, substitute, variables
 from runtime.schema.types import (
     CODED,
     AnyType,
@@ -49,8 +49,7 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.schema.unify import Mismatch, match, substitute, variables
-from runtime.schema.values import is_tensor
+from runtime.schema.values import INT_END, INT_FIRST, is_tensor
 from runtime.script.ir.graph import Block, Graph, Node, Value
 
 # The kinds whose nodes a rule looks for among the inputs.
@@ -395,7 +394,7 @@ def _call_method(node: Node, kinds: tuple[type, ...]) -> Outcome:
     return call(schema, types_of(node.inputs), len(node.outputs))
 
 
-def _given(schema: Schema) -> Type:
+def _given(schema: Signature) -> Type:
     """The one type of what a call gives."""
     return _together([each.fake_type for each in schema.returns])
 

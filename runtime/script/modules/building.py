@@ -24,9 +24,9 @@ from typing import Any, get_overloads
 from runtime.errors.script import NotScriptable
 from runtime.modules import Module, Sequential
 from runtime.schema.declaration import Declaration, InterfaceType, ModuleType
-from runtime.schema.subtype import misfit
+from runtime.schema.scope import Scope
+from runtime.schema.subtyping import misfit
 from runtime.schema.types import TensorType, Type
-from runtime.schema.written import Scope
 from runtime.script.emission import Compiler, Emitter
 from runtime.script.emission.compiler import NO_TYPES, Body, CallChain
 from runtime.script.emission.python_class import getter, setter

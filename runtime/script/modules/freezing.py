@@ -29,10 +29,9 @@ from typing import Any, NamedTuple
 from runtime.errors.base import nearest
 from runtime.errors.program import NoSuchMember
 from runtime.errors.script import NotScriptable
-from runtime.schema.argument import Argument
 from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
-from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument, OperatorName
 from runtime.schema.types import AnyType
 from runtime.script.ir import Effect, Graph, Node, Rows, Value, copy_graph, row_of
 from runtime.script.ir.type_rules import fits

@@ -36,10 +36,9 @@ from runtime.locks import load
 from runtime.modules import Module, Parameter
 from runtime.modules.containers import ModuleDict, ModuleList, Sequential
 from runtime.schema.declaration import ModuleType, qualified_name, unmangled
-from runtime.schema.numbers import MISMATCH
 from runtime.schema.schema import Schema
 from runtime.schema.types import BoolType, FloatType, StrType, TensorType, Type
-from runtime.schema.values import converter
+from runtime.schema.values import MISMATCH, converter
 from runtime.script.emission import (
     CLASSES,
     Arguments,

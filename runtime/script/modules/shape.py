@@ -30,16 +30,15 @@ from runtime.errors.schema import AnnotationError
 from runtime.errors.script import NotScriptable
 from runtime.modules import Module
 from runtime.schema.annotation import annotated_type
+from runtime.schema.calls import described
 from runtime.schema.declaration import (
     InterfaceType,
     ModuleType,
     qualified_name,
 )
-from runtime.schema.excerpt import described
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.scope import Classes, Scope
 from runtime.schema.types import NoneType_, TensorType, Type
-from runtime.schema.values import converter
-from runtime.schema.written import Classes, Scope
+from runtime.schema.values import MISMATCH, converter
 from runtime.script.modules.script_module import RESERVED, ScriptModule
 from runtime.script.program import (
     Attribute,

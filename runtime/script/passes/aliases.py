@@ -31,13 +31,13 @@ until nothing is added any more (inclusion constraints: Andersen, 1994, without 
 
 from collections.abc import Callable, Iterable, Iterator
 
-from runtime.schema.alias import WILDCARD, AliasInfo
 from runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
+from runtime.schema.signature import WILDCARD, AliasInfo
 from runtime.schema.types import (
     NAMED_BASES,
     AnyClassType,

@@ -40,7 +40,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.schema.types import IntType, StrType, TupleType
 from runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
 from runtime.script.ir.type_rules import fits

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     AnyType,
     BoolType,

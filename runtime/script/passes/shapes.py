@@ -21,8 +21,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.passes.aliases import Aliases

@@ -22,7 +22,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives.numbers import bounded, overflow
 from runtime.script.primitives.row import (
     Row,

@@ -21,8 +21,8 @@ from typing import Any
 
 from runtime.errors.operands import NegativeExponent
 from runtime.errors.program import IntegerOverflow, ScriptValueError
-from runtime.schema.excerpt import described, shortened
-from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.calls import described, shortened
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
     Row,
     attribute,

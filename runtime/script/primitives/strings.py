@@ -17,7 +17,7 @@ from string import Formatter
 from typing import Any
 
 from runtime.errors.program import ScriptValueError
-from runtime.schema.excerpt import shortened
+from runtime.schema.calls import shortened
 from runtime.script.primitives.numbers import bounded
 from runtime.script.primitives.row import (
     Row,

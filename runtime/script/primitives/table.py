@@ -38,7 +38,8 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kernel import direct
 from runtime.dispatch.library import Library
 from runtime.locks import waited_for
-from runtime.schema.tags import TOTAL
+from runtime.schema.schema import TOTAL
+from runtime.schema.subtyping import Mismatch, match
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -48,7 +49,6 @@ from runtime.schema.types import (
     Type,
     TypeVariable,
 )
-from runtime.schema.unify import Mismatch, match
 from runtime.script.primitives import containers, mathematics, numbers, strings, tensors
 from runtime.script.primitives.row import NAMESPACE, Kind, Row
 

@@ -22,8 +22,7 @@ from operator import attrgetter, methodcaller
 from typing import Any
 
 from runtime.autograd.modes import is_grad_enabled
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.script.primitives.numbers import bounded
 from runtime.script.primitives.row import Row, Way, attribute, binary, call, method, row
 from runtime.tensors.data import tensor

@@ -48,7 +48,7 @@ from runtime.keys.keyset import DEFAULT_INCLUDED
 from runtime.keys.local import View
 from runtime.operators.install import install as install_operators
 from runtime.schema.binding import presenters_of
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from runtime.tensors.keys import keys_of
 
 Function = Callable[..., Any]

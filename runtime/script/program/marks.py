@@ -31,7 +31,7 @@ from typing import (
 from runtime.errors.future import FutureMisuse, described
 from runtime.errors.script import NotScriptable
 from runtime.futures import Future
-from runtime.schema.excerpt import shortened
+from runtime.schema.calls import shortened
 from runtime.tensors.keys import watcher
 
 T = TypeVar("T")

@@ -43,12 +43,13 @@ from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
 from runtime.futures import Future
-from runtime.schema.codes import DType, Layout, MemoryFormat
+from runtime.schema.calls import described
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.schema.declaration import SHARED, DeclaredType, Namespace, unmangled
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.schema import Schema
+from runtime.schema.scope import Scope
+from runtime.schema.subtyping import Mismatch, unify
 from runtime.schema.types import (
     DICT_KEYS,
     BoolType,
@@ -68,9 +69,7 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unify import Mismatch, unify
 from runtime.schema.values import is_tensor
-from runtime.schema.written import Scope
 from runtime.script.ir import Graph
 from runtime.script.plug_ins import added
 

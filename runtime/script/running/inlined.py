@@ -17,7 +17,7 @@ from typing import Any
 
 from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.keys import LOCAL
-from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives import NAMESPACE, numbers
 from runtime.script.program.bound import Bound
 

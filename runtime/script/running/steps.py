@@ -32,7 +32,7 @@ from runtime.hooks import PLAN
 from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.plug_ins import added

@@ -19,13 +19,11 @@ from typing import Any
 from runtime.errors.program import NotOfType
 from runtime.futures import Await, Future
 from runtime.schema.binding import Binder, binder
-from runtime.schema.codes import Code
+from runtime.schema.calls import described, shortened
+from runtime.schema.codes import Code, Device
 from runtime.schema.declaration import DeclaredType, EnumType, ScriptClassType
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described, shortened
-from runtime.schema.numbers import MISMATCH
 from runtime.schema.schema import Schema
-from runtime.schema.subtype import is_subtype
+from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
     CODED,
     AnyType,
@@ -48,7 +46,7 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import Converter, converter, in_place, is_tensor
+from runtime.schema.values import MISMATCH, Converter, converter, in_place, is_tensor
 from runtime.script.plug_ins import added
 from runtime.script.program import Function, declared_type
 

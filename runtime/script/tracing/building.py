@@ -23,10 +23,10 @@ from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import Untraceable
-from runtime.schema.codes import Code
-from runtime.schema.device import Device
-from runtime.schema.excerpt import described
-from runtime.schema.names import OperatorName
+from runtime.schema.calls import described
+from runtime.schema.codes import Code, Device
+from runtime.schema.signature import OperatorName
+from runtime.schema.subtyping import Mismatch, unify, variables
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -44,7 +44,6 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.schema.unify import Mismatch, unify, variables
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Block, Graph, Kind, Node, Place, Value, check, row_of
 from runtime.script.program import Function

@@ -30,8 +30,9 @@ from typing import Any
 
 from runtime.errors.base import code_of, page
 from runtime.errors.script import TraceDiffers
-from runtime.schema.excerpt import described, shortened
+from runtime.schema.calls import described, shortened
 from runtime.schema.python_classes import PythonClasses
+from runtime.schema.scope import Scope
 from runtime.schema.types import (
     DictType,
     IntType,
@@ -42,7 +43,6 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.schema.written import Scope
 from runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
 from runtime.script.tracing.building import CONSTANT
 from runtime.script.tracing.recorder import place_of

@@ -40,9 +40,10 @@ from runtime.errors.source import Source
 from runtime.futures import Future
 from runtime.keys import LOCAL
 from runtime.keys.local import view_of
+from runtime.schema.calls import described, shortened
 from runtime.schema.declaration import DeclaredType, ModuleType, ScriptClassType
-from runtime.schema.excerpt import described, shortened
 from runtime.schema.schema import Schema
+from runtime.schema.subtyping import variables
 from runtime.schema.types import (
     AnyType,
     DictType,
@@ -53,7 +54,6 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.schema.unify import variables
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Node, Place, Value
 from runtime.script.ir.printer import place_text

@@ -35,11 +35,9 @@ from runtime.futures import Future
 from runtime.hooks import WATCHER
 from runtime.keys import LOCAL, DispatchKey, exclude_keys
 from runtime.keys.local import view_of
-from runtime.schema.argument import Argument
 from runtime.schema.declaration import ROOT, ModuleType, qualified_name
-from runtime.schema.names import OperatorName
-from runtime.schema.schema import Schema
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from runtime.schema.signature import Argument, OperatorName
 from runtime.schema.types import DictType, FutureType, ListType, TupleType, Type
 from runtime.script.ir import Graph, Value, check
 from runtime.script.program import SHARED_PROGRAM, Function, Program

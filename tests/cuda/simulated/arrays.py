@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import DType
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import host_copy
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import empty_tensor, from_flat, from_numpy, view_of

@@ -109,8 +109,8 @@ def test_optional_references() -> None:
 def test_which_reference_is_one_of_a_type(known: str, wanted: str, fits: bool) -> None:
     """3.7: by the type that it has; one that has none is looked at when it comes."""
 
-    from runtime.schema.numbers import MISMATCH
     from runtime.schema.types import RRefType
+    from runtime.schema.values import MISMATCH
     from runtime.script.running import taker, test_of
 
     type_ = RRefType(parse_type(wanted, type_variables=False))

@@ -15,8 +15,7 @@ from runtime.errors import Undecodable, Unsendable
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.values import restricted, unpack
 from runtime.rpc.values.restricted import DEEPEST, ROWS
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.device import Device
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.arrays import instance_of
 from runtime.tensors.making import wrap_number
 from runtime.tensors.storage import WrapperStorage

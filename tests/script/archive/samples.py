@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import runtime
 from runtime.errors.source import Source
 from runtime.modules import Parameter
-from runtime.schema.argument import Argument
 from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
@@ -16,13 +15,13 @@ from runtime.schema.declaration import (
     Namespace,
     ScriptClassType,
 )
-from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.schema import Schema
+from runtime.schema.scope import Scope
+from runtime.schema.signature import Argument, OperatorName
+from runtime.schema.subtyping import optional
 from runtime.schema.types import IntType, StrType, TupleType, Type
-from runtime.schema.unions import optional
-from runtime.schema.written import Scope
 from runtime.script.archive import load, save
 from runtime.script.ir import Graph, check, parse_graph
 from runtime.script.modules import ScriptModule

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from runtime.schema.codes import Device
 from runtime.schema.declaration import EnumType
-from runtime.schema.device import Device
 from runtime.schema.types import IntType
 from runtime.script.archive import (
     Constants,

@@ -11,7 +11,7 @@ import pytest
 import runtime
 from runtime.errors import NotSaveable
 from runtime.futures import Future, awaitable
-from runtime.schema.device import Device
+from runtime.schema.codes import Device
 from runtime.schema.types import ListType, TensorType
 from runtime.script.archive import code_of, load, save
 from runtime.script.ir import Graph, Node, check, graph_text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime.errors.base import EveryorderError
-from runtime.schema.written import Scope
+from runtime.schema.scope import Scope
 from runtime.script.frontend import (
     CONSTRUCTS,
     RESTRICTIONS,

@@ -199,7 +199,7 @@ def test_any_expression_may_be_a_type() -> None:
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     definition: Definition[Any] = Definition(one.source, one.tree)
-    from runtime.schema.written import Scope
+    from runtime.schema.scope import Scope
 
     found: Type = Annotations(definition, Scope(vars(typing))).type(
         statement.value.args[1]

@@ -13,10 +13,11 @@ from typing import Any
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.library import Library
 from runtime.errors.source import Source
+from runtime.schema.codes import Device
 from runtime.schema.declaration import ScriptClassType
-from runtime.schema.device import Device
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from runtime.schema.subtyping import optional, union
 from runtime.schema.types import (
     AnyType,
     AwaitType,
@@ -37,7 +38,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unions import optional, union
 from runtime.script.ir.graph import Block, Graph, Node, Place, Value
 from runtime.script.ir.kinds import Kind, row_of
 from tests.schema.programs import COLOUR, DEEP, LAYER, NODE, PROGRAM, Colour, method

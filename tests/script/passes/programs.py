@@ -14,10 +14,11 @@ from typing import Any
 
 import runtime
 from runtime.futures import Future
-from runtime.schema.argument import Argument
 from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from runtime.schema.signature import Argument
+from runtime.schema.subtyping import optional
 from runtime.schema.types import (
     AwaitType,
     BoolType,
@@ -36,7 +37,6 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.unions import optional
 from runtime.script.ir import Block, Graph, Node, Value, parse_graph
 from runtime.script.program import Function, declare_objects
 from runtime.script.running import executor, plan_of

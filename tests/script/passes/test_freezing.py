@@ -3,8 +3,8 @@
 from typing import Any
 
 from runtime.schema.declaration import ModuleType, Namespace
+from runtime.schema.subtyping import optional
 from runtime.schema.types import IntType, ListType, TensorType
-from runtime.schema.unions import optional
 from runtime.script.ir import check, graph_text, parse_graph
 from runtime.script.modules.freezing import (
     STAYS,

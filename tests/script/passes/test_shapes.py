@@ -6,9 +6,8 @@ import pytest
 
 import runtime
 from runtime.dispatch.library import Library
-from runtime.schema.codes import DType
+from runtime.schema.codes import Device, DType
 from runtime.schema.declaration import Namespace, ScriptClassType
-from runtime.schema.device import Device
 from runtime.schema.types import TensorType
 from runtime.script.ir import parse_graph
 from runtime.script.passes import Facts, propagate_shapes, shapes, shapes_for

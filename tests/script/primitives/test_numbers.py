@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runtime.errors.operands import NegativeExponent
 from runtime.errors.program import IntegerOverflow, ScriptValueError
-from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives import by_function, by_name, by_operator
 from tests.coded import coded, kind_of
 from tests.script.primitives.trial import canonical, perform

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.argument import Argument
-from runtime.schema.sharing import may_alias, may_contain_alias
+from runtime.schema.schema import may_alias, may_contain_alias
+from runtime.schema.signature import Argument
 from runtime.script.primitives import ROWS, Row
 from tests.script.primitives.trial import (
     canonical,

@@ -10,7 +10,6 @@ import runtime
 from runtime.errors.operands import NegativeExponent
 from runtime.errors.program import IntegerOverflow, ScriptValueError
 from runtime.schema.codes import DType
-from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -23,6 +22,7 @@ from runtime.schema.types import (
     TensorType,
     Type,
 )
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives import Row, choose, table
 from tests.coded import coded, kind_of
 

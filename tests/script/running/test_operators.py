@@ -12,7 +12,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
 from runtime.errors.call import KernelError, MissingKernel, OperatorGone
 from runtime.keys import DispatchKey, exclude_keys
-from runtime.schema.returns import returner
+from runtime.schema.binding import returner
 from runtime.script.primitives import ROWS
 from runtime.script.running import call
 from tests.coded import code

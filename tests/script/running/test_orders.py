@@ -11,7 +11,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
-from runtime.schema.names import OperatorName
+from runtime.schema.signature import OperatorName
 from runtime.script.passes import check_passes
 from runtime.script.program import Function
 from runtime.script.running import call, executor

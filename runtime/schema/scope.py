@@ -35,8 +35,8 @@ from runtime.schema.annotation import (
     named_type,
     wanted_parameters,
 )
+from runtime.schema.subtyping import union
 from runtime.schema.types import DICT_KEYS, Type
-from runtime.schema.unions import union
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = Callable[[Any], Span]

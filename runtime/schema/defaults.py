@@ -34,12 +34,12 @@ The text depends on places, names and kinds of defaults alone, and is remembered
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runtime.generated import block, generated
-from runtime.schema.argument import Argument
-from runtime.schema.binding import bind, presenters_of, stored_default
+from runtime.schema.binding import presenters_of, stored_default
 from runtime.schema.codes import Code
+from runtime.schema.signature import Argument, Signature
 from runtime.schema.types import (
     BoolType,
     FloatType,
@@ -50,9 +50,6 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import BY_VALUE, present, same
 
-if TYPE_CHECKING:
-    from runtime.schema.schema import Schema
-
 Stripped = tuple[tuple[Any, ...], dict[str, Any]]
 Stripper = Callable[[Sequence[Any]], Stripped]
 PresentedStripper = Callable[..., Stripped]
@@ -61,27 +58,7 @@ PresentedStripper = Callable[..., Stripped]
 _EXACT = tuple(map(ListType, (IntType, SymIntType, FloatType, BoolType)))
 
 
-def strip_defaults(
-    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Stripped:
-    """The call without what is at its default, as a Python handler gets it.
-
-    Raises what `bind` raises, for a call that does not fit the schema.
-    """
-    return stripper(schema)(bind(schema, args, kwargs))
-
-
-def fill_defaults(
-    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Stripped:
-    """The call with every argument, as kernels see them, the keyword-only ones named.
-
-    Raises what `bind` raises, for a call that does not fit the schema.
-    """
-    return spread(schema, bind(schema, args, kwargs))
-
-
-def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
+def spread(schema: Signature, values: Sequence[Any]) -> Stripped:
     """A bound call as a Python call: positional and named, as kernels see them.
 
     `values` is every argument in schema order, and behind them the surplus of a schema
@@ -98,7 +75,7 @@ def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
     return (*seen[:start], *surplus), dict(zip(names, seen[start:], strict=True))
 
 
-def stripper(schema: "Schema") -> Stripper:
+def stripper(schema: Signature) -> Stripper:
     """The function that strips a bound call of `schema`; for `values` see `spread`.
 
     Its text is made at the first call: few operators have one.
@@ -114,7 +91,7 @@ def stripper(schema: "Schema") -> Stripper:
     return strip
 
 
-def _presenting(schema: "Schema") -> PresentedStripper:
+def _presenting(schema: Signature) -> PresentedStripper:
     """The function that shows every value, and strips what is shown."""
     shown = {
         place: turn
@@ -127,7 +104,7 @@ def _presenting(schema: "Schema") -> PresentedStripper:
 
 
 def presented_stripper(
-    schema: "Schema", wrapping: type | None = None
+    schema: Signature, wrapping: type | None = None
 ) -> PresentedStripper:
     """The function that strips a call whose values are as kernels see them.
 
@@ -146,7 +123,7 @@ def presented_stripper(
     return _made(schema, lines, {"_wrapping": wrapping})
 
 
-def stripping(schema: "Schema", function: Callable[..., Any]) -> Callable[..., Any]:
+def stripping(schema: Signature, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of values as kernels see them that calls `function` stripped.
 
     Where nothing is ever taken out, named or copied, that is `function` itself.
@@ -162,7 +139,7 @@ def stripping(schema: "Schema", function: Callable[..., Any]) -> Callable[..., A
     return _made(schema, _copied(schema), {"_function": function}, call="_function")
 
 
-def _copied(schema: "Schema") -> list[str]:
+def _copied(schema: Signature) -> list[str]:
     """Lines that copy the lists among the arguments."""
     lists = [
         f"_{place}"
@@ -173,7 +150,7 @@ def _copied(schema: "Schema") -> list[str]:
 
 
 def _made(
-    schema: "Schema",
+    schema: Signature,
     lines: Sequence[str],
     names: Mapping[str, Any],
     call: str | None = None,

@@ -1,0 +1,191 @@
+"""Calls in words, and what is wrong with one that does not fit.
+
+What errors say of values and calls (`described`, `shortened`, `written_call`); the one
+rule of which names and counts a call may have (`misfit`), for schemas as for Python
+functions; and functions written by hand that refuse a call as operators do (`checked`).
+
+Rules:
+- the words are short, on one line, and the same in every process: nothing depends on
+  identity or memory;
+- names are checked in this order: too many, unknown, twice, missing;
+- the parameters of a checked function are its schema: what it does not know, has twice
+  or lacks is refused before anything of it has run.  What other libraries call a
+  parameter, `NAMES`, is taken for it.
+
+How it works: Python itself binds the call of a checked function.  Only if that fails is
+the call looked at: a TypeError that was raised before the function began has no frame
+of it, and is told from those of the function by that.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, NamedTuple, TypeVar
+
+from runtime.errors.base import nearest
+from runtime.errors.call import CallError
+
+# A value gets most of a line of its own, and less inside of a written call.
+VALUE_WIDTH, ARGUMENT_WIDTH = 60, 24
+
+# Torch's and NumPy's words -> the schema's, the first that it has.
+NAMES = {
+    "input": ("self", "indices"),
+    "axis": ("dim", "dims"),
+    "axes": ("dims",),
+    "keepdims": ("keepdim",),
+    "ddof": ("correction",),
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def described(value: object) -> str:
+    """The kind of a value: `None`, `a str`, `a list of int and str`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    if isinstance(value, list | tuple) and value:
+        kinds = dict.fromkeys(type(element).__name__ for element in value)
+        name = f"{name} of {' and '.join(kinds)}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def shortened(value: object, width: int = VALUE_WIDTH) -> str:
+    """The repr of a value on one line, at most `width` characters long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception as error:  # an error about a value must not fail on its repr
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def written_call(
+    operator: str, args: Iterable[object], kwargs: Mapping[str, object]
+) -> str:
+    """A call as a reader would write it; a tensor is named by its class only."""
+    parts = [_argument(value) for value in args]
+    parts += [f"{name}={_argument(value)}" for name, value in kwargs.items()]
+    return f"{operator}({', '.join(parts)})"
+
+
+def _argument(value: object) -> str:
+    if hasattr(value, "key_bits"):
+        return f"<{type(value).__name__}>"
+    if isinstance(value, list) and any(hasattr(each, "key_bits") for each in value):
+        return f"[{', '.join(map(_argument, value))}]"
+    return shortened(value, ARGUMENT_WIDTH)
+
+
+class Parameters(NamedTuple):
+    """The names of parameters, as far as they say which calls fit.
+
+    `positional` can be given by place, `named` by name, and `required` have no default;
+    `takes_more` values without a name, and `takes_any` name.
+    """
+
+    positional: list[str]
+    named: list[str]
+    required: list[str]
+    takes_more: bool = False
+    takes_any: bool = False
+
+
+def misfit(
+    parameters: Parameters,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    facts: Callable[[], dict[str, Any]],
+) -> CallError | None:
+    """What is wrong with the count and names of a call, None if they fit.
+
+    `facts` gives what every such error says: the operator, the call, the schema.
+    """
+    positional, named, required, takes_more, takes_any = parameters
+    if len(args) > len(positional) and not takes_more:
+        return CallError(
+            code="TooManyArguments",
+            **facts(),
+            maximum=len(positional),
+            given=len(args),
+            keyword_only=tuple(name for name in named if name not in positional),
+        )
+    filled = positional[: len(args)]
+    for name in kwargs:
+        if name not in named and not takes_any:
+            near = nearest(name, named)
+            return CallError(
+                code="UnknownArgument", **facts(), argument=name, near=near
+            )
+        if name in filled and name in named:
+            place = filled.index(name)
+            return CallError(
+                code="DuplicateArgument", **facts(), argument=name, position=place
+            )
+    missing = tuple(name for name in required if name not in (*filled, *kwargs))
+    if missing:
+        return CallError(code="MissingArgument", **facts(), missing=missing)
+    return None
+
+
+def checked(function: F) -> F:
+    """The function, which raises a `CallError` for a call that does not fit it."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            trace = error.__traceback__
+            # Raised in this frame: the function did not begin.
+            if trace is None or trace.tb_next is None:
+                named = renamed(kwargs, signature(function).parameters)
+                if named != kwargs:
+                    return call(*args, **named)
+                refused = _refusal(function, args, kwargs)
+                if refused is not None:
+                    raise refused from None
+            raise
+
+    return call  # type: ignore[return-value]  # of the parameters of `function`
+
+
+def renamed(kwargs: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Keyword arguments by the names that are known, where `NAMES` has one.
+
+    Where both are written, both stay, for the call to be refused.
+    """
+    names, named = {*known}, {}
+    for name, value in kwargs.items():
+        others = () if name in names else NAMES.get(name, ())
+        fit = (other for other in others if other in names and other not in kwargs)
+        named[next(fit, name)] = value
+    return named
+
+
+def _refusal(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> CallError | None:
+    every = signature(function).parameters.values()
+    single = [each for each in every if each.kind not in (_MORE, _ANY)]
+    parameters = Parameters(
+        [each.name for each in single if each.kind is not Parameter.KEYWORD_ONLY],
+        [each.name for each in single if each.kind is not Parameter.POSITIONAL_ONLY],
+        [each.name for each in single if each.default is Parameter.empty],
+        any(each.kind is _MORE for each in every),
+        any(each.kind is _ANY for each in every),
+    )
+    # The parameters as they are written, without annotations.
+    bare = Signature([each.replace(annotation=Parameter.empty) for each in every])
+    name = function.__name__
+    facts = {
+        "operator": name,
+        "call": written_call(name, args, kwargs),
+        "schema": f"{name}{bare}",
+    }
+    return misfit(parameters, args, kwargs, lambda: facts)
+
+
+_MORE, _ANY = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
