@@ -114,7 +114,7 @@ PACKAGES = ("harness", "invariants", "runtime")
 
 _HOME = os.path.dirname(os.path.realpath(__file__))
 
-# Exit codes as `harness.cli.exits` has them, which may be hidden.
+# Exit codes as `harness.cli.command` has them, which may be hidden.
 _REFUSED = 2
 _INTERRUPTED = 130
 

@@ -1,6 +1,9 @@
 """`explore`: one scenario, every order, one report.
 
-True only here: how a scenario becomes a system and its outcome a report.
+A scenario becomes a system, and its outcome a report.  A registry that is to have an
+interpreter of its own (`isolation="spawn"`) is served by `serve_registry`, the main
+function of that process: its channel is what were standard input and output; from then
+on nothing is read, and whatever is printed goes to standard error.
 
 Rules:
 - what lies in cycles is judged late; when it turns out only at the end that something
@@ -9,18 +12,24 @@ Rules:
 - a scenario that skips itself, by whichever of its functions, has no report.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+import os
+import signal
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
-from harness.outcome import Report
+from harness.errors import NotAScenario
+from harness.outcome import NOTHING, Report
 from harness.scenario.scenario import Scenario
 from harness.systems.audit import BeginAgain
-from harness.systems.isolated import IsolatedSystem
+from harness.systems.isolated import IsolatedSystem, become_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
+from harness.systems.zygote import Channel, die_with_parent
 
 if TYPE_CHECKING:
     from harness.systems.dispatcher import DispatcherSystem
@@ -52,6 +61,31 @@ def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":
     from harness.systems.dispatcher import DispatcherSystem
 
     return DispatcherSystem(scenario)
+
+
+def texts_of(scenario: Scenario) -> Report:
+    """The texts of a scenario, and of its operations: a report of nothing."""
+    return Report(
+        scenario=scenario.path,
+        steps=tuple(step.text for step in scenario.steps),
+        uses=tuple(use.text for use in scenario.uses),
+        order_dependent=scenario.order_dependent,
+        exploration=NOTHING,
+        digest=scenario.digest,
+        pairs=tuple(sorted(scenario.relations.pairs)),
+        again=scenario.relations.again,
+    )
+
+
+@contextmanager
+def opened(system: System) -> Iterator[System]:
+    """Context: the system, which leaves nothing behind where it can be closed."""
+    try:
+        yield system
+    finally:
+        close = getattr(system, "close", None)
+        if close is not None:
+            close()
 
 
 def asked(question: Callable[[], T]) -> T:
@@ -111,7 +145,8 @@ def explore(
             )
         )
 
-    try:
+    # A thread keeps what it is in when its system is forgotten.
+    with opened(system):
         exploration = explored(budget, progress)
         if dispatcher is not None and not exploration.violations:
             kept = dispatcher.last()
@@ -119,21 +154,7 @@ def explore(
                 dispatcher.hurry()
                 again = explored(_brief(budget), None)
                 exploration = again if again.violations else _with(exploration, kept)
-    finally:
-        # A thread keeps what it is in when its system is forgotten.
-        close = getattr(system, "close", None)
-        if close is not None:
-            close()
-    return Report(
-        scenario=scenario.path,
-        steps=tuple(step.text for step in scenario.steps),
-        uses=tuple(use.text for use in scenario.uses),
-        order_dependent=scenario.order_dependent,
-        exploration=exploration,
-        digest=scenario.digest,
-        pairs=tuple(sorted(system.relations.pairs)),
-        again=system.relations.again,
-    )
+    return replace(texts_of(scenario), exploration=exploration)
 
 
 def _brief(budget: Budget | None) -> Budget | None:
@@ -147,3 +168,37 @@ def _with(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
     """The exploration, and what was kept alive in it as a broken law."""
     violation = Violation("law", (), (), (*kept, AT_THE_END), ())
     return replace(exploration, violations=(violation,))
+
+
+def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
+    """Serve the scenario of that digest from one of the files; never returns."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent)
+    channel = Channel(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    scenario = _spawned(files, digest, name)
+    if scenario is not None:
+        become_child(scenario, channel)
+    with suppress(EOFError, OSError):
+        channel.receive()
+        found = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"
+        wanted = "a scenario that is a variable of its module, or 'fork'"
+        channel.send(("error", NotAScenario(found=found, wanted=wanted)))
+
+
+def _spawned(files: Sequence[str], digest: str, name: str) -> Scenario | None:
+    """The scenario; one of that name if several have the digest."""
+    # Here alone: who explores has a scenario.
+    from harness.catalogue import load_file, root_of
+
+    scenarios = [
+        entry.scenario
+        for file in map(Path, files)
+        for entry in load_file(file, root_of(file)).entries
+        if entry.scenario.digest == digest and entry.scenario.isolation == "spawn"
+    ]
+    scenarios.sort(key=lambda each: each.name != name)
+    return scenarios[0] if scenarios else None

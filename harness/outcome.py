@@ -11,7 +11,7 @@ and is told all the same.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -23,7 +23,7 @@ from harness.engine.protocol import (
     encode,
     state_of,
 )
-from harness.engine.result import Exploration, Violation
+from harness.engine.result import Counts, Exploration, Violation
 
 Verdict: TypeAlias = Literal[
     "not fresh",
@@ -45,6 +45,35 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 # Kinds of violations that are verdicts of their own; all others are "order".
 _OWN: tuple[Verdict, ...] = ("not fresh", "nondeterminism", "law", "hidden")
+
+
+# What is known before anything was explored.
+NOTHING = Exploration(
+    strategy="",
+    guarantee="",
+    assumptions=(),
+    skipped=(),
+    states={},
+    failures={},
+    executed=Counts(),
+    planned=0,
+    violations=(),
+    complete=False,
+    seconds=0.0,
+)
+
+
+def operation_line(
+    steps: Sequence[str], uses: Sequence[str], operation: int, *, undo: bool
+) -> str:
+    """One operation as a runnable line, by the texts of the steps and of the uses."""
+    if operation < len(steps):
+        name = f"step_{operation + 1}"
+        return f"{name}.close()" if undo else f"{name} = {steps[operation]}"
+    operation -= len(steps)
+    if operation < len(uses):
+        return uses[operation]
+    return "observe()" if operation == len(uses) else "gc.collect()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +156,8 @@ class Report:
 
     def line(self, operation: int, active: bool = False) -> str:
         """One operation as a runnable line; of an active step its undo, if any."""
-        if operation < len(self.steps):
-            number = operation + 1
-            if active and operation not in self.again:
-                return f"step_{number}.close()"
-            return f"step_{number} = {self.steps[operation]}"
-        operation -= len(self.steps)
-        if operation < len(self.uses):
-            return self.uses[operation]
-        return "observe()" if operation == len(self.uses) else "gc.collect()"
+        undo = active and operation not in self.again
+        return operation_line(self.steps, self.uses, operation, undo=undo)
 
     def lines(self, history: History) -> tuple[str, ...]:
         """A history as runnable lines; a step that fails is not undone."""
@@ -167,8 +189,12 @@ class Report:
 
     def history_id(self, history: History) -> str:
         """The same for any history."""
-        operations = len(self.steps) + len(self.uses) + 2
-        return encode(self.digest, operations, history)
+        return encode(self.digest, self.operations, history)
+
+    @property
+    def operations(self) -> int:
+        """How many there are: steps, uses, the look, and collecting garbage."""
+        return len(self.steps) + len(self.uses) + 2
 
     def summary(self) -> str:
         """One line: name, verdict, how much was explored and how."""

@@ -41,7 +41,15 @@ from harness.engine import Progress, pulse
 from harness.errors import HarnessError
 from harness.outcome import Report, Unexplored
 from harness.scenario import Scenario
-from harness.watch import TICK, Limits, Subject, Watch, crashed, hung
+from harness.watch import (
+    TICK,
+    Limits,
+    Subject,
+    Watch,
+    crashed,
+    hung,
+    subject_of,
+)
 
 # Longer texts are cut by whoever prints them.
 MOST_TEXT = 2_000
@@ -356,13 +364,7 @@ def explore_apart(
 
     Raises whatever it raises, and `Died`.
     """
-    subject = Subject(
-        scenario.path,
-        scenario.source,
-        tuple(step.text for step in scenario.steps),
-        tuple(use.text for use in scenario.uses),
-        root,
-    )
+    subject = subject_of(scenario, root)
     child = start(_explore, explore)
     try:
         result = _result(child, subject, limits)

@@ -20,12 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness.child import Child
 from harness.engine import pulse
 from harness.engine.pulse import RESET, Beat, Trail
-from harness.outcome import Unexplored
+from harness.outcome import Unexplored, operation_line
+
+if TYPE_CHECKING:
+    from harness.scenario.scenario import Scenario
 
 # What registers, looks something up or removes it takes milliseconds; ten seconds allow
 # for a first import or compilation on a loaded machine.
@@ -76,13 +79,7 @@ class Subject:
         operation, undo = beat
         if operation == RESET:
             return "create()"
-        if operation < len(self.steps):
-            name = f"step_{operation + 1}"
-            return f"{name}.close()" if undo else f"{name} = {self.steps[operation]}"
-        operation -= len(self.steps)
-        if operation < len(self.uses):
-            return self.uses[operation]
-        return "observe()" if operation == len(self.uses) else "gc.collect()"
+        return operation_line(self.steps, self.uses, operation, undo=undo)
 
     def played(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
         """What was about to be played, "" between two operations, and all before it."""
@@ -91,6 +88,13 @@ class Subject:
             lines.insert(0, "...")
         operation = lines.pop() if lines and not trail.resting else ""
         return operation, tuple(lines)
+
+
+def subject_of(scenario: "Scenario", root: Path) -> Subject:
+    """The subject of a scenario."""
+    steps = tuple(step.text for step in scenario.steps)
+    uses = tuple(use.text for use in scenario.uses)
+    return Subject(scenario.path, scenario.source, steps, uses, root)
 
 
 class Watch:

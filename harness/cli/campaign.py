@@ -1,4 +1,4 @@
-"""All scenarios of a command, loaded and explored: by children, or in this process.
+"""All scenarios of a command: loaded, explored in children, shown meanwhile.
 
 Each child has one task at a time; the first one also loads all files and lists what is
 in them, so that a module that ends or stops its process while it is imported is told of
@@ -7,10 +7,17 @@ task gets a fresh child.  A second child is worth its start only if there is eno
 do, unless somebody says how many to use.  With `in_process` there are none, for a
 debugger; then a step that ends the process ends the command.
 
+On a terminal a picture shows what runs, how far it is and when it will be over.  Sizes
+are known before the first step, so the time left is that of all scenarios together;
+where a size was too large because steps fail, the exploration says so.  Logs stay
+plain.
+
 Rules:
 - a task ends exactly once: with its outcome, or with the news of its child's death;
 - an interrupt is asked for between two looks (`tick`), never raised out of the blue,
-  and every child is gone when the crew is closed.
+  and every child is gone when the crew is closed;
+- the picture is drawn by who tells what happens, never by a thread: children are forked
+  from a process that has none.
 """
 
 import os
@@ -24,27 +31,27 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.child import CAN_FORK, Child, Parent, start, wait
-from harness.cli.exits import CannotLoad, deferred
+from harness.cli.command import CannotLoad, deferred
 from harness.cli.task import (
     Effort,
     Listing,
     Outcome,
     Task,
-    explored,
-    listed,
+    failure_of,
+    listing_of,
     perform,
-    raised,
 )
 from harness.engine import pulse
 from harness.errors import HarnessError
-from harness.outcome import Unexplored
+from harness.outcome import Report, Unexplored
 from harness.watch import MOST, TICK, Limits, Watch, crashed, hung, told_import
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+    from rich.progress import TaskID
 
     from harness.catalogue import Entry
-    from harness.cli.display import Display
 
 
 # The import of one module: that of the largest libraries takes half a minute where
@@ -286,7 +293,7 @@ def _load(
     try:
         catalogue = load(request.paths, start=request.start, read=read)
         entries.update((entry.scenario.path, entry) for entry in catalogue.entries)
-        return listed(catalogue, effort, request.died)
+        return listing_of(catalogue, effort, request.died)
     except HarnessError as error:
         return error
 
@@ -297,12 +304,10 @@ def _performed(
     """The outcome of a task, whatever its scenario raises."""
     entry = entries.get(task.path)
     try:
-        if entry is None:
-            return perform(task, effort, beats.progress)
-        return explored(entry, effort, beats.progress)
+        return perform(task, effort, beats.progress, entry)
     except BaseException as error:  # KeyboardInterrupt, and outcomes of test runners
         if entry is not None:
-            return raised(entry, error)
+            return failure_of(entry, error)
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         operation, history = task.subject.played(beats.trail())
         return Unexplored(
@@ -319,6 +324,111 @@ def _send(parent: Parent, task: Task, outcome: Any) -> None:
         reason = f"its report cannot cross to another process: {error!r}"
         with suppress(OSError):
             parent.send(Unexplored(task.path, task.source, reason))
+
+
+# Lines that stay free for the progress of scenarios that run, and for the totals.
+RESERVED = 14
+
+# Ten pictures a second look alive; more only cost time.
+DRAW_EVERY = 0.1
+
+
+class Display:
+    """The live picture; a context that shows nothing where there is no terminal.
+
+    It is gone when it is over; what it showed is printed for good by whoever has it.
+    """
+
+    _live: "Live | None" = None
+
+    def __init__(self, console: "Console", tasks: Sequence[Task]) -> None:
+        if not console.is_terminal:
+            return
+        # Only here: children look through all that is loaded.
+        from rich.live import Live
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._console = console
+        self._tasks = tasks
+        self._planned = [task.planned for task in tasks]
+        self._done = [0] * len(tasks)
+        self._finished: list[Outcome] = []
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=18),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._whole = self._bars.add_task("all scenarios", total=sum(self._planned))
+        self._rows: dict[int, TaskID] = {}
+        self._drawn = 0.0
+        self._live = Live(
+            get_renderable=self._picture,
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+
+    def __enter__(self) -> "Display":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, event: Event) -> None:
+        """Show what has happened to a task."""
+        if self._live is None:
+            return
+        match event:
+            case Started(index):
+                name = self._tasks[index].path.rpartition("/")[2]
+                row = self._bars.add_task(name, total=self._planned[index])
+                self._rows[index] = row
+            case Advanced(index, done, planned):
+                self._planned[index], self._done[index] = planned, done
+                self._bars.update(self._rows[index], completed=done, total=planned)
+            case Finished(index, outcome):
+                # Nothing more of its plan will be played.
+                self._bars.remove_task(self._rows.pop(index))
+                if isinstance(outcome, Report):
+                    self._done[index] = outcome.exploration.executed.transitions
+                self._planned[index] = self._done[index]
+                self._finished.append(outcome)
+        self._bars.update(
+            self._whole, completed=sum(self._done), total=sum(self._planned)
+        )
+        if monotonic() - self._drawn > DRAW_EVERY:
+            self._live.refresh()
+            self._drawn = monotonic()
+
+    def _picture(self) -> "RenderableType":
+        from rich.console import Group
+
+        from harness.report import overview
+
+        room = max(self._console.height - RESERVED, 3)
+        latest = self._finished[-room:]
+        if not latest:
+            return self._bars
+        reports = [each for each in latest if isinstance(each, Report)]
+        others = [each for each in latest if isinstance(each, Unexplored)]
+        width = min(self._console.width, 100)
+        return Group(overview(reports, others, width=width), self._bars)
 
 
 # Below this many operations (about a second) a second process does not pay: it has to
@@ -349,7 +459,7 @@ class Campaign:
         limits: Limits | None = None,
         in_process: bool = False,
     ) -> None:
-        self._effort = effort
+        self.effort = effort
         self._jobs = jobs
         self._limits = limits
         self._in_process = in_process
@@ -361,7 +471,7 @@ class Campaign:
         if not self._in_process:
             # Interrupts are deferred last, so that they are while the crew is closed.
             check = self._contexts.enter_context(deferred())
-            crew = Crew(self._effort, self._limits, tick=check)
+            crew = Crew(self.effort, self._limits, tick=check)
             self._crew = self._contexts.enter_context(crew)
         return self
 
@@ -384,63 +494,45 @@ class Campaign:
 
         catalogue = load(paths)
         self._entries = {entry.scenario.path: entry for entry in catalogue.entries}
-        return listed(catalogue, self._effort)
+        return listing_of(catalogue, self.effort)
 
     def explore(self, tasks: Sequence[Task], console: "Console") -> list[Outcome]:
         """The outcome of every task, in their order.
 
         Raises `Interrupted` with what is finished.
         """
-        from harness.cli.display import Display
-
         outcomes: dict[int, Outcome] = {}
         try:
             with Display(console, tasks) as display:
+
+                def show(event: Event) -> None:
+                    if isinstance(event, Finished):
+                        outcomes[event.index] = event.outcome
+                    display.show(event)
+
                 if self._crew is None:
-                    self._explore_here(tasks, display, outcomes)
+                    self._explore_here(tasks, show)
                 else:
-                    self._explore(self._crew, tasks, display, outcomes)
+                    for event in self._crew.explore(
+                        tasks, processes(tasks, self._jobs)
+                    ):
+                        show(event)
         except KeyboardInterrupt:
             finished = tuple(outcomes[index] for index in sorted(outcomes))
             raise Interrupted(finished, len(tasks)) from None
         return [outcomes[index] for index in range(len(tasks))]
 
-    def _explore(
-        self,
-        crew: Crew,
-        tasks: Sequence[Task],
-        display: "Display",
-        outcomes: dict[int, Outcome],
-    ) -> None:
-        for event in crew.explore(tasks, processes(tasks, self._jobs)):
-            match event:
-                case Started(index):
-                    display.started(index)
-                case Advanced(index, done, planned):
-                    display.advanced(index, done, planned)
-                case Finished(index, outcome):
-                    outcomes[index] = outcome
-                    display.finished(index, outcome)
-
     def _explore_here(
-        self, tasks: Sequence[Task], display: "Display", outcomes: dict[int, Outcome]
+        self, tasks: Sequence[Task], show: Callable[[Event], None]
     ) -> None:
         for index, task in enumerate(tasks):
-            display.started(index)
+            show(Started(index))
 
             def tell(done: int, planned: int, index: int = index) -> None:
-                display.advanced(index, done, planned)
+                show(Advanced(index, done, planned))
 
             entry = self._entries.get(task.path)
-            if entry is None:
-                from harness.cli.torch_subject import explore_torch
-
-                outcomes[index] = explore_torch(
-                    self._effort.strategy, self._effort.budget
-                )
-            else:
-                outcomes[index] = explored(entry, self._effort, tell)
-            display.finished(index, outcomes[index])
+            show(Finished(index, perform(task, self.effort, tell, entry)))
 
 
 def processes(tasks: Sequence[Task], jobs: int | None) -> int:

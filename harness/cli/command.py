@@ -1,20 +1,339 @@
-"""The command `everyorder`: its parts, and what an error looks like.
+"""The command `everyorder`: its parts, and how they end: by code, error or signal.
 
-True only here: errors that somebody can act on are one message without a traceback, and
-exit code 2; Ctrl-C and SIGTERM are exit code 130; any other exception is a defect of
-this package and stays as it is.  A command is imported when it is asked for, because
-each needs something else.
+A command is imported when it is asked for, because each needs something else.
+
+`run` says by its exit code whether everything passed; `gate` says what did not, the
+lowest number first where it is several things.  A scenario that skips itself is told
+and counted; it is neither as expected nor wrong, so it has no number.  An error that
+somebody can act on is one message without a traceback, and exit code 2; its reader has
+just typed a command.  Any other exception is a defect of this package and stays as it
+is; a scenario that fails is a result.
+
+While a command runs, Ctrl-C and SIGTERM both raise KeyboardInterrupt, as Python has it
+for Ctrl-C, which ends it with exit code 130.  While children explore, that could come
+between the start of a child and the note of it, in a callback that may not raise, or
+half-way through a file; so it is deferred there, and raised where somebody asks.
+
+Rules:
+- a second signal is not deferred: whoever sends it does not want to wait;
+- signals that are ignored stay so (a shell ignores Ctrl-C for what runs in the
+  background), and nothing is changed outside of the main thread, where Python does not
+  run handlers;
+- every handler is put back.
+
+When you add a code, add its sentence to `GATE`: help texts and messages print it.
 """
 
+import signal
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
 
 import click
 
-from harness.cli.exits import INTERRUPTED, REFUSED, answered
 from harness.errors import HarnessError
+from harness.outcome import Failure, Verdict
+
+OK = 0
+FAILED = 1  # `run` and `replay`: something is wrong
+REFUSED = 2  # the command could not be carried out as typed
+# By Ctrl-C or SIGTERM; as shells have it for the former, 128 and its number.
+INTERRUPTED = 130
+
+LAW = 10
+ORDER = 11
+CHANGED = 12
+MISSING = 13
+STALE = 14
+RANDOM = 15
+CUT_SHORT = 16
+NOT_LOADED = 17
+NOT_EXPLORED = 18
+VACUOUS = 19
+HIDDEN = 20
+NOT_FRESH = 21
+CRASHED = 22
+HUNG = 23
+
+GATE: Mapping[int, str] = {
+    OK: "everything is as expected",
+    LAW: "a law is broken",
+    ORDER: "something depends on order or history, or a pin pins nothing",
+    CHANGED: "an expectation differs, or its file is damaged",
+    MISSING: "an expectation is missing",
+    STALE: "an expectation is stale",
+    RANDOM: "a scenario is not deterministic",
+    CUT_SHORT: "an exploration was cut short by its budget",
+    NOT_LOADED: "a scenario could not be loaded",
+    NOT_EXPLORED: "a scenario could not be explored",
+    VACUOUS: "nothing in a scenario could have failed",
+    HIDDEN: "a registry has state that cannot be seen",
+    NOT_FRESH: "a scenario's `create` does not make a fresh system",
+    CRASHED: "a process died of a scenario",
+    HUNG: "an operation or a scenario was not over in time",
+}
+
+OF_VERDICT: Mapping[Verdict, int] = {
+    "nondeterminism": RANDOM,
+    "law": LAW,
+    "order": ORDER,
+    "unpinned": ORDER,
+    "not fresh": NOT_FRESH,
+    "hidden": HIDDEN,
+    "vacuous": VACUOUS,
+    "cut short": CUT_SHORT,
+    "pinned": OK,
+    "holds": OK,
+    "proven": OK,
+}
+
+OF_FAILURE: Mapping[Failure, int] = {
+    "failed": NOT_EXPLORED,
+    "crashed": CRASHED,
+    "hung": HUNG,
+    "skipped": OK,
+}
+
+OF_COMPARISON: Mapping[str, int] = {
+    "unchanged": OK,
+    "changed": CHANGED,
+    "missing": MISSING,
+    "stale": STALE,
+}
+
+
+def table() -> str:
+    """The codes of `gate` for its help, one a line."""
+    return "\n".join(f"  {code:>2}  {sentence}" for code, sentence in GATE.items())
+
+
+@dataclass(eq=False, kw_only=True)
+class NoScenarios(HarnessError, LookupError):
+    """There is nothing to explore."""
+
+    where: str
+
+    def render(self) -> str:
+        """Where was looked, and what a scenario is."""
+        return (
+            f"there are no scenarios in {self.where}. A scenario is a module-level "
+            "`Scenario` of a file called test_*.py."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class SeveralScenarios(HarnessError, LookupError):
+    """One scenario was asked for, and the name fits more."""
+
+    wanted: str
+    found: tuple[str, ...]
+
+    def render(self) -> str:
+        """All that fit."""
+        names = ", ".join(self.found)
+        return f"{self.wanted!r} fits several scenarios: {names}. Name one of them."
+
+
+@dataclass(eq=False, kw_only=True)
+class NotToAccept(HarnessError, LookupError):
+    """Something was to be accepted that no scenario and no expect file is called."""
+
+    wanted: str
+    near: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """What was asked for, and what comes close to it."""
+        text = f"--accept {self.wanted}: no scenario has this path, name or pattern"
+        if self.near:
+            return f"{text}; did you mean {' or '.join(self.near)}?"
+        return f"{text}; `everyorder review` lists what can be accepted."
+
+
+@dataclass(eq=False, kw_only=True)
+class NotLoaded(HarnessError, LookupError):
+    """A scenario was asked for, and none could be loaded from there."""
+
+    wanted: str
+    reasons: tuple[str, ...]
+
+    def render(self) -> str:
+        """Each reason on its own lines."""
+        if not self.reasons:
+            return f"there are no scenarios in {self.wanted}"
+        return "\n".join((f"{self.wanted!r} could not be loaded:", *self.reasons))
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotLoad(HarnessError, OSError):
+    """The process that loads scenarios ended before it had begun."""
+
+    how: str
+
+    def render(self) -> str:
+        """How it ended, and how to see more."""
+        return (
+            f"the process that loads the scenarios ended ({self.how}) before it had "
+            "imported any of them; --in-process does without it"
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotWrite(HarnessError, OSError):
+    """The folder of a report cannot be made or written."""
+
+    folder: str
+    reason: str
+
+    def render(self) -> str:
+        """The folder and the system's reason."""
+        return f"no report can be written to {self.folder}: {self.reason}"
+
+
+@dataclass(eq=False, kw_only=True)
+class BadState(HarnessError, ValueError):
+    """A list of steps that is none, or not of this scenario."""
+
+    text: str
+    steps: int
+
+    def render(self) -> str:
+        """The list as written, and what it may hold."""
+        return (
+            f"{self.text!r} is no list of steps: write numbers from 1 to {self.steps}, "
+            "each at most once, joined by commas, as in '3,1'; '' is nothing."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotReplay(HarnessError, LookupError):
+    """A replay id is sound, but no history could be found for it."""
+
+    text: str
+    reason: str
+
+    def render(self) -> str:
+        """Why, and what to try."""
+        return f"replay id {self.text}: {self.reason}"
+
+
+@dataclass(eq=False, kw_only=True)
+class SkipsItself(HarnessError, ValueError):
+    """A scenario was to be played, and one of its functions skips it."""
+
+    scenario: str
+    reason: str
+
+    def render(self) -> str:
+        """Which scenario, and the reason it gave."""
+        text = f"{self.scenario} cannot be played here: it skips itself"
+        return f"{text}: {self.reason}" if self.reason else text
+
+
+@dataclass(eq=False, kw_only=True)
+class NotADispatcher(HarnessError, ValueError):
+    """A table or a trace was asked of a scenario of another registry."""
+
+    scenario: str
+    option: str
+
+    def render(self) -> str:
+        """What only a dispatcher has."""
+        return (
+            f"{self.option} shows the inside of a dispatcher, and {self.scenario} is a "
+            "scenario of another registry; without it, what is observed is shown."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownOperator(HarnessError, LookupError):
+    """An operator that the default dispatcher does not have."""
+
+    name: str
+    near: tuple[str, ...]
+
+    def render(self) -> str:
+        """The name and what comes close to it."""
+        text = f"the default dispatcher has no operator {self.name!r}"
+        if self.near:
+            return f"{text}; did you mean {' or '.join(self.near)}?"
+        return (
+            f"{text}; those of a scenario are shown by the scenario's name or path, "
+            "see `everyorder show --help`."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotServe(HarnessError, RuntimeError):
+    """A worker could not start; `reason` says why."""
+
+    name: str
+    reason: str
+
+    def render(self) -> str:
+        """Which worker, and why it did not."""
+        return f"worker {self.name}".rstrip() + f" could not start: {self.reason}"
+
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+
+_SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let both signals raise KeyboardInterrupt."""
+    with _handled(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def deferred() -> Iterator[Callable[[], None]]:
+    """Let the first signal wait; what is given raises KeyboardInterrupt if one does.
+
+    So does the end of the context.
+    """
+    waiting = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal waiting
+        if waiting:
+            signal.default_int_handler(number, frame)
+        waiting = True
+
+    def check() -> None:
+        nonlocal waiting
+        if waiting:
+            waiting = False
+            raise KeyboardInterrupt
+
+    with _handled(note):
+        yield check
+        check()
+
+
+@contextmanager
+def _handled(handler: Handler) -> Iterator[None]:
+    before: dict[int, Any] = {}
+    try:
+        for number in _SIGNALS:
+            known = signal.getsignal(number)
+            # None is a handler that was not installed by Python: not ours to replace.
+            if known not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, handler)
+    except ValueError:  # not in the main thread
+        pass
+    try:
+        yield
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
+
 
 # In the order in which one needs them, each with the module that has it.
 COMMANDS = {
@@ -23,10 +342,20 @@ COMMANDS = {
     "review": "review",
     "replay": "replay",
     "show": "replay",
-    "imports": "imports",
-    "write": "write",
+    "imports": "modules",
+    "write": "modules",
     "worker": "worker",
 }
+
+
+# Of commands that import somebody's modules.
+path_option = click.option(
+    "--path",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="The folder to import from first. Default: the current one.",
+)
 
 
 class Refused(click.ClickException):
@@ -53,7 +382,7 @@ class Commands(click.Group):
         """Run the command; errors of the harness become click's."""
         _speak_all()
         try:
-            with answered():
+            with interruptible():
                 return super().invoke(ctx)
         except HarnessError as error:
             raise Refused(str(error)) from None

@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.cli.exits import (
+from harness.cli.command import (
     CHANGED,
     NOT_LOADED,
     OF_COMPARISON,

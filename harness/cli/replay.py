@@ -10,14 +10,15 @@ sides are those that it shows.
 nothing.
 """
 
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from harness.catalogue import Entry, load, nearest
-from harness.cli.exits import (
+from harness.cli.command import (
     FAILED,
     OK,
     BadState,
@@ -25,12 +26,11 @@ from harness.cli.exits import (
     NotADispatcher,
     NotLoaded,
     SeveralScenarios,
+    SkipsItself,
     UnknownOperator,
 )
-from harness.cli.options import effort_of, paths_argument
-from harness.cli.subject import Subject, subject_of
+from harness.cli.run import effort_of, paths_argument
 from harness.cli.task import Effort
-from harness.cli.torch_subject import TORCH, torch_subject
 from harness.engine import (
     Action,
     Budget,
@@ -52,15 +52,19 @@ from harness.engine.protocol import operations_of
 from harness.engine.reference import ways
 from harness.engine.session import Meter, Session
 from harness.errors import HarnessError
-from harness.exploring import SEVERAL
+from harness.exploring import SEVERAL, asked, opened, system_of, texts_of
+from harness.outcome import Report
 from harness.report import sections
-from harness.report.observation import difference, readable
+from harness.report.observation import difference, readable, whole_text
 from harness.report.text import explanation, plural
 from harness.scenario.scenario import Scenario
+from harness.systems.outcomes import ScenarioSkipped
+from harness.systems.torch import TEXTS, TorchSystem, check_installed
 
 if TYPE_CHECKING:
     from harness.systems.dispatcher import DispatcherSystem
 
+T = TypeVar("T")
 
 # A step that fills a whole table says no more in its other hundred lines.
 MOST_LINES = 24
@@ -71,6 +75,18 @@ MOST_SECONDS = 20.0
 
 # One kind of each family that a judge knows.
 FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
+
+
+def _asked(texts: Report, question: Callable[[], T]) -> T:
+    """The answer to a question about the system of a scenario.
+
+    Raises `SkipsItself`, and whatever the question does.
+    """
+    try:
+        return asked(question)
+    except ScenarioSkipped as error:
+        reason = error.reason
+    raise SkipsItself(scenario=texts.scenario, reason=reason)
 
 
 @click.command(
@@ -98,28 +114,26 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
     """
     effort = effort_of(strategy, None, None)
-    subject = _subject(replay_id, paths)
+    texts, make = _found(replay_id, paths)
     # One system for all: torch's registry, for one, exists once in a process.
-    with subject.opened() as system:
-        asked = subject.asked
-        history = asked(lambda: _history(replay_id, subject, system, effort))
-        before, watched = asked(lambda: _watched(subject, system, history))
+    with opened(make()) as system:
+        history = _asked(texts, lambda: _history(replay_id, texts, system, effort))
+        before, watched = _asked(texts, lambda: _watched(texts, system, history))
         operations = plural(len(history), "operation")
-        click.echo(f"{subject.texts.scenario}: {operations} from a fresh system\n")
-        _tell_history(subject, history, before, watched)
-        lines = asked(lambda: verdict(subject, system, history))
+        click.echo(f"{texts.scenario}: {operations} from a fresh system\n")
+        _tell_history(texts, history, before, watched)
+        lines = _asked(texts, lambda: verdict(texts, system, history))
     click.echo("\n".join(lines or ["nothing is wrong with this history"]))
     raise SystemExit(FAILED if lines else OK)
 
 
-def verdict(subject: Subject, system: System, history: History) -> list[str]:
+def verdict(texts: Report, system: System, history: History) -> list[str]:
     """What is wrong with the history, as lines; empty where nothing is."""
     system.reset()
     printed = system.settled and system.state(()) is not None
-    ordering = ordering_of(system, order_dependent=subject.ordered)
+    ordering = ordering_of(system, order_dependent=texts.ordering.total)
     total = ordering.total
     played, again = (play(system, history, order_dependent=total) for _ in range(2))
-    name = subject.texts.state_name
     if played != again:
         return [
             "wrong: nondeterminism: the same history, played twice, gave two results"
@@ -144,45 +158,45 @@ def verdict(subject: Subject, system: System, history: History) -> list[str]:
                 history,
                 hidden=fault.hidden,
             )
-            head = f"wrong: {fault.kind} at {name(fault.state)}, without looks between"
+            where = texts.state_name(fault.state)
+            head = f"wrong: {fault.kind} at {where}, without looks between"
             return [head, *explanation(violation)]
     return []
 
 
-def _subject(replay_id: str, paths: tuple[str, ...]) -> Subject:
+def _found(
+    replay_id: str, paths: tuple[str, ...]
+) -> tuple[Report, Callable[[], System]]:
+    """The texts that an id belongs to, and what makes a system of them."""
     tag = tag_of(replay_id)
-    if scenario_tag(TORCH.digest) == tag:
-        return torch_subject()
-    entries = load(paths).entries
-    fitting = [
-        subject_of(entry.scenario)
-        for entry in entries
-        if scenario_tag(entry.scenario.digest) == tag
-    ]
+    if scenario_tag(TEXTS.digest) == tag:
+        check_installed()
+        return TEXTS, TorchSystem
+    scenarios = [entry.scenario for entry in load(paths).entries]
+    fitting = [each for each in scenarios if scenario_tag(each.digest) == tag]
     if len(fitting) > 1:
-        found = tuple(subject.texts.scenario for subject in fitting)
+        found = tuple(each.path for each in fitting)
         raise SeveralScenarios(wanted=replay_id, found=found)
     if fitting:
-        return fitting[0]
+        return texts_of(fitting[0]), partial(system_of, fitting[0])
     raise CannotReplay(
         text=replay_id,
         reason=(
-            f"none of {plural(len(entries), 'scenario')} belongs to it; was its "
+            f"none of {plural(len(scenarios), 'scenario')} belongs to it; was its "
             "scenario changed since, or is it in a file that is not among the PATHS?"
         ),
     )
 
 
-def _history(
-    replay_id: str, subject: Subject, system: System, effort: Effort
-) -> History:
-    read = decode(replay_id, subject.operations)
+def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> History:
+    read = decode(replay_id, texts.operations)
     if read.history is not None:
         return read.history
-    found = explore(system, effort.strategy, order_dependent=subject.ordered)
+    pinned = texts.ordering.total
+    found = explore(system, effort.strategy, order_dependent=pinned)
     for violation in found.violations:
         history = violation.shortest or violation.history
-        if fits(replay_id, subject.texts.digest, subject.operations, history):
+        if fits(replay_id, texts.digest, texts.operations, history):
             return history
     raise CannotReplay(
         text=replay_id,
@@ -195,22 +209,21 @@ def _history(
 
 
 def _watched(
-    subject: Subject, system: System, history: History
+    texts: Report, system: System, history: History
 ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
     """What nothing at all shows, and the history with a look after every operation."""
-    ordered = subject.ordered
-    before = play(system, (), order_dependent=ordered).actions
-    return before, play(system, history, order_dependent=ordered, watch=True).actions
+    pinned = texts.ordering.total
+    before = play(system, (), order_dependent=pinned).actions
+    return before, play(system, history, order_dependent=pinned, watch=True).actions
 
 
 def _tell_history(
-    subject: Subject,
+    texts: Report,
     history: History,
     before: tuple[Action, ...],
     watched: tuple[Action, ...],
 ) -> None:
     """Print every operation, where it leads, and what it changed."""
-    texts = subject.texts
     shown = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):
@@ -218,7 +231,7 @@ def _tell_history(
         line = texts.line(operation, operation in active)
         click.echo(f"{number:>3}  {line}")
         for action in deed:
-            click.echo(_outcome(subject, action))
+            click.echo(_outcome(texts, action))
             if action.deed in ("add", "remove"):
                 active ^= {operation}
         for action in look[:1]:
@@ -229,15 +242,11 @@ def _tell_history(
     click.echo()
 
 
-def _outcome(subject: Subject, action: Action) -> str:
-    where = subject.texts.state_name(action.state)
+def _outcome(texts: Report, action: Action) -> str:
+    where = texts.state_name(action.state)
     if action.deed in ("failing", "use"):
         what = "fails" if action.deed == "failing" else "answers"
-        texts = [
-            f"{title}: {text}" if title else text
-            for title, text in sections(action.value)
-        ]
-        lines = readable("\n".join(texts).split("\n"))
+        lines = readable(whole_text(action.value).split("\n"))
         indented = "\n          ".join(lines)
         return f"     at {where}; {what}: {indented}"
     return f"     at {where}"
@@ -279,22 +288,22 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
         _show_operator(name, table)
         return
     entry = _entry(name)
-    subject = subject_of(entry.scenario)
-    wanted = _state(state, len(subject.texts.steps))
-    with subject.opened() as system:
+    texts = texts_of(entry.scenario)
+    wanted = _state(state, len(texts.steps))
+    with opened(system_of(entry.scenario)) as system:
         # Told when it is over: it may have to begin again.
-        lines, held = subject.asked(lambda: _done(subject, system, wanted))
-        click.echo(subject.texts.scenario)
-        for number, text in enumerate(subject.texts.steps, 1):
+        lines, held = _asked(texts, lambda: _done(texts, system, wanted))
+        click.echo(texts.scenario)
+        for number, text in enumerate(texts.steps, 1):
             click.echo(f"{number:>4}  {text}")
         click.echo("\n".join(("", *lines, "")))
         if table or trace:
             _show_inside(entry.scenario, system, table=table, trace=trace)
         else:
-            _tell_texts(sections(subject.asked(system.observe)))
+            _tell_texts(sections(_asked(texts, system.observe)))
         for step in reversed(list(held)):
             handle = held.pop(step)
-            subject.asked(partial(system.undo, step, handle))
+            _asked(texts, partial(system.undo, step, handle))
 
 
 def _show_inside(
@@ -343,14 +352,14 @@ def _state(text: str | None, steps: int) -> State:
 
 
 def _done(
-    subject: Subject, system: System, state: State
+    texts: Report, system: System, state: State
 ) -> tuple[list[str], dict[int, object]]:
     """Do the steps; a text for each, and the handles of those that succeeded."""
     held: dict[int, object] = {}
     lines: list[str] = []
     system.reset()
     for step in state:
-        lines.append(subject.texts.line(step))
+        lines.append(texts.line(step))
         try:
             held[step] = system.do(step)
         except HarnessError:

@@ -19,7 +19,7 @@ import click
 
 from harness.catalogue import nearest
 from harness.cli.campaign import Campaign
-from harness.cli.exits import FAILED, OK, NotToAccept
+from harness.cli.command import FAILED, OK, NotToAccept
 from harness.cli.judgement import (
     Change,
     Judgement,
@@ -28,7 +28,8 @@ from harness.cli.judgement import (
     judge,
     stale_files,
 )
-from harness.cli.options import console, effort_of, listing_of, paths_argument
+from harness.cli.run import console, load_or_tell, paths_argument
+from harness.cli.task import Effort
 from harness.expectations import Store, forbidden
 from harness.report.observation import readable
 from harness.report.text import plural
@@ -69,9 +70,8 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     error = forbidden()
     if error is not None:
         raise error
-    effort = effort_of("auto", None, None)
-    with Campaign(effort, jobs=jobs) as campaign:
-        listing = listing_of(campaign, paths)
+    with Campaign(Effort(), jobs=jobs) as campaign:
+        listing = load_or_tell(campaign, paths)
         store = Store(listing.root)
         stale = stale_files(store, listing) if not paths else ()
         if not listing.broken:

@@ -3,30 +3,167 @@
 `run` shows a person a whole catalogue: the table, what failed, the page; it compares
 nothing with expect files.  `gate` does, and has one exit code for all; it writes
 nothing at all, neither expect files nor compiled modules, so it runs on a read-only
-tree.
+tree.  How much both explore, and how, is said by the same flags (`campaign_options`);
+other commands share the arguments, the console, and what "nothing to explore" means.
 
 What tells is imported when everything is explored: children are forked before that, and
 look through all that is loaded.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from harness.cli.campaign import Campaign, Interrupted
-from harness.cli.exits import FAILED, GATE, INTERRUPTED, OK, CannotWrite, table
-from harness.cli.options import (
-    console,
-    effort_of,
-    effort_options,
-    limits_of,
-    listing_of,
-    paths_argument,
+from harness.cli.command import (
+    FAILED,
+    GATE,
+    INTERRUPTED,
+    OK,
+    CannotWrite,
+    NoScenarios,
+    table,
 )
 from harness.cli.task import Effort, Listing, Outcome, Task
+from harness.engine import KNOWN_STRATEGIES, parse
 from harness.outcome import Report, Unexplored
+from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+F = TypeVar("F", bound=Callable[..., object])
+
+# Logs have no width of their own; 80 columns is what they are read in.
+LOG_WIDTH = 80
+
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+
+_SECONDS = click.FloatRange(min=0)
+
+# The flags that say how much is explored, and how, in the order of help texts.
+CAMPAIGN_OPTIONS = (
+    click.option(
+        "--strategy",
+        default="auto",
+        show_default=True,
+        help=f"How to explore: {', '.join(KNOWN_STRATEGIES)}; join by '+'.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Time that one scenario may take; it is cut short after.",
+    ),
+    click.option(
+        "--steps",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Steps that one scenario may take; 'auto' chooses by it.",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        help="Processes to use. Default: one for each core, where it pays.",
+    ),
+    click.option(
+        "--operation-timeout",
+        type=_SECONDS,
+        default=OPERATION_SECONDS,
+        show_default=True,
+        metavar="SECONDS",
+        help="The same for a single operation (a step, its undo, a use, a look).",
+    ),
+    click.option(
+        "--timeout",
+        type=_SECONDS,
+        default=SCENARIO_SECONDS,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time after which a scenario is stopped and called hung; 0 for none.",
+    ),
+    click.option(
+        "--in-process",
+        is_flag=True,
+        help="Explore in this process, for a debugger: without time limits, and a "
+        "step that ends the process ends the command.",
+    ),
+)
+
+
+def campaign_options(command: F) -> F:
+    """Give a command these flags; it gets the `campaign` that they ask for."""
+
+    @wraps(command)
+    def with_campaign(
+        *,
+        strategy: str,
+        budget: float | None,
+        steps: int | None,
+        jobs: int | None,
+        operation_timeout: float,
+        timeout: float,
+        in_process: bool,
+        **others: object,
+    ) -> object:
+        campaign = Campaign(
+            effort_of(strategy, budget, steps),
+            jobs=jobs,
+            limits=Limits(operation_timeout or None, timeout or None),
+            in_process=in_process,
+        )
+        return command(campaign=campaign, **others)
+
+    wrapped: F = with_campaign  # type: ignore[assignment]  # its parameters are flags
+    for option in reversed(CAMPAIGN_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
+    """The effort that the options ask for.  Raises `UnknownStrategy`."""
+    if strategy != "auto":
+        parse(strategy)
+    return Effort(strategy, steps, budget)
+
+
+def console() -> "Console":
+    """The console that tables are printed to; 80 columns where it is no terminal."""
+    from rich.console import Console
+
+    plain = Console(highlight=False, markup=False, emoji=False)
+    if not plain.is_terminal:
+        plain.width = LOG_WIDTH
+    return plain
+
+
+def load_or_tell(campaign: Campaign, paths: Sequence[str]) -> Listing:
+    """Load what the paths name; tell what skipped itself or is not collected.
+
+    Raises `NothingThere` and `NoScenarios`.
+    """
+    listing = campaign.load(paths)
+    for some in listing.uncollected:
+        click.echo(some.render())
+    if not listing.tasks and not listing.broken:
+        where = ", ".join(paths)
+        if not where:
+            from harness.catalogue import default_folder
+
+            folder = default_folder(listing.root).relative_to(listing.root)
+            where = folder.as_posix()
+        reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
+        if reasons:
+            where += f"; skipped: {', '.join(reasons)}"
+        raise NoScenarios(where=where)
+    for source, reason in listing.skipped:
+        click.echo(f"skipped: {source}: {reason}")
+    return listing
 
 
 @click.command(
@@ -34,7 +171,7 @@ from harness.outcome import Report, Unexplored
     "130 interrupted."
 )
 @paths_argument
-@effort_options
+@campaign_options
 @click.option(
     "--system",
     type=click.Choice(["dispatcher", "torch"]),
@@ -49,16 +186,7 @@ from harness.outcome import Report, Unexplored
     help="Write index.html (one offline page) and report.json there.",
 )
 def run(
-    paths: tuple[str, ...],
-    strategy: str,
-    budget: float | None,
-    steps: int | None,
-    jobs: int | None,
-    operation_timeout: float,
-    timeout: float,
-    in_process: bool,
-    system: str,
-    report: Path | None,
+    campaign: Campaign, paths: tuple[str, ...], system: str, report: Path | None
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
@@ -80,11 +208,10 @@ def run(
     everyorder run two_kernels --report build/report
     everyorder run --system torch
     """
-    effort = effort_of(strategy, budget, steps)
-    limits = limits_of(operation_timeout, timeout)
     if report is not None:
-        _prepare(report)
-    campaign = Campaign(effort, jobs=jobs, limits=limits, in_process=in_process)
+        # Before anything is explored for it.
+        with _writing(report):
+            report.mkdir(parents=True, exist_ok=True)
     with campaign:
         if system == "torch":
             if paths:
@@ -93,7 +220,7 @@ def run(
                 )
             listing = _of_torch()
         else:
-            listing = listing_of(campaign, paths)
+            listing = load_or_tell(campaign, paths)
         outcomes = _explored(campaign, listing)
         raise SystemExit(_conclude(outcomes, listing.broken, report))
 
@@ -115,17 +242,18 @@ def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
 
 def _of_torch() -> Listing:
     """The listing of the known fault of the real torch.  Raises `NoTorch`."""
-    from harness.cli.torch_subject import torch_subject
+    from harness.systems.torch import TEXTS, check_installed
 
-    texts = torch_subject().texts
-    task = Task(texts.scenario, None, Path.cwd(), 0, "", texts.steps, texts.uses)
+    check_installed()
+    task = Task(TEXTS.scenario, None, Path.cwd(), 0, "", TEXTS.steps, TEXTS.uses)
     return Listing(Path.cwd(), (task,))
 
 
-def _prepare(folder: Path) -> None:
-    """Make the report's folder before anything is explored for it."""
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Context: a report is written.  Raises `CannotWrite`."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise CannotWrite(folder=str(folder), reason=reason) from None
@@ -158,11 +286,8 @@ def _conclude(
         click.echo("\n" + "\n".join(notes))
     click.echo("\n" + summary(reports, others))
     if folder is not None:
-        try:
+        with _writing(folder):
             click.echo(f"report: {write(folder, reports, others)}")
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise CannotWrite(folder=str(folder), reason=reason) from None
     wrong = failed or any(each.failed for each in others)
     return FAILED if wrong else OK
 
@@ -175,17 +300,8 @@ Exit codes; where several apply, the lowest one:
 
 @click.command(epilog=EPILOG)
 @paths_argument
-@effort_options
-def gate(
-    paths: tuple[str, ...],
-    strategy: str,
-    budget: float | None,
-    steps: int | None,
-    jobs: int | None,
-    operation_timeout: float,
-    timeout: float,
-    in_process: bool,
-) -> None:
+@campaign_options
+def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
@@ -194,16 +310,13 @@ def gate(
     counted; as in pytest, nothing is wrong with it.
     With --strategy, --budget or --steps, how much was explored is not compared.
     """
-    effort = effort_of(strategy, budget, steps)
-    limits = limits_of(operation_timeout, timeout)
-    campaign = Campaign(effort, jobs=jobs, limits=limits, in_process=in_process)
     with campaign:
-        raise SystemExit(_gate(campaign, paths, effort))
+        raise SystemExit(_gate(campaign, paths))
 
 
-def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
+def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     """Explore, compare and tell; the exit code."""
-    listing = listing_of(campaign, paths)
+    listing = load_or_tell(campaign, paths)
     screen = console()
     outcomes = campaign.explore(listing.tasks, screen)
     from harness.cli.judgement import gone, judge, not_loaded, stale_files
@@ -213,7 +326,7 @@ def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
 
     store = Store(listing.root)
     found = [
-        judge(each, store, effort=not effort.by_hand, width=screen.width)
+        judge(each, store, effort=not campaign.effort.by_hand, width=screen.width)
         for each in outcomes
     ]
     found += not_loaded(listing.broken)

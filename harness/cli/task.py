@@ -21,7 +21,7 @@ from harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
 from harness.errors import HarnessError
 from harness.outcome import Report, Unexplored
 from harness.uncollected import Uncollected
-from harness.watch import Subject
+from harness.watch import Subject, subject_of
 
 if TYPE_CHECKING:
     from harness.catalogue import Catalogue, Entry
@@ -58,7 +58,7 @@ class Effort:
 class Task:
     """A scenario of a file; `planned` is its size in operations when no step fails.
 
-    Without a file it is the fault of the real torch (`torch_subject.py`).
+    Without a file it is the fault of the real torch (`harness.systems.torch`).
     """
 
     path: str
@@ -97,7 +97,7 @@ class Listing:
         return tuple(task.path for task in self.tasks)
 
 
-def listed(
+def listing_of(
     catalogue: "Catalogue",
     effort: Effort,
     died: Mapping[str, Unexplored] | None = None,
@@ -125,26 +125,13 @@ def listed(
 
 def task_of(entry: "Entry", effort: Effort) -> Task:
     """The task of a scenario.  Raises `UnknownStrategy`."""
-    subject = _subject(entry)
-    return Task(
-        subject.scenario,
-        entry.file,
-        entry.root,
-        planned(entry.scenario, effort),
-        subject.source,
-        subject.steps,
-        subject.uses,
-    )
+    scenario, subject = entry.scenario, subject_of(entry.scenario, entry.root)
+    size = size_of(scenario, effort)
+    texts = subject.source, subject.steps, subject.uses
+    return Task(scenario.path, entry.file, entry.root, size, *texts)
 
 
-def _subject(entry: "Entry") -> Subject:
-    scenario = entry.scenario
-    steps = tuple(step.text for step in scenario.steps)
-    uses = tuple(use.text for use in scenario.uses)
-    return Subject(scenario.path, scenario.source, steps, uses, entry.root)
-
-
-def planned(scenario: "Scenario", effort: Effort) -> int:
+def size_of(scenario: "Scenario", effort: Effort) -> int:
     """Operations that will be played when no step fails.  Raises `UnknownStrategy`."""
     from harness.engine import choose, parse
 
@@ -161,25 +148,32 @@ def planned(scenario: "Scenario", effort: Effort) -> int:
     return sum(part.size(steps, uses, ordered=ordered) for part in parts)
 
 
-def perform(task: Task, effort: Effort, progress: Progress | None = None) -> Outcome:
-    """Load the scenario and explore it."""
+def perform(
+    task: Task,
+    effort: Effort,
+    progress: Progress | None = None,
+    entry: "Entry | None" = None,
+) -> Outcome:
+    """Explore the scenario, which is loaded where it is not known as an `entry`."""
     from harness.catalogue import load_file
 
+    if entry is not None:
+        return explore_entry(entry, effort, progress)
     if task.file is None:
-        from harness.cli.torch_subject import explore_torch
+        from harness.systems.torch import explore_torch
 
         return explore_torch(effort.strategy, effort.budget)
     loaded = load_file(task.file, task.root)
-    for entry in loaded.entries:
-        if entry.scenario.path == task.path:
-            return explored(entry, effort, progress)
+    for each in loaded.entries:
+        if each.scenario.path == task.path:
+            return explore_entry(each, effort, progress)
     broken = loaded.broken[0] if loaded.broken else None
     where = str(task.file.name) if broken is None else broken.where
     reason = "it is gone" if broken is None else broken.reason
     return Unexplored(task.path, where, f"the second time it was loaded: {reason}")
 
 
-def explored(
+def explore_entry(
     entry: "Entry", effort: Effort, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
@@ -196,10 +190,10 @@ def explored(
     except HarnessError as error:
         return Unexplored(entry.scenario.path, entry.scenario.source, str(error))
     except (Exception, SystemExit) as error:
-        return raised(entry, error)
+        return failure_of(entry, error)
 
 
-def raised(entry: "Entry", error: BaseException) -> Unexplored:
+def failure_of(entry: "Entry", error: BaseException) -> Unexplored:
     """What a scenario raised that is no transition of its own, as an outcome.
 
     The last operation that had begun is named where somebody watches.
@@ -212,7 +206,7 @@ def raised(entry: "Entry", error: BaseException) -> Unexplored:
     reason = f"{type(error).__name__}: {error}".rstrip(": ")
     operation, history = "", tuple[str, ...]()
     if beats is not None:
-        operation, history = _subject(entry).played(beats.trail())
+        operation, history = subject_of(scenario, entry.root).played(beats.trail())
     return Unexplored(
         scenario.path, where, reason, operation=operation, history=history
     )

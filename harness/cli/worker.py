@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.cli.exits import CannotServe, deferred
+from harness.cli.command import CannotServe, deferred, path_option
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2
@@ -52,13 +52,7 @@ _EPILOG = (
     metavar="MODULE",
     help="Import it first: what it registers can be called. May be repeated.",
 )
-@click.option(
-    "--path",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    metavar="DIR",
-    help="The folder to import from first. Default: the current one.",
-)
+@path_option
 @click.option(
     "--registered-only",
     is_flag=True,

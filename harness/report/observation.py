@@ -10,7 +10,7 @@ Rules:
 - a law is told by its own words where it has some (`str`), else by its value.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import takewhile
@@ -55,6 +55,15 @@ def sections(value: Hashable) -> tuple[Section, ...]:
     return (("", _text(value)),)
 
 
+def whole_text(value: Hashable) -> str:
+    """The value as one text, each title before its text."""
+    return "\n".join(_titled(sections(value)))
+
+
+def _titled(pairs: Iterable[Section]) -> list[str]:
+    return [f"{title}: {text}" if title else text for title, text in pairs]
+
+
 def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
     """Where the two first differ, section by section; None where their texts agree."""
     before, after = sections(expected), sections(found)
@@ -80,8 +89,9 @@ def _quoted(value: Hashable) -> Hashable:
 
 def _marked(sign: str, texts: tuple[Section, ...]) -> list[str]:
     """Every line of the texts, all of them on one side."""
-    whole = [f"{title}: {text}" if title else text for title, text in texts]
-    return [f"{sign}{line}" for text in whole for line in text.splitlines() or [""]]
+    return [
+        f"{sign}{line}" for text in _titled(texts) for line in text.splitlines() or [""]
+    ]
 
 
 def difference(was: str, now: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from html import escape
 
 from harness.engine.protocol import State, state_of
 from harness.outcome import Report
-from harness.report.observation import sections
+from harness.report.observation import sections, whole_text
 
 # Six steps that never fail: the widest row then has 20 states.
 MOST = 64
@@ -268,9 +268,7 @@ def _ways(report: Report, scenario: str, state: State) -> str:
 
 
 def _failure(report: Report, state: State, step: int, fields: Hashable) -> str:
-    text = "\n".join(
-        f"{title}: {text}" if title else text for title, text in sections(fields)
-    )
+    text = whole_text(fields)
     refused = step in state and step not in report.again
     line = escape(report.line(step, active=True) if refused else report.steps[step])
     what = "is not undone" if refused else "fails"

@@ -29,6 +29,7 @@ from harness.report.observation import (
     law_text,
     readable,
     sections,
+    whole_text,
 )
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
@@ -381,7 +382,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
         told = _indented(law_text(violation.expected), shown)
         return ["succeeds here, elsewhere:", *told, *_paths(violation)]
     if violation.kind == "unpinned":
-        told = _indented(_titled(violation.found), shown)
+        told = _indented(whole_text(violation.found), shown)
         return [f"expected {violation.expected}; all show:", *told]
     lines: list[str] = []
     if (violation.expected, violation.found) != (None, None):
@@ -396,13 +397,6 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     lines += _paths(violation)
     # Of two states of which nothing can be seen there is nothing to tell.
     return lines or ["what differs cannot be seen from outside"]
-
-
-def _titled(found: Hashable) -> str:
-    """What was found, whole."""
-    return "\n".join(
-        f"{title}: {text}" if title else text for title, text in sections(found)
-    )
 
 
 def _paths(violation: Violation) -> list[str]:

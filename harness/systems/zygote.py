@@ -6,8 +6,8 @@ socket, always has the next child ready, and reaps what ended.
 
 A child that is started anew has an interpreter of its own.  The scenario's functions
 cannot be sent, so the file that made it is loaded again, and the scenario is found by
-its digest; it has to be a variable of its module.  `harness.registry_process` is the
-other side.
+its digest; it has to be a variable of its module.  `serve_registry` of
+`harness.exploring` is the other side.
 
 Messages are pickles over two file descriptors, each with its length; the end of the
 other process is the end of the stream (`EOFError`).  Both sides are processes of one
@@ -266,7 +266,7 @@ def _libc() -> Any:
     return None
 
 
-_MAIN = "import sys; sys.path[:] = {path!r}; import harness.registry_process; {call}"
+_MAIN = "import sys; sys.path[:] = {path!r}; import harness.exploring; {call}"
 
 
 class Spawner:
@@ -284,7 +284,7 @@ class Spawner:
                 wanted="a scenario that is a variable of a module, or 'fork'",
             )
         call = (
-            f"harness.registry_process.main({[str(file) for file in files]!r}, "
+            f"harness.exploring.serve_registry({[str(file) for file in files]!r}, "
             f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
         )
         self._program = _MAIN.format(path=sys.path, call=call)

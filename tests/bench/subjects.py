@@ -104,8 +104,8 @@ def torch_founding() -> Any:
         import torch  # noqa: F401  # asked for, not used
     except ImportError:
         return None
-    from harness.systems.torch_steps import TorchDefine, TorchImpl
-    from harness.systems.torch_system import TorchSystem
+    from tests.torch.steps import TorchDefine, TorchImpl
+    from tests.torch.system import TorchSystem
 
     steps = [TorchDefine("foo(Tensor x) -> Tensor")]
     kernels = [TorchImpl(key, "t_t", debug="impl_t_t") for key in FOUNDING_KEYS]

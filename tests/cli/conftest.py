@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli import exits, main
+from harness.cli import command as exits
+from harness.cli import main
 from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,

@@ -12,8 +12,8 @@ from harness.catalogue import NothingThere, load
 from harness.child import CAN_FORK
 from harness.cli import campaign as crews
 from harness.cli.campaign import Advanced, Crew, Finished, Started
-from harness.cli.exits import CannotLoad
-from harness.cli.task import Effort, Listing, Outcome, Task, listed
+from harness.cli.command import CannotLoad
+from harness.cli.task import Effort, Listing, Outcome, Task, listing_of
 from harness.outcome import Report
 from harness.report import Unexplored
 from harness.watch import Limits
@@ -84,7 +84,7 @@ def test_a_listing_is_that_of_the_catalogue(project: Project, crew: Crew) -> Non
     project.scenarios("broken", "def half(:\n")
     project.scenarios("skips", "import pytest\npytest.skip('no', allow_module_level=1)")
     listing = crew.load(())
-    assert listing == listed(load(), EFFORT)
+    assert listing == listing_of(load(), EFFORT)
     sound = listing.tasks[0]
     assert sound == Task(
         "scenarios/test_sound/sound",

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from harness.cli import exits
-from harness.cli.exits import answered, deferred
+from harness.cli import command as exits
+from harness.cli.command import deferred, interruptible
 from harness.outcome import VERDICTS, Failure
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
@@ -64,10 +64,10 @@ two = Scenario(add("b"), create=list, observe=look)
 """
 
 
-def test_both_signals_are_answered_and_handlers_put_back() -> None:
+def test_both_signals_are_interruptible_and_handlers_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     for number in (signal.SIGINT, signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt), answered():
+        with pytest.raises(KeyboardInterrupt), interruptible():
             signal.raise_signal(number)
     assert before == [
         signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
@@ -111,7 +111,7 @@ def test_a_second_signal_does_not_wait() -> None:
 def test_signals_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with deferred() as check, answered():
+        with deferred() as check, interruptible():
             signal.raise_signal(signal.SIGINT)
             check()
     finally:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from tests.cli.conftest import SOUND, Project
 
 MORE = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.imports import of_imports
 from tests.cli.conftest import Project
 

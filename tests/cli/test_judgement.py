@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.catalogue import load
-from harness.cli.exits import CHANGED, OK
+from harness.cli.command import CHANGED, OK
 from harness.cli.judgement import (
     Change,
     Judgement,
@@ -12,7 +12,7 @@ from harness.cli.judgement import (
     documents,
     stale_files,
 )
-from harness.cli.task import Effort, listed
+from harness.cli.task import Effort, listing_of
 from harness.expectations import Document, Key, Store, compare, document_of
 from harness.outcome import Report
 from tests.cli.conftest import SOUND, Project
@@ -33,7 +33,7 @@ def expect(project: Project, *names: str) -> None:
 
 
 def found(project: Project) -> tuple[str, ...]:
-    return stale_files(Store(project.root), listed(load(), Effort()))
+    return stale_files(Store(project.root), listing_of(load(), Effort()))
 
 
 def test_what_no_scenario_stands_behind(project: Project) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.engine import encode
 from harness.engine.judge import Judge
 from tests.cli.conftest import Project

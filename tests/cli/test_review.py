@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.cli.judgement import Change, Part
 from harness.cli.review import ask
 from tests.cli.conftest import SOUND, Project

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from tests.cli.conftest import Project, plain
 
 TABLE = """\

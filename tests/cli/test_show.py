@@ -2,7 +2,7 @@ import importlib
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.cli import replay as show_command
 from tests.cli.conftest import Project
 

@@ -1,7 +1,7 @@
 import pytest
 
 from harness.catalogue import load
-from harness.cli.task import Effort, Task, explored, perform, planned, task_of
+from harness.cli.task import Effort, Task, explore_entry, perform, size_of, task_of
 from harness.engine import DEFAULT_BUDGET, Budget, pulse
 from harness.errors import UnknownStrategy
 from harness.outcome import Report
@@ -23,10 +23,10 @@ def test_budgets() -> None:
 def test_sizes_are_known_up_front(project: Project) -> None:
     for entry in load().entries:
         effort = Effort("walk:2+histories:3")
-        report = explored(entry, effort)
+        report = explore_entry(entry, effort)
         assert isinstance(report, Report)
-        assert planned(entry.scenario, effort) == report.exploration.planned
-        assert planned(entry.scenario, Effort()) > 0
+        assert size_of(entry.scenario, effort) == report.exploration.planned
+        assert size_of(entry.scenario, Effort()) > 0
 
 
 @pytest.mark.usefixtures("last")
@@ -36,9 +36,9 @@ def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
     scenario = Scenario(
         define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
     )
-    assert planned(scenario, Effort()) > planned(scenario, Effort("graph"))
+    assert size_of(scenario, Effort()) > size_of(scenario, Effort("graph"))
     with pytest.raises(UnknownStrategy):
-        planned(scenario, Effort("best"))
+        size_of(scenario, Effort("best"))
 
 
 def test_a_task_is_performed_from_its_file(project: Project) -> None:
@@ -62,7 +62,7 @@ def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
         "lists = Scenario(add('a'), create=list, observe=list)\n",
     )
     [entry] = load(("lists",)).entries
-    outcome = explored(entry, Effort())
+    outcome = explore_entry(entry, Effort())
     assert isinstance(outcome, Unexplored)
     assert (outcome.where, outcome.verdict) == (
         "tests/scenarios/test_lists.py",
@@ -80,7 +80,7 @@ def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
         "raises = Scenario(add('a'), create=leave, observe=shown)\n",
     )
     [entry] = load(("raises",)).entries
-    assert explored(entry, Effort()) == Unexplored(
+    assert explore_entry(entry, Effort()) == Unexplored(
         "scenarios/test_raises/raises", "tests/scenarios/test_raises.py:4", "SystemExit"
     )
 
@@ -126,7 +126,7 @@ def test_what_leaves_by_an_exception_names_its_operation(
     with pulse.watched(cells) as beats:
         beats.beat(1)
     with pulse.watched(cells):
-        told = explored(entries[name], Effort("graph"))
+        told = explore_entry(entries[name], Effort("graph"))
     assert isinstance(told, Unexplored)
     assert (told.verdict, told.reason) == ("failed", "SystemExit: 3")
     assert told.operation == operation

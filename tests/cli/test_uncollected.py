@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.catalogue import load
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.uncollected import Uncollected, assigned_lines
 from tests.cli.conftest import Project, plain
 

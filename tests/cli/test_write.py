@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import exits
+from harness.cli import command as exits
 from harness.errors import HarnessError
 from harness.writing import TrialEnded, written
 from harness.writing.bench import Bench

@@ -10,7 +10,7 @@ import pytest
 
 import everyorder
 import harness
-from harness.cli import exits
+from harness.cli import command as exits
 from tests.plugin.project import PAIR, ROOT, Project
 
 PASSES = "def test_plain():\n    pass\n"

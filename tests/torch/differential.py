@@ -19,20 +19,12 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from harness.systems.torch_library import load_torch
-from harness.systems.torch_steps import (
-    TorchDefine,
-    TorchDefineInferred,
-    TorchDefineWithKernel,
-    TorchFallback,
-    TorchImpl,
-    TorchStep,
-)
 from runtime.dispatch.dump import fingerprint
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import SLOTS, DispatchKey, kernel_key, members
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from tests.torch.bindings import load_torch
 from tests.torch.coverage import Coverage
 from tests.torch.language import SchemaWriter, damaged
 from tests.torch.predictions import (
@@ -48,6 +40,14 @@ from tests.torch.predictions import (
 from tests.torch.reference import torch_accepted_keys, torch_builtin_fallbacks
 from tests.torch.scenarios import Scenario, ScenarioWriter, all_keys
 from tests.torch.sides import OurSide, TorchSide
+from tests.torch.steps import (
+    TorchDefine,
+    TorchDefineInferred,
+    TorchDefineWithKernel,
+    TorchFallback,
+    TorchImpl,
+    TorchStep,
+)
 
 # Fixed, so that a difference is found again; what they cover is asserted by a test.
 SCENARIOS, SCHEMAS, SEED = 5_000, 6_000, 2_013

@@ -24,13 +24,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from harness.systems.torch_steps import (
+from runtime.keys import DispatchKey, members
+from tests.torch.steps import (
     TorchDefine,
     TorchDefineWithKernel,
     TorchFallback,
     TorchStep,
 )
-from runtime.keys import DispatchKey, members
 
 
 class Shown(NamedTuple):

@@ -23,9 +23,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.systems.torch_library import load_torch, perform
-from harness.systems.torch_steps import TorchDefine, TorchStep
-from harness.systems.torch_system import OPERATOR, sweep
+from harness.systems.torch import OPERATOR
+from tests.torch.bindings import load_torch, perform
+from tests.torch.steps import TorchDefine, TorchStep
+from tests.torch.system import sweep
 
 _FALLBACK = " [backend fallback]"
 _FALLTHROUGH = "fallthrough "

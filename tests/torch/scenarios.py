@@ -1,7 +1,7 @@
 """Random histories of registrations, for our dispatcher and for the real one.
 
 True only here: what is tried.  A scenario is a list of steps in the words of
-`torch_steps` and a history over them: which step is done or undone next.  Steps may be
+`steps` and a history over them: which step is done or undone next.  Steps may be
 refused by either side; what a refusal means is the comparison's business.
 
 Rules:
@@ -15,7 +15,10 @@ Rules:
 import random
 from typing import Literal, NamedTuple
 
-from harness.systems.torch_steps import (
+from runtime.keys import DispatchKey
+from tests.torch.language import SchemaWriter
+from tests.torch.reference import torch_accepted_keys
+from tests.torch.steps import (
     AliasKind,
     KernelKind,
     TorchDefine,
@@ -25,9 +28,6 @@ from harness.systems.torch_steps import (
     TorchImpl,
     TorchStep,
 )
-from runtime.keys import DispatchKey
-from tests.torch.language import SchemaWriter
-from tests.torch.reference import torch_accepted_keys
 
 NAMESPACE = "everyorder_t"
 # Without overload, and with one.

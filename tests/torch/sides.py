@@ -1,6 +1,6 @@
 """Our dispatcher and torch's, side by side, driven by the same steps.
 
-True only here: how one step of `torch_steps` is done to our dispatcher.  Each side
+True only here: how one step of `steps` is done to our dispatcher.  Each side
 takes a step, undoes it, and shows two texts; neither knows of the other.
 
 Rules:
@@ -13,16 +13,6 @@ Rules:
 
 from typing import Any
 
-from harness.systems.torch_library import load_torch, perform
-from harness.systems.torch_steps import (
-    TorchDefine,
-    TorchDefineInferred,
-    TorchDefineWithKernel,
-    TorchFallback,
-    TorchImpl,
-    TorchStep,
-)
-from harness.systems.torch_system import sweep
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import fallthrough
 from runtime.dispatch.library import KernelLike, Library
@@ -30,7 +20,17 @@ from runtime.dispatch.state import OperatorEntry
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.tensors import Tensor
+from tests.torch.bindings import load_torch, perform
 from tests.torch.reference import torch_builtin_fallbacks
+from tests.torch.steps import (
+    TorchDefine,
+    TorchDefineInferred,
+    TorchDefineWithKernel,
+    TorchFallback,
+    TorchImpl,
+    TorchStep,
+)
+from tests.torch.system import sweep
 
 # What a side answers to a step: a library to undo it by, or None for a refusal.
 Done = Any

@@ -5,7 +5,6 @@ The long runs are one test each, so that no worker repeats them.
 
 import pytest
 
-from harness.systems.torch_steps import TorchDefine, TorchImpl
 from runtime.dispatch import table
 from runtime.dispatch.table import RULES
 from tests.torch import differential
@@ -32,6 +31,7 @@ from tests.torch.scenarios import (
     ScenarioWriter,
     all_keys,
 )
+from tests.torch.steps import TorchDefine, TorchImpl
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

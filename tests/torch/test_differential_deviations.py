@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from harness.systems.torch_steps import (
+from tests.deviations import DEVIATIONS
+from tests.torch import predictions as deviations
+from tests.torch.predictions import PREDICTIONS, Shown
+from tests.torch.steps import (
     TorchDefine,
     TorchDefineWithKernel,
     TorchFallback,
     TorchImpl,
 )
-from tests.deviations import DEVIATIONS
-from tests.torch import predictions as deviations
-from tests.torch.predictions import PREDICTIONS, Shown
 
 STATE = "name: x::f\nschema: (none)\nHIP: h :: (none) [ boxed ]\n"
 AUTOGRAD = "Autograd[alias]: a :: (none) [ fallthrough boxed ]\n"

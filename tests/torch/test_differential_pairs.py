@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from harness.systems.torch_library import invariants_text, load_torch
+from tests.torch.bindings import invariants_text, load_torch
 from tests.torch.reference import torch_accepted_keys
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")

@@ -2,21 +2,21 @@
 
 import pytest
 
-from harness.systems.torch_library import load_torch
-from harness.systems.torch_steps import (
+from tests.counting import calls_of
+from tests.torch.bindings import load_torch
+from tests.torch.reference import (
+    TorchBuiltinFallback,
+    torch_accepted_keys,
+    torch_builtin_fallbacks,
+    torch_dump,
+)
+from tests.torch.steps import (
     TorchDefine,
     TorchDefineInferred,
     TorchDefineWithKernel,
     TorchFallback,
     TorchImpl,
     TorchStep,
-)
-from tests.counting import calls_of
-from tests.torch.reference import (
-    TorchBuiltinFallback,
-    torch_accepted_keys,
-    torch_builtin_fallbacks,
-    torch_dump,
 )
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")

@@ -1,6 +1,6 @@
 """The real torch as a system that the engine can explore.
 
-True only here: the registry under test is process-wide C++ state that we can neither
+The registry under test is process-wide C++ state that we can neither
 copy nor read completely.  So there is no fingerprint, no proof by `graph`; walks,
 histories and `full` run on it as on any opaque system.
 
@@ -15,7 +15,7 @@ Rules:
 - torch's check is made under the operator's real name (its own test asks for a name
   that does not exist, and always passes).
 
-How it works: `do` performs a description (`torch_library`), `observe` returns the two
+How it works: `do` performs a description (`bindings`), `observe` returns the two
 dumps, the verdict of torch's check and the probes.  A failing step drops its library
 object, unless `keep_failed` asks for what a program gets that catches the error.
 """
@@ -25,25 +25,22 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from harness.engine import Base
-from harness.systems.torch_library import (
+from harness.systems.torch import OPERATOR, CallResult, error_text
+from tests.torch.bindings import (
     Kernel,
     arguments_of,
-    error_text,
     invariants_text,
     invoke,
     load_torch,
     perform,
 )
-from harness.systems.torch_steps import (
+from tests.torch.steps import (
     TorchCall,
     TorchDefine,
     TorchImpl,
     TorchStep,
     kernel_label,
 )
-
-# Its own namespace: nothing that torch or an extension registers can meet it.
-OPERATOR = "everyorder_t::foo"
 
 # The operator that the shortest demonstration and most scenarios register kernels to.
 FOO = TorchDefine("foo(Tensor x) -> Tensor")
@@ -53,23 +50,6 @@ ORDER_DEPENDENCE: tuple[TorchStep, ...] = (
     TorchImpl("CompositeImplicitAutograd", "python"),
     TorchImpl("CompositeExplicitAutograd", "python"),
 )
-
-
-class CallResult(NamedTuple):
-    """Which Python kernels ran, in order, and how the call ended."""
-
-    ran: tuple[str, ...]
-    outcome: str
-
-    def __str__(self) -> str:
-        """`kernel_1 (CPU)` for the kernel of the first step, and how it ended."""
-        named = [label.partition(": ") for label in self.ran]
-        shown = [
-            f"kernel_{int(number) + 1} ({key})" if number.isdecimal() else number + key
-            for number, _, key in named
-        ]
-        ran = f"the call ran {' > '.join(shown) or 'no kernel'}"
-        return ran if self.outcome == "returned" else f"{ran}, {self.outcome}"
 
 
 class TorchObservation(NamedTuple):

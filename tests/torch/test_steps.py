@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.systems.torch_steps import (
+from tests.torch.steps import (
     TorchCall,
     TorchDefine,
     TorchDefineInferred,

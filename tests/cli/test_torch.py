@@ -2,7 +2,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from harness.cli import exits, torch_subject
+from harness.cli import command as exits
+from harness.systems import torch
 from tests.cli.conftest import Project
 
 needs_torch = pytest.mark.skipif(
@@ -11,7 +12,7 @@ needs_torch = pytest.mark.skipif(
 
 
 def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_subject, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch, "find_spec", lambda name: None)
     result = project.run("run", "--system", "torch")
     assert result.exit_code == exits.REFUSED
     assert result.output == (
@@ -21,8 +22,8 @@ def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_its_texts() -> None:
-    assert torch_subject.TORCH.scenario == "torch/order_dependence"
-    assert torch_subject.TORCH.steps == (
+    assert torch.TEXTS.scenario == "torch/order_dependence"
+    assert torch.TEXTS.steps == (
         'impl("foo", kernel_1, "CompositeImplicitAutograd")',
         'impl("foo", kernel_2, "CompositeExplicitAutograd")',
     )

@@ -4,7 +4,7 @@ True only here: nothing in this file touches torch.  A step or a call is a froze
 description in the words of our own `Library`, so that one list of descriptions can
 drive torch and our dispatcher alike.
 
-How the descriptions map (torch's name is what `torch_library` calls):
+How the descriptions map (torch's name is what `bindings` calls):
 
     TorchDefine            def_ / def_legacy      Library.define(schema, alias_analysis)
     TorchDefineInferred    def_name_t_t           Library.define(name, kernel=...)

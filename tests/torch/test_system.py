@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from harness.engine import Square, explore
-from harness.systems.torch_library import invariants_text, load_torch, perform
-from harness.systems.torch_steps import (
+from harness.systems.torch import CallResult
+from tests.torch.bindings import invariants_text, load_torch, perform
+from tests.torch.reference import torch_accepted_keys, torch_dump
+from tests.torch.steps import (
     TorchCall,
     TorchDefine,
     TorchDefineInferred,
@@ -17,15 +19,13 @@ from harness.systems.torch_steps import (
     TorchImpl,
     TorchStep,
 )
-from harness.systems.torch_system import (
+from tests.torch.system import (
     FOO,
     ORDER_DEPENDENCE,
-    CallResult,
     TorchObservation,
     TorchSystem,
     order_dependence,
 )
-from tests.torch.reference import torch_accepted_keys, torch_dump
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

@@ -32,7 +32,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from harness.systems.torch_steps import (
+from harness.systems.torch import error_text
+from tests.torch.steps import (
     TorchCall,
     TorchDefine,
     TorchDefineInferred,
@@ -43,16 +44,6 @@ from harness.systems.torch_steps import (
 )
 
 Kernel = Callable[..., object]
-
-# From here on, an error's text repeats dumps, C++ frames or links: never compared.
-_TAILS = (
-    "Canonical state\n",
-    "\nException raised from",
-    " This could be because",
-    " This usually means",
-    " You may have run into",
-)
-_ASSERTION = " INTERNAL ASSERT FAILED at "
 
 
 @functools.cache
@@ -174,14 +165,3 @@ def invariants_text(operator: str) -> str:
     except RuntimeError as error:
         return error_text(error)[1]
     return ""
-
-
-def error_text(error: Exception) -> tuple[str, str]:
-    """The error's type and its text without dumps, C++ frames and source lines."""
-    text = str(error)
-    for tail in _TAILS:
-        text = text.partition(tail)[0]
-    condition, assertion, rest = text.partition(_ASSERTION)
-    if assertion:
-        text = f"{condition}: {rest.partition(', please report a bug to PyTorch. ')[2]}"
-    return type(error).__name__, text.strip().removesuffix(":")

@@ -1,7 +1,8 @@
-"""`everyorder imports`: modules imported in every order, each in a fresh process.
+"""`everyorder imports` and `everyorder write`: what is asked of anybody's modules.
 
-True only here: what of it a person sees.  What is played and compared is
-`harness.imports`.
+`imports` shows what came of importing modules in every order, each in a fresh process;
+what is played and compared is `harness.imports`.  `write` prints a first scenario of a
+registry, or saves it; how that is found is `harness.writing`.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.exits import FAILED, OK
-from harness.cli.options import console
+from harness.cli.command import FAILED, OK, path_option
+from harness.cli.run import console
 from harness.imports import (
     SECONDS,
     ImportReport,
@@ -27,6 +28,8 @@ from harness.imports import (
 from harness.imports.exploring import Tell
 from harness.report.table import duration
 from harness.report.text import plural
+from harness.writing import SECONDS as OF_TRIALS
+from harness.writing import CannotSave, FileExists, written
 
 # Verdicts as table cells, with their styles as those of `everyorder run`.
 CELLS = {
@@ -59,13 +62,7 @@ COLUMNS = ("imported", "sets", "orders", "of", "verdict")
     metavar="MODULE",
     help="Compare the globals of this module too, as of one in the standard library.",
 )
-@click.option(
-    "--path",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    metavar="DIR",
-    help="The folder to import from first. Default: the current one.",
-)
+@path_option
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -182,3 +179,53 @@ def _progress() -> Iterator[Tell]:
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("orders", total=None)
         yield lambda done, planned: bar.update(task, completed=done, total=planned)
+
+
+@click.command(epilog="Exit codes: 0 written; 2 it could not be; 130 interrupted.")
+@click.argument("target", metavar="MODULE[:NAME]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the scenario there. Default: print it.",
+)
+@click.option("--force", is_flag=True, help="Write over a file that exists.")
+@path_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=OF_TRIALS,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for all trials together.",
+)
+def write(
+    target: str, output: Path | None, force: bool, path: Path, timeout: float
+) -> None:
+    """Write a first scenario of a registry.
+
+    Names are looked through for pairs (add and remove, connect and disconnect,
+    push and pop, ...), for what registers alone, and for look-ups. Which arguments they
+    take is tried out, on fresh registries in processes of their own, in an empty
+    folder; nothing is called whose name says neither. What could not be found
+    out is marked TODO.
+
+    \b
+    everyorder write pluggy:PluginManager
+    everyorder write shop.registry:Registry -o tests/scenarios/test_registry.py
+    everyorder write codecs
+    """
+    if output is not None and output.exists() and not force:
+        raise FileExists(file=str(output))
+    text = written(target, path=path, seconds=timeout)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotSave(file=str(output), reason=reason) from None
+    click.echo(f"written: {output}\nexplore it: everyorder run {output}")

@@ -1,4 +1,4 @@
-"""The private bindings do what `torch_library` says they do."""
+"""The private bindings do what `bindings` says they do."""
 
 import gc
 import sys
@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from harness.systems.torch_library import (
+from harness.systems.torch import error_text
+from tests.torch.bindings import (
     arguments_of,
-    error_text,
     invariants_text,
     invoke,
     load_torch,
     perform,
 )
-from harness.systems.torch_steps import (
+from tests.torch.steps import (
     Layout,
     TorchCall,
     TorchDefine,
