@@ -261,7 +261,8 @@ def beside_hypothesis() -> Iterator[Row]:
         assert explore(stale).verdict == "order", "the cache is stale"
 
     first = seconds(hypothesis)
-    measured = pairs(ours, hypothesis, 5)
+    # Its examples are drawn by chance: one search takes ten times as long as another.
+    measured = pairs(ours, hypothesis, 21)
     yield Row(
         "a stale cache found and shortened, over a Hypothesis state machine",
         f"{ratio(measured):.2f} ({median(one for one, _ in measured):.2f} s, "
@@ -269,6 +270,7 @@ def beside_hypothesis() -> Iterator[Row]:
         f"{first:.2f} s)",
         "≤ 1",
         ratio(measured) <= 1,
+        why="Hypothesis draws by chance, and was lucky in most of its searches",
     )
 
 
