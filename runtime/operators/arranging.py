@@ -11,7 +11,6 @@ adds nothing, as it does in torch.
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
@@ -20,9 +19,10 @@ from runtime.operators.plan import (
     INTEGERS,
     KernelTable,
     Plan,
+    bad_option,
+    bad_shapes,
     check_count,
     many_dims,
-    misfit,
     one_dim,
     one_dtype,
     require_dtype,
@@ -49,12 +49,11 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
     kept = [each for each in tensors if each.shape != (0,)] or [tensors[0]]
     first = kept[0].shape
     if not first:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=_shapes(kept),
-            reason="a tensor without dimensions has no end to join at",
-            fits="at least one dimension; stack(...) joins along a new one",
+        raise bad_shapes(
+            call,
+            "a tensor without dimensions has no end to join at",
+            "at least one dimension; stack(...) joins along a new one",
+            *_shapes(kept),
         )
     place = one_dim(call, dim, first)
     total = 0
@@ -66,13 +65,11 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
         if len(shape) != len(first) or (
             shape[:place] != first[:place] or shape[place + 1 :] != first[place + 1 :]
         ):
-            raise ShapesDoNotFit(
-                code="ShapesDoNotFit",
-                operator=call,
-                shapes=_shapes(tensors),
-                reason=f"shapes {first} and {shape} differ outside of dimension "
-                f"{place}",
-                fits=f"tensors like the first in all but dimension {place}",
+            raise bad_shapes(
+                call,
+                f"shapes {first} and {shape} differ outside of dimension {place}",
+                f"tensors like the first in all but dimension {place}",
+                *_shapes(tensors),
             )
         total += shape[place]
     shape = (*first[:place], total, *first[place + 1 :])
@@ -106,9 +103,7 @@ def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
 
 def _require_some(call: str, tensors: Sequence[Tensor]) -> None:
     if not tensors:
-        raise WrongOption(
-            operator=call, argument="tensors", found="an empty list", fits="one or more"
-        )
+        raise bad_option(call, "tensors", "an empty list", "one or more")
 
 
 def _shapes(
@@ -124,12 +119,11 @@ def stack(tensors: Sequence[Tensor], dim: int) -> Any:
     _require_some(call, tensors)
     first = tensors[0].shape
     if any(each.shape != first for each in tensors):
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=_shapes(tensors),
-            reason="they do not have one shape",
-            fits=f"every tensor of shape {first}",
+        raise bad_shapes(
+            call,
+            "they do not have one shape",
+            f"every tensor of shape {first}",
+            *_shapes(tensors),
         )
     place = one_dim(call, dim, (*first, 1))
     return core.cat([core.unsqueeze(each, place) for each in tensors], place)
@@ -153,11 +147,11 @@ def vstack(tensors: Sequence[Tensor]) -> Any:
 def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
     """The tensor several times along each dimension."""
     if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
-        raise WrongOption(
-            operator="core::repeat",
-            argument="repeats",
-            found=str(list(repeats)),
-            fits=f"{len(self.shape)} numbers or more, none of them negative",
+        raise bad_option(
+            "core::repeat",
+            "repeats",
+            str(list(repeats)),
+            f"{len(self.shape)} numbers or more, none of them negative",
         )
     shape = (*(1,) * (len(repeats) - len(self.shape)), *self.shape)
     single = [size for each in shape for size in (1, each)]
@@ -181,11 +175,8 @@ def tile(self: Tensor, dims: Sequence[int]) -> Any:
 def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
     """Every element, or slice, several times, one after the other."""
     if repeats < 0:
-        raise WrongOption(
-            operator="core::repeat_interleave",
-            argument="repeats",
-            found=str(repeats),
-            fits="0 or more",
+        raise bad_option(
+            "core::repeat_interleave", "repeats", str(repeats), "0 or more"
         )
     line, at = _line(self, dim, "core::repeat_interleave")
     shape = line.shape
@@ -204,7 +195,7 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
     line, at = _line(self, dim, "core::repeat_interleave")
     size = line.shape[at]
     if repeats.shape not in ((), (1,), (size,)):
-        raise misfit(
+        raise bad_shapes(
             "core::repeat_interleave",
             "repeats has not one number for each slice",
             f"repeats of shape ({size},), or of one number",
@@ -213,11 +204,11 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
         )
     counts = core.expand(core.reshape(repeats, [-1]), [size])
     if size and core.any(core.lt(counts, 0)).item():
-        raise WrongOption(
-            operator="core::repeat_interleave",
-            argument="repeats",
-            found=str(counts.tolist()),
-            fits="numbers of 0 or more",
+        raise bad_option(
+            "core::repeat_interleave",
+            "repeats",
+            str(counts.tolist()),
+            "numbers of 0 or more",
         )
     ends = core.cumsum(counts, 0)
     total = int(core.select(ends, 0, size - 1).item()) if size else 0
@@ -243,11 +234,11 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
             core.roll(core.reshape(self, [-1]), shifts, [0]), self.shape
         )
     if len(dims) != len(shifts):
-        raise WrongOption(
-            operator="core::roll",
-            argument="shifts",
-            found=str(list(shifts)),
-            fits=f"one number for each of the dimensions {list(dims)}",
+        raise bad_option(
+            "core::roll",
+            "shifts",
+            str(list(shifts)),
+            f"one number for each of the dimensions {list(dims)}",
         )
     found = self
     for shift, dim in zip(shifts, dims, strict=True) if self.shape else ():
@@ -264,12 +255,7 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     """The coordinates of a grid: each line of them over all others, as views."""
     if indexing not in ("ij", "xy"):
-        raise WrongOption(
-            operator="core::meshgrid",
-            argument="indexing",
-            found=repr(indexing),
-            fits="'ij' or 'xy'",
-        )
+        raise bad_option("core::meshgrid", "indexing", repr(indexing), "'ij' or 'xy'")
     for at, each in enumerate(tensors):
         require_ndim("core::meshgrid", (f"tensor {at}", each), 0, 1)
     one_dtype(
@@ -302,7 +288,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
         return core.gather(core.reshape(self, [-1]), 0, core.reshape(indices, [-1]))
     call = "core::take_along_dim"
     if len(self.shape) != len(indices.shape):
-        raise misfit(
+        raise bad_shapes(
             call,
             "self and indices have not as many dimensions",
             f"indices of {len(self.shape)} dimensions",
@@ -336,7 +322,7 @@ def _below(self: Tensor, diagonal: int) -> Any:
 
 def _matrices(call: str, self: Tensor) -> None:
     if len(self.shape) < 2:
-        raise misfit(
+        raise bad_shapes(
             call, "self has no matrices", "2 dimensions or more", ("self", self)
         )
 
@@ -361,7 +347,7 @@ def diag(self: Tensor, diagonal: int) -> Any:
     if len(self.shape) == 2:
         return core.clone(core.diagonal(self, diagonal, 0, 1))
     if len(self.shape) != 1:
-        raise misfit(
+        raise bad_shapes(
             "core::diag", "self is no line", "1 or 2 dimensions", ("self", self)
         )
     apart, size = abs(diagonal), self.shape[0] + abs(diagonal)
@@ -379,7 +365,9 @@ def diag(self: Tensor, diagonal: int) -> Any:
 def trace(self: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
     if len(self.shape) != 2:
-        raise misfit("core::trace", "self is no matrix", "2 dimensions", ("self", self))
+        raise bad_shapes(
+            "core::trace", "self is no matrix", "2 dimensions", ("self", self)
+        )
     return core.sum(core.diagonal(self, 0, 0, 1))
 
 
@@ -393,21 +381,21 @@ def one_hot(self: Tensor, num_classes: int) -> Any:
     require_dtype("core::one_hot", "self", self.dtype, frozenset({INT64}), "int64")
     if num_classes == -1:
         if not self.numel():
-            raise WrongOption(
-                operator="core::one_hot",
-                argument="num_classes",
-                found="-1",
-                fits="a number: there are no elements to find it by",
+            raise bad_option(
+                "core::one_hot",
+                "num_classes",
+                "-1",
+                "a number: there are no elements to find it by",
             )
         num_classes = int(core.max(self).item()) + 1
     if self.device.type != "meta" and self.numel():
         low, high = int(core.min(self).item()), int(core.max(self).item())
         if low < 0 or high >= num_classes:
-            raise WrongOption(
-                operator="core::one_hot",
-                argument="self",
-                found=f"{low} to {high}",
-                fits=f"integers from 0 to below {num_classes}",
+            raise bad_option(
+                "core::one_hot",
+                "self",
+                f"{low} to {high}",
+                f"integers from 0 to below {num_classes}",
             )
     places = _numbers(num_classes, self)
     found = core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
@@ -425,19 +413,14 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
     """More places before and after, by pairs from the last dimension on."""
     call, ndim = "core::pad", len(self.shape)
     if len(pad) % 2 or len(pad) > 2 * ndim:
-        raise WrongOption(
-            operator=call,
-            argument="pad",
-            found=str(list(pad)),
-            fits=f"a pair of numbers for each of at most {ndim} dimensions",
+        raise bad_option(
+            call,
+            "pad",
+            str(list(pad)),
+            f"a pair of numbers for each of at most {ndim} dimensions",
         )
     if mode not in PADDINGS:
-        raise WrongOption(
-            operator=call,
-            argument="mode",
-            found=repr(mode),
-            fits=", ".join(map(repr, PADDINGS)),
-        )
+        raise bad_option(call, "mode", repr(mode), ", ".join(map(repr, PADDINGS)))
     found: Any = self
     for number in range(len(pad) // 2):
         at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
@@ -460,11 +443,11 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
 def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) -> Any:
     size = found.shape[at]
     if size + sum(sides) < 0:
-        raise WrongOption(
-            operator="core::pad",
-            argument="pad",
-            found=str(sides),
-            fits=f"at most {size} places less of dimension {at}",
+        raise bad_option(
+            "core::pad",
+            "pad",
+            str(sides),
+            f"at most {size} places less of dimension {at}",
         )
     kept = core.slice(found, at, max(-sides[0], 0), size - max(-sides[1], 0))
     parts = [kept]
@@ -482,11 +465,11 @@ def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
     """The places of a dimension with more or less at its ends, which go on."""
     size, (before, after) = self.shape[at], sides
     if size < 1 or size + before + after < 0:
-        raise WrongOption(
-            operator="core::pad",
-            argument="pad",
-            found=str(sides),
-            fits=f"at most {size} places less of dimension {at}, which has elements",
+        raise bad_option(
+            "core::pad",
+            "pad",
+            str(sides),
+            f"at most {size} places less of dimension {at}, which has elements",
         )
     numbers = core.add(_numbers(size + before + after, self), -before)
     return core.clamp(numbers, 0, size - 1)
@@ -497,11 +480,11 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     size, (before, after) = self.shape[at], sides
     most = {"reflect": size - 1, "circular": size}[mode]
     if size < 1 or max(sides) > most:
-        raise WrongOption(
-            operator="core::pad",
-            argument="pad",
-            found=str(sides),
-            fits=f"at most {most} places beside {size}, by mode {mode!r}",
+        raise bad_option(
+            "core::pad",
+            "pad",
+            str(sides),
+            f"at most {most} places beside {size}, by mode {mode!r}",
         )
     numbers = core.add(_numbers(size + before + after, self), -before)
     if mode == "circular":

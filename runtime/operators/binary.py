@@ -21,7 +21,6 @@ from runtime.errors.operands import (
     NegativeExponent,
     ShapesDiffer,
     ShapesDoNotFit,
-    WrongOption,
 )
 from runtime.operators.fast_paths import (
     fast_binary,
@@ -41,6 +40,7 @@ from runtime.operators.plan import (
     REALS,
     Plan,
     Shape,
+    bad_option,
     common_device,
 )
 from runtime.operators.structured import Structured
@@ -163,7 +163,7 @@ def check_alpha(call: str, dtype: DType, alpha: Any) -> None:
         fits = f"an integer, as the result is {dtype}"
     else:
         return
-    raise WrongOption(operator=call, argument="alpha", found=repr(alpha), fits=fits)
+    raise bad_option(call, "alpha", repr(alpha), fits)
 
 
 def _either(table: Any, out: Tensor, a: Any, b: Any, alpha: Any) -> None:
@@ -217,11 +217,8 @@ def plan_div(call: str, self: Tensor, other: Tensor, rounding_mode: str | None) 
     """The plan of true division, or of one that rounds."""
     rows = DIVISIONS.get(rounding_mode)
     if rows is None:
-        raise WrongOption(
-            operator=call,
-            argument="rounding_mode",
-            found=repr(rounding_mode),
-            fits="None, 'floor' or 'trunc'",
+        raise bad_option(
+            call, "rounding_mode", repr(rounding_mode), "None, 'floor' or 'trunc'"
         )
     return plan_pair(call, rows, self, other)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
+from runtime.errors.operands import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.operators.plan import (
     COMPLEXES,
@@ -23,9 +23,10 @@ from runtime.operators.plan import (
     REALS,
     KernelTable,
     Plan,
+    bad_option,
+    bad_shapes,
     computing,
     index_dtype,
-    misfit,
     one_dtype,
     require_dtype,
     require_ndim,
@@ -53,11 +54,11 @@ def pair(call: str, argument: str, given: Sequence[int], least: int) -> Pair:
     """
     values = tuple(given) * 2 if len(given) == 1 else tuple(given)
     if len(values) != 2 or min(values) < least or max(values) > LARGEST:
-        raise WrongOption(
-            operator=call,
-            argument=argument,
-            found=str(list(given)),
-            fits=f"one number, or two for height and width, {least} and more"
+        raise bad_option(
+            call,
+            argument,
+            str(list(given)),
+            f"one number, or two for height and width, {least} and more"
             + ("" if max(values, default=0) <= LARGEST else f", at most {LARGEST}"),
         )
     return values
@@ -101,9 +102,7 @@ def conv_geometry(
     Raises `WrongOption`, `ShapesDoNotFit`.
     """
     if groups < 1:
-        raise WrongOption(
-            operator=call, argument="groups", found=str(groups), fits="1 and more"
-        )
+        raise bad_option(call, "groups", str(groups), "1 and more")
     steps = pair(call, "stride", stride, 1)
     border = pair(call, "padding", padding, 0)
     spread = pair(call, "dilation", dilation, 1)
@@ -111,13 +110,7 @@ def conv_geometry(
 
     def wrong(reason: str, fits: str) -> ShapesDoNotFit:
         shapes = (("input", image), ("weight", weight))
-        return ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=shapes,
-            reason=reason,
-            fits=fits,
-        )
+        return bad_shapes(call, reason, fits, *shapes)
 
     if share * groups != channels:
         raise wrong(
@@ -351,23 +344,19 @@ def pool_geometry(
     border = pair(call, "padding", padding, 0)
     spread = pair(call, "dilation", dilation, 1)
     if any(2 * each > size for each, size in zip(border, kernel, strict=True)):
-        raise WrongOption(
-            operator=call,
-            argument="padding",
-            found=str(list(padding)),
-            fits=f"at most half of kernel_size {kernel}",
+        raise bad_option(
+            call, "padding", str(list(padding)), f"at most half of kernel_size {kernel}"
         )
     sizes = [
         places(image[axis - 2], *each, ceil_mode)
         for axis, each in enumerate(zip(kernel, steps, border, spread, strict=True))
     ]
     if min(sizes) < 1:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=(("self", image),),
-            reason=f"a window of {kernel} is larger than the padded image",
-            fits="a kernel_size of at most the image plus twice the padding",
+        raise bad_shapes(
+            call,
+            f"a window of {kernel} is larger than the padded image",
+            "a kernel_size of at most the image plus twice the padding",
+            ("self", image),
         )
     return (*image[:-2], *sizes), (kernel, steps, border, spread)
 
@@ -418,7 +407,7 @@ def plan_pool_backward(call: str, grad: Tensor, self: Tensor, indices: Tensor) -
     require_ndim(call, ("self", self), 3, 4)
     require_shape(call, ("indices", indices), grad.shape)
     if grad.shape[:-2] != self.shape[:-2]:
-        raise misfit(
+        raise bad_shapes(
             call,
             "they are not the same images",
             f"grad of shape {self.shape[:-2]} and the size of the maxima",
@@ -463,9 +452,7 @@ def avg_pool2d(
     call = "core::avg_pool2d"
     require_ndim(call, ("self", self), 3, 4)
     if divisor_override == 0:
-        raise WrongOption(
-            operator=call, argument="divisor_override", found="0", fits="no 0, or None"
-        )
+        raise bad_option(call, "divisor_override", "0", "no 0, or None")
     windows = tuple(kernel_size), tuple(stride), tuple(padding), (1,)
     shape, options = pool_geometry(call, self.shape, *windows, ceil_mode)
     sizes, (kernel, steps, sides, _) = shape[-2:], options

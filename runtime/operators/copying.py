@@ -15,7 +15,7 @@ Rules:
 
 from typing import Any
 
-from runtime.errors.operands import NoData, ShapesDoNotFit, WrongOption
+from runtime.errors.operands import NoData, ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.operators.creation import pinned
 from runtime.operators.fast_paths import SERIAL, fast_fill
@@ -23,6 +23,7 @@ from runtime.operators.plan import (
     CPU,
     Plan,
     Shape,
+    bad_option,
     check_fill,
     laid,
     number_for,
@@ -224,11 +225,11 @@ def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
     that asks for nothing.
     """
     if memory_format is PRESERVE:
-        raise WrongOption(
-            operator="core::contiguous",
-            argument="memory_format",
-            found=str(memory_format),
-            fits="a format that says how the elements lie",
+        raise bad_option(
+            "core::contiguous",
+            "memory_format",
+            str(memory_format),
+            "a format that says how the elements lie",
         )
     if _lies(self, memory_format):
         return self

@@ -25,7 +25,6 @@ from typing import Any
 from numpy import zeros
 
 from runtime.dispatch.kernel import linked
-from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
 from runtime.operators.call import core
@@ -43,6 +42,7 @@ from runtime.operators.plan import (
     REALS,
     Plan,
     Shape,
+    bad_option,
     check_fill,
     default_dtype,
     laid,
@@ -119,11 +119,11 @@ def pinned(call: str, made: Tensor) -> Tensor:
         DeviceUnavailable: there is no CUDA device.
     """
     if made.device is not CPU:
-        raise WrongOption(
-            operator=call,
-            argument="pin_memory",
-            found="True",
-            fits=f"False on {made.device}: only host memory is pinned",
+        raise bad_option(
+            call,
+            "pin_memory",
+            "True",
+            f"False on {made.device}: only host memory is pinned",
         )
     flat = pinned_array(made.numel(), numpy_dtype(made.dtype))
     flat[...] = flat_of(made)
@@ -156,11 +156,11 @@ def check_size(call: str, size: list[int]) -> Shape:
     """The shape of a size.  Raises `WrongOption` for negative numbers."""
     shape = tuple(size)
     if shape and (least := min(shape)) < 0:
-        raise WrongOption(
-            operator=call,
-            argument=f"size[{shape.index(least)}]",
-            found=str(least),
-            fits=f"sizes of 0 or more; the size is {shape}",
+        raise bad_option(
+            call,
+            f"size[{shape.index(least)}]",
+            str(least),
+            f"sizes of 0 or more; the size is {shape}",
         )
     return shape
 
@@ -193,33 +193,25 @@ def _range(
 ) -> Tensor:
     for name, number in (("start", start), ("end", end), ("step", step)):
         if isinstance(number, complex) or not isfinite(number):
-            raise WrongOption(
-                operator=call,
-                argument=name,
-                found=repr(number),
-                fits="a finite real number",
-            )
+            raise bad_option(call, name, repr(number), "a finite real number")
     if dtype is not None:
         require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
     if dtype is INT64:
         # As upstream: in the integers from the start, as it is in no other dtype.
         start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
-        raise WrongOption(
-            operator=call,
-            argument="step",
-            found=repr(step),
-            fits=f"a number that leads from {start!r} to {end!r}",
+        raise bad_option(
+            call, "step", repr(step), f"a number that leads from {start!r} to {end!r}"
         )
     whole = all(isinstance(number, int) for number in (start, end, step))
     # Exact where it can be: integers may be beyond the fractions of a float.
     steps = -((start - end) // step) if whole else (end - start) / step
     if steps > MOST:
-        raise WrongOption(
-            operator=call,
-            argument="step",
-            found=repr(step),
-            fits=f"a number that leads there in at most {MOST} steps",
+        raise bad_option(
+            call,
+            "step",
+            repr(step),
+            f"a number that leads there in at most {MOST} steps",
         )
     count = ceil(steps)
     kind = dtype or (INT64 if whole else FLOAT32)
@@ -255,15 +247,11 @@ def _linspace(
     turned = any(isinstance(number, complex) for _, number in bounds)
     kind = dtype or (COMPLEX64 if turned else FLOAT32)
     if steps < 0:
-        raise WrongOption(
-            operator=call, argument="steps", found=repr(steps), fits="0 or more"
-        )
+        raise bad_option(call, "steps", repr(steps), "0 or more")
     require_dtype(call, "dtype", kind, NUMBERS, "every dtype but bool")
     for name, number in bounds:
         if isinstance(number, complex) and kind not in COMPLEXES:
-            raise WrongOption(
-                operator=call, argument=name, found=repr(number), fits="a real number"
-            )
+            raise bad_option(call, name, repr(number), "a real number")
     if device.type == "meta":
         return empty_tensor((steps,), kind, device)
     if kind in INTEGERS:

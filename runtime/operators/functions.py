@@ -14,12 +14,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators import written
 from runtime.operators.call import core, found
 from runtime.operators.calling import function, plain, public, sizes, spelled
-from runtime.operators.plan import INDICES
+from runtime.operators.plan import INDICES, bad_dtype, bad_option
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.calls import checked
 from runtime.schema.parser import parse_schema
@@ -181,15 +180,10 @@ def allclose(
     self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
-            raise WrongOption(
-                operator="allclose", argument=name, found=str(value), fits="0 and more"
-            )
+            raise bad_option("allclose", name, str(value), "0 and more")
     if self.dtype != other.dtype:
-        raise DTypeRefused(
-            operator="allclose",
-            argument="other",
-            dtype=str(other.dtype),
-            fits=f"{self.dtype}, as `self` has",
+        raise bad_dtype(
+            "allclose", "other", other.dtype, f"{self.dtype}, as `self` has"
         )
     left, right = core.detach(self), core.detach(other)
     close = core.eq(left, right)
@@ -289,11 +283,11 @@ def convolution(name: str, ndim: int) -> Function:
             for each in (stride, dilation)
         )
         if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
-            raise WrongOption(
-                operator=name,
-                argument="padding",
-                found=f"{padding!r} with stride {stride}",
-                fits="numbers, 'valid', or 'same' with a stride of 1",
+            raise bad_option(
+                name,
+                "padding",
+                f"{padding!r} with stride {stride}",
+                "numbers, 'valid', or 'same' with a stride of 1",
             )
         if padding == "valid":
             return run(input, weight, bias, stride, 0, dilation, groups)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused, IndexOutOfRange, WrongOption
+from runtime.errors.operands import IndexOutOfRange
 from runtime.operators.plan import (
     ALL,
     BOOL,
@@ -25,9 +25,11 @@ from runtime.operators.plan import (
     KernelTable,
     Number,
     Plan,
+    bad_dtype,
+    bad_option,
+    bad_shapes,
     computing,
     dtypes,
-    misfit,
     number_for,
     one_dim,
     one_dtype,
@@ -66,7 +68,7 @@ def check_cover(
     """
     inner, outer = small[1].shape or (1,), large[1].shape or (1,)
     if len(inner) != len(outer):
-        raise misfit(
+        raise bad_shapes(
             call,
             f"{small[0]} has not as many dimensions as {large[0]}",
             f"{len(outer)} dimensions for {small[0]}",
@@ -75,7 +77,7 @@ def check_cover(
         )
     for at, (size, room) in enumerate(zip(inner, outer, strict=True)):
         if size > room and at != dim:
-            raise misfit(
+            raise bad_shapes(
                 call,
                 f"{small[0]} is longer than {large[0]} in dimension {at}",
                 f"at most {room} there"
@@ -114,7 +116,7 @@ def plan_index_select(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
     if not self.shape:
         shape = ()
         if count != 1:
-            raise misfit(
+            raise bad_shapes(
                 call,
                 "self has one element and no dimension",
                 "an index of one number",
@@ -216,15 +218,10 @@ def number_in(call: str, argument: str, value: Number, dtype: DType) -> Number:
     Raises `DTypeRefused`, and `WrongOption` for an infinite integer.
     """
     if isinstance(value, complex) and dtype not in COMPLEXES:
-        raise DTypeRefused(
-            operator=call, argument=argument, dtype="complex", fits=str(dtype)
-        )
+        raise bad_dtype(call, argument, "complex", str(dtype))
     if dtype in INTEGERS and isinstance(value, float) and not isfinite(value):
-        raise WrongOption(
-            operator=call,
-            argument=argument,
-            found=repr(value),
-            fits=f"a finite number, as the elements are {dtype}",
+        raise bad_option(
+            call, argument, repr(value), f"a finite number, as the elements are {dtype}"
         )
     return number_for(value, dtype)
 
@@ -249,7 +246,7 @@ def plan_index_add(
     inside, given = self.shape or (1,), source.shape or (1,)
     wanted = (*inside[:place], index.numel(), *inside[place + 1 :])
     if given != wanted:
-        raise misfit(
+        raise bad_shapes(
             call,
             "source has not one slice for each number in index",
             f"source of shape {wanted}",
@@ -300,11 +297,11 @@ def plan_embedding(
 
 def _check_padding(call: str, padding_idx: int, rows: int) -> None:
     if padding_idx < -1 or padding_idx >= max(rows, 1):
-        raise WrongOption(
-            operator=call,
-            argument="padding_idx",
-            found=str(padding_idx),
-            fits=f"-1 for none, or a row, 0 to {rows - 1}",
+        raise bad_option(
+            call,
+            "padding_idx",
+            str(padding_idx),
+            f"-1 for none, or a row, 0 to {rows - 1}",
         )
 
 
@@ -330,15 +327,12 @@ def plan_embedding_backward(
     require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
     require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
     if num_weights < 0:
-        raise WrongOption(
-            operator=call,
-            argument="num_weights",
-            found=str(num_weights),
-            fits="0 or more, the rows of the table",
+        raise bad_option(
+            call, "num_weights", str(num_weights), "0 or more, the rows of the table"
         )
     _check_padding(call, padding_idx, num_weights)
     if not grad.shape or grad.shape[:-1] != indices.shape:
-        raise misfit(
+        raise bad_shapes(
             call,
             "there is not one row of the gradient for each index",
             f"grad of shape {(*indices.shape, 'd')}".replace("'", ""),

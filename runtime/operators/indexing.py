@@ -32,10 +32,8 @@ from operator import index as as_int
 from typing import Any
 
 from runtime.errors.operands import (
-    DTypeRefused,
     IndexOutOfRange,
     NoData,
-    ShapesDoNotFit,
 )
 from runtime.operators.call import core
 from runtime.operators.gathering import check_places
@@ -47,7 +45,8 @@ from runtime.operators.plan import (
     KernelTable,
     Plan,
     Shape,
-    misfit,
+    bad_dtype,
+    bad_shapes,
     one_dtype,
     require_dtype,
     same_device,
@@ -103,15 +102,12 @@ def resolved(call: str, self: Tensor, indices: Sequence[Tensor | None]) -> Indic
         elif index.dtype in INDICES:
             found.append(_as_numbers(index))
         else:
-            raise DTypeRefused(
-                operator=call,
-                argument=f"indices[{at}]",
-                dtype=str(index.dtype),
-                fits="integers, or bool for a mask",
+            raise bad_dtype(
+                call, f"indices[{at}]", index.dtype, "integers, or bool for a mask"
             )
     dims = len(self.shape)
     if len(found) > dims:
-        raise misfit(
+        raise bad_shapes(
             call,
             f"there are {len(found)} indices",
             f"at most {dims}, one for each dimension of self",
@@ -129,7 +125,7 @@ def _as_numbers(index: Tensor) -> Tensor:
 def _check_mask(call: str, self: Tensor, name: str, mask: Tensor, first: int) -> None:
     covered = self.shape[first : first + len(mask.shape)]
     if mask.shape != covered:
-        raise misfit(
+        raise bad_shapes(
             call,
             f"the mask {name} has not the shape of the dimensions it stands for",
             f"a mask of shape {covered}",
@@ -144,12 +140,11 @@ def common_shape(call: str, indices: Indices) -> Shape:
     try:
         return broadcast_shapes(*shapes)
     except ValueError:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=tuple((f"index {at}", shape) for at, shape in enumerate(shapes)),
-            reason="the indices do not broadcast together",
-            fits="index tensors of equal sizes, or 1 where they differ",
+        raise bad_shapes(
+            call,
+            "the indices do not broadcast together",
+            "index tensors of equal sizes, or 1 where they differ",
+            *tuple((f"index {at}", shape) for at, shape in enumerate(shapes)),
         ) from None
 
 
@@ -227,7 +222,7 @@ def plan_index_put(
     except ValueError:
         fits = False
     if not fits:
-        raise misfit(
+        raise bad_shapes(
             call,
             f"values do not broadcast to {shape}, the shape of the places",
             f"values of shape {shape}, or with 1 for some of its sizes",
@@ -265,7 +260,7 @@ def plan_masked_select(call: str, self: Tensor, mask: Tensor) -> Plan:
     try:
         shape = broadcast_shapes(self.shape, mask.shape)
     except ValueError:
-        raise misfit(
+        raise bad_shapes(
             call,
             "self and mask do not broadcast together",
             f"a mask that broadcasts with {self.shape}",

@@ -11,16 +11,16 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 
 from typing import Any
 
-from runtime.errors.operands import WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     FLOATS,
     NUMBERS,
     KernelTable,
     Plan,
+    bad_option,
+    bad_shapes,
     computing,
     index_dtype,
-    misfit,
     one_dtype,
     require_ndim,
     require_shape,
@@ -36,11 +36,8 @@ REDUCTIONS = ("none", "mean", "sum")
 def check_reduction(call: str, reduction: str) -> None:
     """Refuse a reduction that does not exist.  Raises `WrongOption`."""
     if reduction not in REDUCTIONS:
-        raise WrongOption(
-            operator=call,
-            argument="reduction",
-            found=repr(reduction),
-            fits=", ".join(map(repr, REDUCTIONS)),
+        raise bad_option(
+            call, "reduction", repr(reduction), ", ".join(map(repr, REDUCTIONS))
         )
 
 
@@ -70,14 +67,14 @@ def _check(
         call, FLOATS, "floating-point numbers", ("self", self), ("weight", weight)
     )
     if not self.shape:
-        raise misfit(
+        raise bad_shapes(
             call,
             "self has no dimension of classes",
             "(C) or (N, C, ...)",
             ("self", self),
         )
     if target.shape != _targets(self.shape):
-        raise misfit(
+        raise bad_shapes(
             call,
             "there is not one target for each line of scores",
             f"target of shape {_targets(self.shape)}",
@@ -200,18 +197,13 @@ def cross_entropy(
     call = "core::cross_entropy"
     check_reduction(call, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise WrongOption(
-            operator=call,
-            argument="label_smoothing",
-            found=str(label_smoothing),
-            fits="0.0 to 1.0",
-        )
+        raise bad_option(call, "label_smoothing", str(label_smoothing), "0.0 to 1.0")
     require_ndim(call, ("self", self), *range(1, max(len(self.shape), 1) + 1))
     by_probability = target.dtype in FLOATS
     if by_probability:
         require_shape(call, ("target", target), self.shape)
     elif target.shape != _targets(self.shape):
-        raise misfit(
+        raise bad_shapes(
             call,
             "target holds neither one class for each line of scores, nor one "
             "probability for each score",
@@ -334,7 +326,7 @@ def binary_cross_entropy_with_logits(
     """The cross entropy of probabilities and the logistic function of scores."""
     call = "core::binary_cross_entropy_with_logits"
     if self.shape != target.shape:
-        raise misfit(
+        raise bad_shapes(
             call,
             "self and target differ",
             "equal shapes",

@@ -29,7 +29,6 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError
-from runtime.errors.operands import ShapesDoNotFit
 from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import UnfitValue
 from runtime.generated import block, numbered, template
@@ -39,9 +38,10 @@ from runtime.operators.call import NAMESPACE, core, found
 from runtime.operators.calling import again, public, read_operand
 from runtime.operators.indexing import get_item, set_item
 from runtime.operators.install import install as install_operators
-from runtime.schema.binding import returner, stored_default
-from runtime.schema.calls import checked
-from runtime.schema.codes import Device, DType
+from runtime.operators.plan import (bad_shapes)
+from runtime.schema.binding import (returner, stored_default)
+from runtime.schema.calls import (checked)
+from runtime.schema.codes import (DType, Device)
 from runtime.schema.types import IntType, ListType, unwrap_optional
 from runtime.schema.values import present
 from runtime.tensors.storage import Storage
@@ -381,12 +381,11 @@ def transposed(self: Tensor) -> Tensor:
 def matrices_transposed(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
     if len(self.shape) < 2:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator="Tensor.mT",
-            shapes=(("self", self.shape),),
-            reason="there are no matrices",
-            fits="at least two dimensions",
+        raise bad_shapes(
+            "Tensor.mT",
+            "there are no matrices",
+            "at least two dimensions",
+            ("self", self),
         )
     turned: Tensor = core.transpose(self, -2, -1)
     return turned

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from math import inf, prod, sqrt
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
@@ -25,8 +24,10 @@ from runtime.operators.plan import (
     FLOATS,
     HALVES,
     Plan,
+    bad_dtype,
+    bad_option,
+    bad_shapes,
     computing,
-    misfit,
     one_dim,
     one_dtype,
     require_dtype,
@@ -89,7 +90,7 @@ def _inner(call: str, x: Tensor, normalized: tuple[int, ...]) -> int:
     """How many elements one group has.  Raises `ShapesDoNotFit`."""
     count = len(normalized)
     if not count or x.shape[-count:] != normalized:
-        raise misfit(
+        raise bad_shapes(
             call,
             f"input does not end in the normalised shape {normalized}",
             f"input of shape (..., {', '.join(map(str, normalized))})"
@@ -106,12 +107,7 @@ def _check_dtype(call: str, name: str, given: Tensor | None, x: Tensor) -> None:
         x.dtype,
         compute_dtype(x.dtype),
     ):
-        raise DTypeRefused(
-            operator=call,
-            argument=name,
-            dtype=str(given.dtype),
-            fits=f"{x.dtype}, the dtype of input",
-        )
+        raise bad_dtype(call, name, given.dtype, f"{x.dtype}, the dtype of input")
 
 
 def plan_layer_norm(
@@ -228,7 +224,7 @@ def batch_norm(
     """
     call, ndim = "core::batch_norm", len(input.shape)
     if ndim < 2:
-        raise misfit(
+        raise bad_shapes(
             call, "input has no channels", "2 dimensions or more", ("input", input)
         )
     channels = input.shape[1]
@@ -238,7 +234,7 @@ def batch_norm(
     _parameters(call, input, *named, *kept)
     for name, each in (*named, *kept):
         if each is not None and each.shape != (channels,):
-            raise misfit(
+            raise bad_shapes(
                 call,
                 f"{name} has not one number for each channel",
                 f"shape ({channels},)",
@@ -254,11 +250,11 @@ def batch_norm(
             unbiased = core.mul(core.detach(var), count / max(count - 1, 1))
             _kept(running_var, unbiased, momentum)
     elif running_mean is None or running_var is None:
-        raise WrongOption(
-            operator=call,
-            argument="running_mean and running_var",
-            found="None",
-            fits="tensors, as it does not train",
+        raise bad_option(
+            call,
+            "running_mean and running_var",
+            "None",
+            "tensors, as it does not train",
         )
     else:
         mean, var = running_mean, running_var
@@ -310,11 +306,11 @@ def group_norm(
     """Groups of channels brought to mean 0 and variance 1."""
     call, ndim = "core::group_norm", len(input.shape)
     if ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
-        raise WrongOption(
-            operator=call,
-            argument="num_groups",
-            found=str(num_groups),
-            fits=f"a divisor of the channels, the second dimension of {input.shape}",
+        raise bad_option(
+            call,
+            "num_groups",
+            str(num_groups),
+            f"a divisor of the channels, the second dimension of {input.shape}",
         )
     _parameters(call, input, ("weight", weight), ("bias", bias))
     each = prod(input.shape[1:]) // num_groups
@@ -343,7 +339,7 @@ def rms_norm(
     """The last dimensions divided by the root of the mean of their squares."""
     last = len(normalized_shape)
     if not last or tuple(normalized_shape) != input.shape[-last:]:
-        raise misfit(
+        raise bad_shapes(
             "core::rms_norm",
             f"input does not end with {list(normalized_shape)}",
             "the last sizes of the input",
@@ -379,12 +375,7 @@ def scaled_dot_product_attention(
     """Values weighed by how well queries and keys agree (Vaswani et al., 2017)."""
     call = "core::scaled_dot_product_attention"
     if is_causal and attn_mask is not None:
-        raise WrongOption(
-            operator=call,
-            argument="is_causal",
-            found="True",
-            fits="False where there is a mask",
-        )
+        raise bad_option(call, "is_causal", "True", "False where there is a mask")
     keys: Any = key
     values: Any = value
     if enable_gqa and len(query.shape) > 2 and key.shape[-3] != query.shape[-3]:

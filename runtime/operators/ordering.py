@@ -8,7 +8,6 @@ Rule: real numbers and bool have an order; NaN counts as greater than every numb
 from collections.abc import Callable
 from typing import Any
 
-from runtime.errors.operands import WrongOption
 from runtime.operators.call import core
 from runtime.operators.gathering import one_or_more
 from runtime.operators.plan import (
@@ -21,7 +20,8 @@ from runtime.operators.plan import (
     REALS,
     KernelTable,
     Plan,
-    misfit,
+    bad_option,
+    bad_shapes,
     one_dim,
     require_dtype,
     require_ndim,
@@ -76,11 +76,8 @@ def plan_topk(
     # The result of a tensor without dimensions has one element, never none.
     least, size = (0, self.shape[place]) if self.shape else (1, 1)
     if not least <= k <= size:
-        raise WrongOption(
-            operator=call,
-            argument="k",
-            found=str(k),
-            fits=f"{least} to {size}, the size of dimension {place}",
+        raise bad_option(
+            call, "k", str(k), f"{least} to {size}, the size of dimension {place}"
         )
     shape = (*self.shape[:place], k, *self.shape[place + 1 :]) if self.shape else ()
     outputs = ((shape, self.dtype), (shape, INT64))
@@ -161,18 +158,18 @@ def searchsorted(
     """Where numbers would stand in lines that are in order, before or behind equals."""
     call = "core::searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise WrongOption(
-            operator=call,
-            argument="side",
-            found=repr(side),
-            fits="'left' or 'right', as `right` says, if it says anything",
+        raise bad_option(
+            call,
+            "side",
+            repr(side),
+            "'left' or 'right', as `right` says, if it says anything",
         )
     line: Any = sorted_sequence
     if sorter is not None:
         line = core.gather(line, -1, sorter)
     ndim = len(line.shape)
     if ndim != 1 and (len(self.shape) != ndim or self.shape[:-1] != line.shape[:-1]):
-        raise misfit(
+        raise bad_shapes(
             call,
             "there is not one line for each row of numbers",
             "one line, or as many as rows",
@@ -206,14 +203,9 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     require_ndim(call, ("self", self), 1)
     require_dtype(call, "self", self.dtype, INDICES, "integers")
     if minlength < 0 or (self.numel() and core.min(self).item() < 0):
-        raise WrongOption(
-            operator=call,
-            argument="self and minlength",
-            found="negative numbers",
-            fits="0 or more",
-        )
+        raise bad_option(call, "self and minlength", "negative numbers", "0 or more")
     if weights is not None and weights.shape != self.shape:
-        raise misfit(
+        raise bad_shapes(
             call,
             "there is not one weight for each number",
             f"weights of shape {self.shape}",

@@ -82,25 +82,60 @@ class Plan(NamedTuple):
     strides: Shape | None = None
 
 
-def common_device(call: str, *tensors: Tensor | None) -> Device:
-    """The one device of the tensors; CPU tensors without dimensions go along.
+# Errors of what a call is given, in the operands' own words.
+Shaped = tuple[str, Tensor | Shape | None]
 
-    Raises:
-        DevicesDiffer: they lie on several.
-    """
-    found: Device | None = None
-    for tensor in tensors:
-        if tensor is None:
-            continue
-        device = tensor.device
-        if device is found or not (tensor.shape or device.type != "cpu"):
-            continue
-        if found is not None:
-            raise DevicesDiffer(
-                code="DevicesDiffer", operator=call, devices=(str(found), str(device))
-            )
-        found = device
-    return CPU if found is None else found
+
+def bad_option(call: str, argument: str, found: str, fits: str) -> WrongOption:
+    """The error of a value that the operator does not know."""
+    return WrongOption(operator=call, argument=argument, found=found, fits=fits)
+
+
+def bad_dtype(call: str, argument: str, dtype: DType | str, fits: str) -> DTypeRefused:
+    """The error of a dtype that the operator is not defined for."""
+    return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
+
+
+def bad_dim(
+    call: str, dim: int, shape: Shape, repeated: bool = False
+) -> DimensionOutOfRange:
+    """The error of a dimension that a shape lacks, or that is named twice."""
+    return DimensionOutOfRange(
+        code="DimensionOutOfRange",
+        operator=call,
+        dim=dim,
+        shape=shape,
+        repeated=repeated,
+    )
+
+
+def bad_shapes(call: str, reason: str, fits: str, *named: Shaped) -> ShapesDoNotFit:
+    """The error that says why these shapes, or those of tensors, do not go together."""
+    shapes = tuple(
+        (name, each.shape if isinstance(each, Tensor) else each)
+        for name, each in named
+        if each is not None
+    )
+    return ShapesDoNotFit(
+        code="ShapesDoNotFit", operator=call, shapes=shapes, reason=reason, fits=fits
+    )
+
+
+def bad_devices(call: str, one: Device, other: Device) -> DevicesDiffer:
+    """The error of tensors on two devices."""
+    return DevicesDiffer(
+        code="DevicesDiffer", operator=call, devices=(str(one), str(other))
+    )
+
+
+def common_device(call: str, *tensors: Tensor | None) -> Device:
+    """As `same_device`; CPU tensors without dimensions go along with any."""
+    deciding = [
+        each
+        for each in tensors
+        if each is not None and (each.shape or each.device.type != "cpu")
+    ]
+    return same_device(call, *deciding)
 
 
 def same_device(call: str, *tensors: Tensor | None) -> Device:
@@ -109,15 +144,14 @@ def same_device(call: str, *tensors: Tensor | None) -> Device:
     Raises:
         DevicesDiffer: they lie on several.
     """
-    found: Device | None = None
+    device: Device | None = None
     for tensor in tensors:
-        if tensor is None or tensor.device is found:
+        if tensor is None or tensor.device is device:
             continue
-        if found is not None:
-            devices = (str(found), str(tensor.device))
-            raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
-        found = tensor.device
-    return CPU if found is None else found
+        if device is not None:
+            raise bad_devices(call, device, tensor.device)
+        device = tensor.device
+    return CPU if device is None else device
 
 
 def require_dtype(
@@ -125,9 +159,7 @@ def require_dtype(
 ) -> None:
     """Make sure that an operator is defined for the dtype.  Raises `DTypeRefused`."""
     if dtype not in accepted:
-        raise DTypeRefused(
-            operator=call, argument=argument, dtype=str(dtype), fits=fits
-        )
+        raise bad_dtype(call, argument, dtype, fits)
 
 
 # More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
@@ -137,11 +169,8 @@ MOST = 2**63 - 1
 def check_count(call: str, shape: Shape) -> None:
     """Refuse a shape of more elements than can be counted.  Raises `WrongOption`."""
     if prod(shape) > MOST:
-        raise WrongOption(
-            operator=call,
-            argument="size",
-            found=str(shape),
-            fits=f"sizes with a product of at most {MOST}",
+        raise bad_option(
+            call, "size", str(shape), f"sizes with a product of at most {MOST}"
         )
 
 
@@ -153,13 +182,7 @@ def one_dim(call: str, dim: int, shape: Shape) -> int:
     """
     count = len(shape) or 1
     if not -count <= dim < count:
-        raise DimensionOutOfRange(
-            code="DimensionOutOfRange",
-            operator=call,
-            dim=dim,
-            shape=shape,
-            repeated=False,
-        )
+        raise bad_dim(call, dim, shape)
     return dim % count
 
 
@@ -173,13 +196,7 @@ def distinct_dims(call: str, dims: Sequence[int], shape: Shape) -> list[int]:
     for dim in dims:
         wrapped = one_dim(call, dim, shape)
         if wrapped in found:
-            raise DimensionOutOfRange(
-                code="DimensionOutOfRange",
-                operator=call,
-                dim=dim,
-                shape=shape,
-                repeated=True,
-            )
+            raise bad_dim(call, dim, shape, repeated=True)
         found.append(wrapped)
     return found
 
@@ -231,11 +248,8 @@ def one_dtype(call: str, accepted: frozenset[DType], fits: str, *named: Named) -
     require_dtype(call, name, first.dtype, accepted, fits)
     for argument, tensor in others:
         if tensor is not None and tensor.dtype is not first.dtype:
-            raise DTypeRefused(
-                operator=call,
-                argument=argument,
-                dtype=str(tensor.dtype),
-                fits=f"{first.dtype}, the dtype of {name}",
+            raise bad_dtype(
+                call, argument, tensor.dtype, f"{first.dtype}, the dtype of {name}"
             )
     return first.dtype
 
@@ -262,20 +276,12 @@ def computing(dtype: DType) -> DType | None:
     return None if wider is dtype else wider
 
 
-def misfit(call: str, reason: str, fits: str, *named: Named) -> ShapesDoNotFit:
-    """The error that says why the shapes of these tensors do not go together."""
-    shapes = tuple((name, each.shape) for name, each in named if each is not None)
-    return ShapesDoNotFit(
-        code="ShapesDoNotFit", operator=call, shapes=shapes, reason=reason, fits=fits
-    )
-
-
 def require_ndim(call: str, named: Named, *counts: int) -> None:
     """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and len(tensor.shape) not in counts:
         wanted = " or ".join(map(str, counts))
-        raise misfit(
+        raise bad_shapes(
             call,
             f"{named[0]} has {len(tensor.shape)} dimensions",
             f"{wanted} dimensions",
@@ -287,7 +293,7 @@ def require_shape(call: str, named: Named, shape: tuple[int, ...]) -> None:
     """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and tensor.shape != shape:
-        raise misfit(
+        raise bad_shapes(
             call, f"{named[0]} has another shape than asked", f"shape {shape}", named
         )
 
@@ -351,7 +357,7 @@ def check_fill(
         fits = f"{facts.smallest} to {facts.largest}, as the elements are {dtype}"
     else:
         return
-    raise WrongOption(operator=call, argument=name, found=repr(value), fits=fits)
+    raise bad_option(call, name, repr(value), fits)
 
 
 def default_dtype(value: bool | int | float | complex) -> DType:
@@ -381,11 +387,11 @@ def strides_of(call: str, like: Tensor, wanted: MemoryFormat | None) -> Shape | 
     else:
         order = LAST[wanted]
         if len(shape) != len(order):
-            raise WrongOption(
-                operator=call,
-                argument="memory_format",
-                found=f"{wanted} of a tensor of {len(shape)} dimensions",
-                fits=f"a tensor of {len(order)} dimensions, or another format",
+            raise bad_option(
+                call,
+                "memory_format",
+                f"{wanted} of a tensor of {len(shape)} dimensions",
+                f"a tensor of {len(order)} dimensions, or another format",
             )
         strides = ordered_strides(shape, order)
     return None if is_contiguous(shape, strides) else strides

@@ -8,7 +8,6 @@ by what they call.
 from math import inf, pi
 from typing import Any
 
-from runtime.errors.operands import DevicesDiffer, DTypeRefused, WrongOption
 from runtime.operators.binary import TAGS, broadcast
 from runtime.operators.call import core
 from runtime.operators.plan import (
@@ -19,6 +18,9 @@ from runtime.operators.plan import (
     FLOATS,
     NUMBERS,
     Plan,
+    bad_devices,
+    bad_dtype,
+    bad_option,
     check_fill,
     common_device,
     one_dtype,
@@ -39,12 +41,9 @@ def check_condition(call: str, argument: str, condition: Tensor, device: Any) ->
         DTypeRefused, DevicesDiffer: it is not, or does not.
     """
     if condition.dtype is not BOOL:
-        raise DTypeRefused(
-            operator=call, argument=argument, dtype=str(condition.dtype), fits="bool"
-        )
+        raise bad_dtype(call, argument, condition.dtype, "bool")
     if condition.device is not device:
-        devices = (str(device), str(condition.device))
-        raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
+        raise bad_devices(call, device, condition.device)
 
 
 def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Plan:
@@ -71,11 +70,8 @@ _BOUNDED = same(ALL - COMPLEXES - {BOOL})
 def plan_clamp(call: str, self: Tensor, low: Any, high: Any) -> Plan:
     """Elements bounded by two numbers or two tensors; either may be absent."""
     if low is None and high is None:
-        raise WrongOption(
-            operator=call,
-            argument="min and max",
-            found="None",
-            fits="a bound for at least one of them",
+        raise bad_option(
+            call, "min and max", "None", "a bound for at least one of them"
         )
     bounds = [bound for bound in (low, high) if bound is not None]
     dtype = result_type(self, *bounds)
@@ -120,18 +116,12 @@ def isclose(
 ) -> Any:
     """Where both sides are equal, or apart by at most atol + rtol |other|."""
     if self.dtype is not other.dtype:
-        raise WrongOption(
-            operator="core::isclose",
-            argument="other",
-            found=str(other.dtype),
-            fits=f"{self.dtype}, as self",
+        raise bad_option(
+            "core::isclose", "other", str(other.dtype), f"{self.dtype}, as self"
         )
     if min(rtol, atol) < 0:
-        raise WrongOption(
-            operator="core::isclose",
-            argument="rtol and atol",
-            found=f"{rtol} and {atol}",
-            fits="0 or more",
+        raise bad_option(
+            "core::isclose", "rtol and atol", f"{rtol} and {atol}", "0 or more"
         )
     found = core.eq(self, other)
     if equal_nan and self.dtype in FLOATS | COMPLEXES:

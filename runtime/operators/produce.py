@@ -28,15 +28,14 @@ from typing import Any
 from numpy import empty
 
 from runtime.errors.operands import (
-    DevicesDiffer,
     DivisionByZero,
     IndexOutOfRange,
     NegativeExponent,
     TargetRefused,
 )
 from runtime.locks import load
-from runtime.operators.plan import CPU, KernelTable, Plan, Shape, number_for, number_of
-from runtime.schema.codes import Device, DType
+from runtime.operators.plan import (CPU, KernelTable, Plan, Shape, bad_devices, number_for, number_of)
+from runtime.schema.codes import (DType, Device)
 from runtime.tensors.arrays import claimed, flat_of
 from runtime.tensors.elements import (
     can_cast,
@@ -307,8 +306,7 @@ def check_target(
         DevicesDiffer, TargetRefused, TargetRefused, TargetRefused: it cannot.
     """
     if target.device is not device:
-        devices = (str(device), str(target.device))
-        raise DevicesDiffer(code="DevicesDiffer", operator=call, devices=devices)
+        raise bad_devices(call, device, target.device)
     if target.dtype is not dtype and not can_cast(dtype, target.dtype):
         raise TargetRefused(
             code="TargetDType",

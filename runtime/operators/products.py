@@ -19,8 +19,9 @@ from runtime.operators.plan import (
     NUMBERS,
     KernelTable,
     Plan,
+    bad_option,
+    bad_shapes,
     computing,
-    misfit,
     one_dtype,
     require_ndim,
     require_shape,
@@ -55,7 +56,7 @@ def plan_bmm(call: str, self: Tensor, mat2: Tensor) -> Plan:
     require_ndim(call, ("mat2", mat2), 3)
     (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
     if batch != other:
-        raise misfit(
+        raise bad_shapes(
             call,
             f"they hold {batch} and {other} matrices",
             "equally many matrices; matmul(self, mat2) repeats where one is enough",
@@ -75,7 +76,7 @@ def plan_dot(call: str, self: Tensor, other: Tensor) -> Plan:
     require_ndim(call, ("self", self), 1)
     require_ndim(call, ("other", other), 1)
     if self.shape != other.shape:
-        raise misfit(
+        raise bad_shapes(
             call,
             "they are not equally long",
             f"length {self.shape[0]} for both",
@@ -92,7 +93,7 @@ def _inner(
     columns: int,
     rows: int,
 ) -> ShapesDoNotFit:
-    return misfit(
+    return bad_shapes(
         call,
         f"{first[0]} has {columns} columns and {second[0]} has {rows} rows",
         f"{second[0]} with {columns} rows, or {first[0]} with {rows} columns",
@@ -113,7 +114,9 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     left, right = self.shape, other.shape
     named = (("self", self), ("other", other))
     if not left or not right:
-        raise misfit(call, "one has no dimensions", "at least one dimension", *named)
+        raise bad_shapes(
+            call, "one has no dimensions", "at least one dimension", *named
+        )
     depth = right[0] if len(right) == 1 else right[-2]
     if left[-1] != depth:
         raise _inner(call, *named, left[-1], depth)
@@ -141,7 +144,7 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
     try:
         batch = broadcast_shapes(left[:-2], right[:-2])
     except ValueError:
-        raise misfit(
+        raise bad_shapes(
             "core::matmul",
             f"the batches {left[:-2]} and {right[:-2]} do not broadcast",
             "equal sizes in front of the matrices, or 1 where they differ",
@@ -171,7 +174,7 @@ def plan_linear(call: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> Pl
     require_ndim(call, ("weight", weight), 2)
     features, depth = weight.shape
     if not x.shape or x.shape[-1] != depth:
-        raise misfit(
+        raise bad_shapes(
             call,
             "the last dimension of input is not that of weight",
             f"input of shape (..., {depth})",
@@ -278,7 +281,7 @@ def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
             if known == 1:
                 sizes[letter] = size
             elif size not in (1, known):
-                raise misfit(
+                raise bad_shapes(
                     "core::einsum",
                     f"`{letter}` is {known} and {size}",
                     "one size for each letter, or 1",
@@ -313,12 +316,7 @@ def _read(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
     """
 
     def refuse(fits: str) -> WrongOption:
-        return WrongOption(
-            operator="core::einsum",
-            argument="equation",
-            found=repr(equation),
-            fits=fits,
-        )
+        return bad_option("core::einsum", "equation", repr(equation), fits)
 
     written, arrow, result = equation.replace(" ", "").partition("->")
     inputs = written.split(",")

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
-from runtime.errors.operands import WrongOption
 from runtime.operators.call import core
 from runtime.operators.creation import SEEDED, check_size, factory
 from runtime.operators.plan import (
@@ -28,6 +27,7 @@ from runtime.operators.plan import (
     INTEGERS,
     KernelTable,
     Plan,
+    bad_option,
     computing,
     number_for,
     require_dtype,
@@ -59,26 +59,22 @@ def generator_of(call: str, generator: object) -> Generator:
         return default_generator
     if isinstance(generator, Generator):
         return generator
-    raise WrongOption(
-        operator=call,
-        argument="generator",
-        found=f"an object of type {type(generator).__name__}",
-        fits="a Generator, or None for the default one",
+    raise bad_option(
+        call,
+        "generator",
+        f"an object of type {type(generator).__name__}",
+        "a Generator, or None for the default one",
     )
 
 
 def _check_uniform(call: str, low: float, high: float) -> None:
     if not low <= high:
-        raise WrongOption(
-            operator=call, argument="low", found=repr(low), fits=f"at most {high!r}"
-        )
+        raise bad_option(call, "low", repr(low), f"at most {high!r}")
 
 
 def _check_normal(call: str, mean: float, std: float) -> None:
     if not std >= 0:
-        raise WrongOption(
-            operator=call, argument="std", found=repr(std), fits="0 or more"
-        )
+        raise bad_option(call, "std", repr(std), "0 or more")
 
 
 def drawing(
@@ -145,17 +141,15 @@ def _randint(
 ) -> Tensor:
     kind = dtype or INT64
     if low >= high:
-        raise WrongOption(
-            operator=call, argument="low", found=repr(low), fits=f"less than {high}"
-        )
+        raise bad_option(call, "low", repr(low), f"less than {high}")
     if kind in INTEGERS:
         facts = info(kind)
         if low < facts.smallest or high - 1 > facts.largest:
-            raise WrongOption(
-                operator=call,
-                argument="low and high",
-                found=f"{low} and {high}",
-                fits=f"{facts.smallest} to {facts.largest}, as the elements are {kind}",
+            raise bad_option(
+                call,
+                "low and high",
+                f"{low} and {high}",
+                f"{facts.smallest} to {facts.largest}, as the elements are {kind}",
             )
     source = generator_of(call, generator)
     shape = check_size(call, size)
@@ -175,11 +169,8 @@ def _randperm(
     source = generator_of(call, generator)
     (count,) = check_size(call, [n])
     if kind in INTEGERS and n - 1 > (largest := info(kind).largest):
-        raise WrongOption(
-            operator=call,
-            argument="n",
-            found=repr(n),
-            fits=f"at most {largest + 1}, as the elements are {kind}",
+        raise bad_option(
+            call, "n", repr(n), f"at most {largest + 1}, as the elements are {kind}"
         )
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
@@ -205,11 +196,8 @@ def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     )
     for name, chance in (("p", p),) if p is not None else _ends(self):
         if not 0 <= chance <= 1:
-            raise WrongOption(
-                operator="core::bernoulli",
-                argument=name,
-                found=str(chance),
-                fits="probabilities, 0 to 1",
+            raise bad_option(
+                "core::bernoulli", name, str(chance), "probabilities, 0 to 1"
             )
     return core.to(core.lt(drawn, self if p is None else p), dtype=self.dtype)
 
@@ -253,21 +241,21 @@ def multinomial(
     require_dtype(call, "self", self.dtype, FLOATS, "floating-point dtypes")
     size = self.shape[-1]
     if num_samples < 1 or (not replacement and num_samples > size):
-        raise WrongOption(
-            operator=call,
-            argument="num_samples",
-            found=str(num_samples),
-            fits=f"1 to {size}, or more with replacement",
+        raise bad_option(
+            call,
+            "num_samples",
+            str(num_samples),
+            f"1 to {size}, or more with replacement",
         )
     if _readable(self):
         total = core.sum(self, [-1])
         bad = not bool(core.all(core.isfinite(total)).item())
         if bad or core.min(self).item() < 0 or core.min(total).item() <= 0:
-            raise WrongOption(
-                operator=call,
-                argument="self",
-                found="weights that are negative, not finite, or all 0",
-                fits="finite weights of 0 or more, some of them more",
+            raise bad_option(
+                call,
+                "self",
+                "weights that are negative, not finite, or all 0",
+                "finite weights of 0 or more, some of them more",
             )
     if replacement:
         sums = core.cumsum(self, -1)
@@ -287,7 +275,7 @@ def multinomial(
 
 def _check_probability(call: str, p: float) -> None:
     if not 0.0 <= p <= 1.0:
-        raise WrongOption(operator=call, argument="p", found=str(p), fits="0.0 to 1.0")
+        raise bad_option(call, "p", str(p), "0.0 to 1.0")
 
 
 def plan_dropout(

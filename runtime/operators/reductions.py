@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
-from runtime.errors.operands import DimensionOutOfRange, WrongOption
+from runtime.errors.operands import DimensionOutOfRange
 from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
@@ -31,6 +31,7 @@ from runtime.operators.plan import (
     REALS,
     Plan,
     Shape,
+    bad_option,
     many_dims,
     one_dim,
     require_dtype,
@@ -135,12 +136,7 @@ def plan_var(
     accepted = FLOATS | COMPLEXES
     require_dtype(call, "self", dtype, accepted, "floating-point and complex dtypes")
     if isinstance(correction, complex):
-        raise WrongOption(
-            operator=call,
-            argument="correction",
-            found=repr(correction),
-            fits="a real number",
-        )
+        raise bad_option(call, "correction", repr(correction), "a real number")
     divisor = 1.0 if correction is None else float(correction)
     kernel = _of_parts if dtype.is_complex else None
     result, compute = real_dtype(dtype), compute_dtype(dtype)

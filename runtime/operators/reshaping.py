@@ -18,10 +18,12 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
+from runtime.errors.operands import ShapesDoNotFit
 from runtime.operators.call import core, onward
 from runtime.operators.plan import (
     INT64,
+    bad_option,
+    bad_shapes,
     check_count,
     one_dim,
     require_shape,
@@ -88,11 +90,11 @@ def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     first = one_dim(call, start_dim, shape)
     last = one_dim(call, end_dim, shape)
     if first > last:
-        raise WrongOption(
-            operator=call,
-            argument="start_dim",
-            found=f"{start_dim}",
-            fits=f"a dimension before or at end_dim, which is {end_dim}",
+        raise bad_option(
+            call,
+            "start_dim",
+            f"{start_dim}",
+            f"a dimension before or at end_dim, which is {end_dim}",
         )
     if not shape:
         return reshape(self, (1,))
@@ -108,12 +110,12 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
         have in (1, size) for have, size in zip(wanted, shape[added:], strict=True)
     )
     if not fits:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator="core::sum_to_size",
-            shapes=(("self", shape), ("size", wanted)),
-            reason="the size does not broadcast to the shape",
-            fits="a size that broadcasts to the shape of self",
+        raise bad_shapes(
+            "core::sum_to_size",
+            "the size does not broadcast to the shape",
+            "a size that broadcasts to the shape of self",
+            ("self", shape),
+            ("size", wanted),
         )
     dims = [
         dim
@@ -134,11 +136,8 @@ def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> 
     places = [one_dim(call, dim, self.shape) for dim in destination]
     for name, found in (("source", moved), ("destination", places)):
         if len(set(found)) != len(moved):
-            raise WrongOption(
-                operator=call,
-                argument=name,
-                found=str(found),
-                fits=f"{len(moved)} different dimensions",
+            raise bad_option(
+                call, name, str(found), f"{len(moved)} different dimensions"
             )
     rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
     back = dict(zip(places, moved, strict=True))
@@ -163,11 +162,11 @@ def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
     if list(sizes).count(-1) == 1 and known and size % known == 0:
         sizes, known = [size // known if n == -1 else n for n in sizes], size
     if known != size or min(sizes, default=0) < 0:
-        raise WrongOption(
-            operator="core::unflatten",
-            argument="sizes",
-            found=str(list(sizes)),
-            fits=f"sizes with the product {size}; one of them may be -1",
+        raise bad_option(
+            "core::unflatten",
+            "sizes",
+            str(list(sizes)),
+            f"sizes with the product {size}; one of them may be -1",
         )
     return sizes
 
@@ -199,18 +198,15 @@ def resize_(
         )
     check_count(call, shape)
     if self._requires_grad:
-        raise WrongOption(
-            operator=call,
-            argument="self",
-            found="a tensor that requires grad",
-            fits="one that does not: detach() it, or make a new one",
+        raise bad_option(
+            call,
+            "self",
+            "a tensor that requires grad",
+            "one that does not: detach() it, or make a new one",
         )
     if memory_format is PRESERVE:
-        raise WrongOption(
-            operator=call,
-            argument="memory_format",
-            found=str(memory_format),
-            fits="a format that says an order",
+        raise bad_option(
+            call, "memory_format", str(memory_format), "a format that says an order"
         )
     strides = contiguous_strides(shape)
     if memory_format is not None:
@@ -304,11 +300,11 @@ def as_strided_backward(
         ("stride", size, stride),
     ):
         if len(strides) != len(sizes):
-            raise WrongOption(
-                operator="core::as_strided_backward",
-                argument=name,
-                found=str(list(strides)),
-                fits=f"one stride for each of {list(sizes)}",
+            raise bad_option(
+                "core::as_strided_backward",
+                name,
+                str(list(strides)),
+                f"one stride for each of {list(sizes)}",
             )
     first = min(input_offset, offset)
     shown = input_offset - first + span(tuple(input_sizes), tuple(input_strides))

@@ -19,7 +19,7 @@ looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runtime.errors.operands import DTypeRefused, WrongOption
+from runtime.errors.operands import DTypeRefused
 from runtime.operators.fast_paths import fast_unary
 from runtime.operators.plan import (
     ALL,
@@ -33,6 +33,8 @@ from runtime.operators.plan import (
     REALS,
     Plan,
     Work,
+    bad_dtype,
+    bad_option,
 )
 from runtime.operators.structured import Planner, Structured
 from runtime.schema.codes import DType
@@ -73,7 +75,7 @@ def truth(accepted: frozenset[DType]) -> dict[DType, Row]:
 def refuse(call: str, rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
     """The error of a dtype that is not among the rows."""
     fits = ", ".join(sorted(map(str, rows)))
-    return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
+    return bad_dtype(call, argument, dtype, fits)
 
 
 def planner(rows: Rows) -> Planner:
@@ -217,11 +219,11 @@ APPROXIMATIONS = ("none", "tanh")
 def check_approximate(call: str, approximate: str) -> None:
     """Refuse an approximation of gelu that does not exist.  Raises `WrongOption`."""
     if approximate not in APPROXIMATIONS:
-        raise WrongOption(
-            operator=call,
-            argument="approximate",
-            found=repr(approximate),
-            fits=" or ".join(map(repr, APPROXIMATIONS)),
+        raise bad_option(
+            call,
+            "approximate",
+            repr(approximate),
+            " or ".join(map(repr, APPROXIMATIONS)),
         )
 
 

@@ -19,8 +19,6 @@ from math import prod
 from typing import Any
 
 from runtime.errors.operands import (
-    DimensionOutOfRange,
-    DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
@@ -29,6 +27,10 @@ from runtime.errors.tensor import BadSize
 from runtime.operators.call import core
 from runtime.operators.plan import (
     PLAIN,
+    bad_dim,
+    bad_dtype,
+    bad_option,
+    bad_shapes,
     check_count,
     distinct_dims,
     one_dim,
@@ -50,13 +52,7 @@ Ints = tuple[int, ...]
 def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
     """As `one_dim`, where a tensor without dimensions has none to name."""
     if not shape:
-        raise DimensionOutOfRange(
-            code="DimensionOutOfRange",
-            operator=call,
-            dim=dim,
-            shape=shape,
-            repeated=False,
-        )
+        raise bad_dim(call, dim, shape)
     return one_dim(call, dim, shape)
 
 
@@ -71,12 +67,12 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
         if size == -1 and open_ < 0:
             open_ = place
         elif size < 0:
-            raise ShapesDoNotFit(
-                code="ShapesDoNotFit",
-                operator=operator,
-                shapes=(("self", shape), ("wanted", tuple(wanted))),
-                reason=f"size {size} at position {place} is no size",
-                fits="sizes of zero and more, and -1 once",
+            raise bad_shapes(
+                operator,
+                f"size {size} at position {place} is no size",
+                "sizes of zero and more, and -1 once",
+                ("self", shape),
+                ("wanted", tuple(wanted)),
             )
         else:
             known *= size
@@ -84,12 +80,12 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
     if open_ >= 0 and known and count % known == 0:
         sizes[open_] = count // known
     elif open_ >= 0 or known != count:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=operator,
-            shapes=(("self", shape), ("wanted", tuple(wanted))),
-            reason="they do not have the same number of elements",
-            fits=f"sizes whose product is {count}",
+        raise bad_shapes(
+            operator,
+            "they do not have the same number of elements",
+            f"sizes whose product is {count}",
+            ("self", shape),
+            ("wanted", tuple(wanted)),
         )
     return sizes
 
@@ -155,9 +151,7 @@ def slice_(
     """Every `step`-th place from `start` to `end`, which are clamped as in Python."""
     dim = real_dim("core::slice", dim, self.shape)
     if step <= 0:
-        raise WrongOption(
-            operator="core::slice", argument="step", found=str(step), fits="1 and more"
-        )
+        raise bad_option("core::slice", "step", str(step), "1 and more")
     shape = self.shape
     _, offset, strides = self._place or claimed(self)
     first, last = bounds(start, end, shape[dim])
@@ -190,12 +184,11 @@ def t(self: Tensor) -> Tensor:
         _, offset, (down, right) = self._place or claimed(self)
         return view_of(self, shape[::-1], (right, down), offset)
     if len(shape) > 2:
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator="core::t",
-            shapes=(("self", self.shape),),
-            reason=f"{len(self.shape)} dimensions are no matrix",
-            fits="at most two dimensions; transpose(dim0, dim1) takes any",
+        raise bad_shapes(
+            "core::t",
+            f"{len(self.shape)} dimensions are no matrix",
+            "at most two dimensions; transpose(dim0, dim1) takes any",
+            ("self", self),
         )
     return alias(self)
 
@@ -203,12 +196,12 @@ def t(self: Tensor) -> Tensor:
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     """A view with the dimensions in another order."""
     if len(dims) != len(self.shape):
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator="core::permute",
-            shapes=(("self", self.shape), ("dims", tuple(dims))),
-            reason=f"{len(dims)} dimensions are named",
-            fits=f"each of the {len(self.shape)} dimensions once",
+        raise bad_shapes(
+            "core::permute",
+            f"{len(dims)} dimensions are named",
+            f"each of the {len(self.shape)} dimensions once",
+            ("self", self),
+            ("dims", tuple(dims)),
         )
     order = distinct_dims("core::permute", dims, self.shape)
     shape, strides = self.shape, self.strides
@@ -247,12 +240,12 @@ def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 
 def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
-    return ShapesDoNotFit(
-        code="ShapesDoNotFit",
-        operator="core::expand",
-        shapes=(("self", shape), ("wanted", tuple(size))),
-        reason="only a dimension of size 1 can be repeated",
-        fits=f"sizes that end in {shape}, where each 1 and each new size is free",
+    return bad_shapes(
+        "core::expand",
+        "only a dimension of size 1 can be repeated",
+        f"sizes that end in {shape}, where each 1 and each new size is free",
+        ("self", shape),
+        ("wanted", tuple(size)),
     )
 
 
@@ -274,13 +267,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 before `dim`."""
     count = len(self.shape) + 1
     if not -count <= dim < count:
-        raise DimensionOutOfRange(
-            code="DimensionOutOfRange",
-            operator="core::unsqueeze",
-            dim=dim,
-            shape=(*self.shape, 1),
-            repeated=False,
-        )
+        raise bad_dim("core::unsqueeze", dim, (*self.shape, 1))
     place = dim if dim >= 0 else dim + count
     shape, strides = self.shape, self.strides
     # As if it were the outer end of the dimension that follows.
@@ -304,12 +291,12 @@ def as_strided(
     Raises `WrongOption` for what is not within the storage.
     """
     if len(size) != len(stride):
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator="core::as_strided",
-            shapes=(("size", tuple(size)), ("stride", tuple(stride))),
-            reason="there is not one stride for each size",
-            fits="as many strides as sizes",
+        raise bad_shapes(
+            "core::as_strided",
+            "there is not one stride for each size",
+            "as many strides as sizes",
+            ("size", tuple(size)),
+            ("stride", tuple(stride)),
         )
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
@@ -318,11 +305,11 @@ def as_strided(
     try:
         check_bounds(shape, strides, offset, held)
     except BadSize as error:
-        raise WrongOption(
-            operator="core::as_strided",
-            argument="size, stride and storage_offset",
-            found=f"{shape}, {strides} and {offset}",
-            fits=f"a view of the {held} elements of the storage",
+        raise bad_option(
+            "core::as_strided",
+            "size, stride and storage_offset",
+            f"{shape}, {strides} and {offset}",
+            f"a view of the {held} elements of the storage",
         ) from error
     return view_of(self, shape, strides, offset)
 
@@ -332,13 +319,7 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     first = real_dim("core::diagonal", dim1, self.shape)
     second = real_dim("core::diagonal", dim2, self.shape)
     if first == second:
-        raise DimensionOutOfRange(
-            code="DimensionOutOfRange",
-            operator="core::diagonal",
-            dim=dim2,
-            shape=self.shape,
-            repeated=True,
-        )
+        raise bad_dim("core::diagonal", dim2, self.shape, repeated=True)
     rows, columns = self.shape[first], self.shape[second]
     down, right = self.strides[first], self.strides[second]
     if offset >= 0:
@@ -365,11 +346,11 @@ def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
     place = real_dim("core::split", dim, self.shape)
     size = self.shape[place]
     if split_size < 0 or (split_size == 0 and size):
-        raise WrongOption(
-            operator="core::split",
-            argument="split_size",
-            found=str(split_size),
-            fits=f"1 and more, as dimension {place} has size {size}",
+        raise bad_option(
+            "core::split",
+            "split_size",
+            str(split_size),
+            f"1 and more, as dimension {place} has size {size}",
         )
     pieces = max(-(-size // split_size), 1) if split_size else 1
     return _pieces(
@@ -384,11 +365,11 @@ def split_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tens
     place = real_dim("core::split.sizes", dim, self.shape)
     size = self.shape[place]
     if sum(split_sizes) != size or any(each < 0 for each in split_sizes):
-        raise WrongOption(
-            operator="core::split.sizes",
-            argument="split_sizes",
-            found=str(list(split_sizes)),
-            fits=f"sizes that add up to {size}, which dimension {place} has",
+        raise bad_option(
+            "core::split.sizes",
+            "split_sizes",
+            str(list(split_sizes)),
+            f"sizes that add up to {size}, which dimension {place} has",
         )
     return _pieces(self, place, split_sizes)
 
@@ -406,11 +387,8 @@ def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
 def view_as_real(self: Tensor) -> Tensor:
     """A view of complex numbers as pairs of their parts, in a last dimension."""
     if not self.dtype.is_complex:
-        raise DTypeRefused(
-            operator="core::view_as_real",
-            argument="self",
-            dtype=str(self.dtype),
-            fits="complex64, complex128",
+        raise bad_dtype(
+            "core::view_as_real", "self", self.dtype, "complex64, complex128"
         )
     _, offset, given = self._place or claimed(self)
     strides = tuple([2 * stride for stride in given])
@@ -423,27 +401,21 @@ def view_as_complex(self: Tensor) -> Tensor:
     """A view of pairs of numbers, in a last dimension, as complex ones."""
     call = "core::view_as_complex"
     if self.dtype not in PLAIN:
-        raise DTypeRefused(
-            operator=call,
-            argument="self",
-            dtype=str(self.dtype),
-            fits="float32, float64",
-        )
+        raise bad_dtype(call, "self", self.dtype, "float32, float64")
     if self.shape[-1:] != (2,):
-        raise ShapesDoNotFit(
-            code="ShapesDoNotFit",
-            operator=call,
-            shapes=(("self", self.shape),),
-            reason="the last dimension has not two parts",
-            fits="a last dimension of size 2",
+        raise bad_shapes(
+            call,
+            "the last dimension has not two parts",
+            "a last dimension of size 2",
+            ("self", self),
         )
     _, offset, strides = self._place or claimed(self)
     if strides[-1] != 1 or any(stride % 2 for stride in strides[:-1]) or offset % 2:
-        raise WrongOption(
-            operator=call,
-            argument="self",
-            found=f"a tensor of strides {strides}, {offset} elements into its storage",
-            fits="stride 1 in the last dimension, and even numbers else: "
+        raise bad_option(
+            call,
+            "self",
+            f"a tensor of strides {strides}, {offset} elements into its storage",
+            "stride 1 in the last dimension, and even numbers else: "
             "contiguous() has them",
         )
     halved = tuple([stride // 2 for stride in strides[:-1]])
@@ -481,12 +453,12 @@ def view_dtype(self: Tensor, dtype: DType) -> Tensor:
 
 def _unfit(call: str, self: Tensor, dtype: DType) -> WrongOption:
     """The error that elements do not lie so that others can be shown there."""
-    return WrongOption(
-        operator=call,
-        argument="dtype",
-        found=f"{dtype} of {self.dtype} in shape {self.shape}, strides {self.strides}, "
+    return bad_option(
+        call,
+        "dtype",
+        f"{dtype} of {self.dtype} in shape {self.shape}, strides {self.strides}, "
         f"{self.offset} elements into the storage",
-        fits="a dtype of the same size; another one where the last dimension has "
+        "a dtype of the same size; another one where the last dimension has "
         "stride 1 and all is made of whole elements",
     )
 
@@ -501,11 +473,11 @@ def real(self: Tensor) -> Any:
 def imag(self: Tensor) -> Any:
     """A view of the imaginary parts of complex numbers."""
     if not self.dtype.is_complex:
-        raise DTypeRefused(
-            operator="core::imag",
-            argument="self",
-            dtype=str(self.dtype),
-            fits="complex64, complex128: the others have none",
+        raise bad_dtype(
+            "core::imag",
+            "self",
+            self.dtype,
+            "complex64, complex128: the others have none",
         )
     return core.select(core.view_as_real(self), -1, 1)
 

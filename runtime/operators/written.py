@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from runtime.errors.operands import PartOutOfRange, WrongOption
+from runtime.errors.operands import PartOutOfRange
 from runtime.operators.call import core
 from runtime.operators.calling import function, named, plain, spelled, writing
-from runtime.operators.plan import FLOATS, require_dtype
+from runtime.operators.plan import FLOATS, bad_option, require_dtype
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.calls import checked, shortened
 from runtime.schema.parser import parse_schema
@@ -100,12 +100,7 @@ def scatter_(
 def _joined_with(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
     """The elements with `src` added, or multiplied, where the index says."""
     if reduce not in ("add", "multiply"):
-        raise WrongOption(
-            operator="scatter",
-            argument="reduce",
-            found=repr(reduce),
-            fits="'add' or 'multiply'",
-        )
+        raise bad_option("scatter", "reduce", repr(reduce), "'add' or 'multiply'")
     if not isinstance(src, Tensor):
         src = core.full(index.shape, src, dtype=self.dtype, device=self.device)
     if reduce == "add":
@@ -146,9 +141,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     chunks = _integer("chunk", "chunks", chunks)
     if chunks < 1:
-        raise WrongOption(
-            operator="chunk", argument="chunks", found=str(chunks), fits="1 and more"
-        )
+        raise bad_option("chunk", "chunks", str(chunks), "1 and more")
     size = self.size(dim)
     if not size:
         return tuple(core.split_sizes(self, [0] * chunks, dim))
@@ -186,9 +179,7 @@ def _integer(name: str, argument: str, value: Any) -> int:
     """
     number = _TO_INTEGER(value)
     if not isinstance(number, int):
-        raise WrongOption(
-            operator=name, argument=argument, found=shortened(value), fits="an integer"
-        )
+        raise bad_option(name, argument, shortened(value), "an integer")
     return number
 
 
@@ -327,18 +318,18 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
 def _one(self: Tensor, value: Tensor) -> Tensor:
     """The one number of a tensor as elements of another.  Raises `WrongOption`."""
     if value.shape:
-        raise WrongOption(
-            operator="masked_fill",
-            argument="value",
-            found=f"a tensor of shape {value.shape}",
-            fits="a number, or a tensor without dimensions",
+        raise bad_option(
+            "masked_fill",
+            "value",
+            f"a tensor of shape {value.shape}",
+            "a number, or a tensor without dimensions",
         )
     if value.dtype.is_complex and not self.dtype.is_complex:
-        raise WrongOption(
-            operator="masked_fill",
-            argument="value",
-            found=f"a tensor of {value.dtype}",
-            fits=f"a real number, as the elements are {self.dtype}",
+        raise bad_option(
+            "masked_fill",
+            "value",
+            f"a tensor of {value.dtype}",
+            f"a real number, as the elements are {self.dtype}",
         )
     made: Tensor = core.to(value, dtype=self.dtype)
     return made
@@ -400,9 +391,7 @@ def norm(
     """
     if isinstance(p, str):
         if p != "fro":
-            raise WrongOption(
-                operator="norm", argument="p", found=repr(p), fits="'fro', or a number"
-            )
+            raise bad_option("norm", "p", repr(p), "'fro', or a number")
         p = 2
     dims = [dim] if hasattr(dim, "__index__") else dim
     options = spelled({"dtype": dtype})
