@@ -39,10 +39,10 @@ from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 
 
-def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
+def plan_cat(tensors: Sequence[Tensor], dim: int) -> Plan:
     """Sizes add up along `dim` and are equal elsewhere."""
-    _require_some(call, tensors)
-    device = same_device(call, *tensors)
+    _require_some(tensors)
+    device = same_device(*tensors)
     dtype = tensors[0].dtype
     if any(each.dtype is not dtype for each in tensors):
         dtype = result_type(*tensors)
@@ -50,12 +50,11 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
     first = kept[0].shape
     if not first:
         raise bad_shapes(
-            call,
             "a tensor without dimensions has no end to join at",
             "at least one dimension; stack(...) joins along a new one",
             *_shapes(kept),
         )
-    place = one_dim(call, dim, first)
+    place = one_dim(dim, first)
     total = 0
     for each in kept:
         shape = each.shape
@@ -66,14 +65,13 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
             shape[:place] != first[:place] or shape[place + 1 :] != first[place + 1 :]
         ):
             raise bad_shapes(
-                call,
                 f"shapes {first} and {shape} differ outside of dimension {place}",
                 f"tensors like the first in all but dimension {place}",
                 *_shapes(tensors),
             )
         total += shape[place]
     shape = (*first[:place], total, *first[place + 1 :])
-    check_count(call, (total,))
+    check_count((total,))
     if all(each.dtype is dtype for each in kept):
         return Plan(((shape, dtype),), device, (kept, place))
     return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
@@ -88,7 +86,7 @@ def _cat(
 
 def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
     """`cat` by copies into the parts of a new tensor, on whatever backend."""
-    planned = plan_cat("core::cat", tensors, dim)
+    planned = plan_cat(tensors, dim)
     (output,), (kept, place, *_) = planned.outputs, planned.arguments
     assert output is not None, "there is one result"
     shape, dtype = output
@@ -101,9 +99,9 @@ def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
     return made
 
 
-def _require_some(call: str, tensors: Sequence[Tensor]) -> None:
+def _require_some(tensors: Sequence[Tensor]) -> None:
     if not tensors:
-        raise bad_option(call, "tensors", "an empty list", "one or more")
+        raise bad_option("tensors", "an empty list", "one or more")
 
 
 def _shapes(
@@ -115,17 +113,15 @@ def _shapes(
 @composite("stack(Tensor[] tensors, int dim=0) -> Tensor", autocast="widest", out=True)
 def stack(tensors: Sequence[Tensor], dim: int) -> Any:
     """The tensors one after another along a new dimension."""
-    call = "core::stack"
-    _require_some(call, tensors)
+    _require_some(tensors)
     first = tensors[0].shape
     if any(each.shape != first for each in tensors):
         raise bad_shapes(
-            call,
             "they do not have one shape",
             f"every tensor of shape {first}",
             *_shapes(tensors),
         )
-    place = one_dim(call, dim, (*first, 1))
+    place = one_dim(dim, (*first, 1))
     return core.cat([core.unsqueeze(each, place) for each in tensors], place)
 
 
@@ -148,7 +144,6 @@ def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
     """The tensor several times along each dimension."""
     if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
         raise bad_option(
-            "core::repeat",
             "repeats",
             str(list(repeats)),
             f"{len(self.shape)} numbers or more, none of them negative",
@@ -175,10 +170,8 @@ def tile(self: Tensor, dims: Sequence[int]) -> Any:
 def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
     """Every element, or slice, several times, one after the other."""
     if repeats < 0:
-        raise bad_option(
-            "core::repeat_interleave", "repeats", str(repeats), "0 or more"
-        )
-    line, at = _line(self, dim, "core::repeat_interleave")
+        raise bad_option("repeats", str(repeats), "0 or more")
+    line, at = _line(self, dim)
     shape = line.shape
     spread = [*shape[: at + 1], repeats, *shape[at + 1 :]]
     made = core.clone(core.expand(core.unsqueeze(line, at + 1), spread))
@@ -192,11 +185,10 @@ def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
 )
 def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
     """Every slice as often as its number says."""
-    line, at = _line(self, dim, "core::repeat_interleave")
+    line, at = _line(self, dim)
     size = line.shape[at]
     if repeats.shape not in ((), (1,), (size,)):
         raise bad_shapes(
-            "core::repeat_interleave",
             "repeats has not one number for each slice",
             f"repeats of shape ({size},), or of one number",
             ("self", self),
@@ -205,7 +197,6 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
     counts = core.expand(core.reshape(repeats, [-1]), [size])
     if size and core.any(core.lt(counts, 0)).item():
         raise bad_option(
-            "core::repeat_interleave",
             "repeats",
             str(counts.tolist()),
             "numbers of 0 or more",
@@ -219,11 +210,11 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
     return core.index_select(line, at, core.slice(ended, 0, 0, total))
 
 
-def _line(self: Tensor, dim: int | None, call: str) -> tuple[Any, int]:
+def _line(self: Tensor, dim: int | None) -> tuple[Any, int]:
     """The tensor and the dimension; without one all elements in a row."""
     if dim is None or not self.shape:
         return core.reshape(self, [-1]), 0
-    return self, one_dim(call, dim, self.shape)
+    return self, one_dim(dim, self.shape)
 
 
 @composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
@@ -235,14 +226,13 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
         )
     if len(dims) != len(shifts):
         raise bad_option(
-            "core::roll",
             "shifts",
             str(list(shifts)),
             f"one number for each of the dimensions {list(dims)}",
         )
     found = self
     for shift, dim in zip(shifts, dims, strict=True) if self.shape else ():
-        at = one_dim("core::roll", dim, self.shape)
+        at = one_dim(dim, self.shape)
         size = found.shape[at]
         if size and shift % size:
             cut = size - shift % size
@@ -255,11 +245,10 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     """The coordinates of a grid: each line of them over all others, as views."""
     if indexing not in ("ij", "xy"):
-        raise bad_option("core::meshgrid", "indexing", repr(indexing), "'ij' or 'xy'")
+        raise bad_option("indexing", repr(indexing), "'ij' or 'xy'")
     for at, each in enumerate(tensors):
-        require_ndim("core::meshgrid", (f"tensor {at}", each), 0, 1)
+        require_ndim((f"tensor {at}", each), 0, 1)
     one_dtype(
-        "core::meshgrid",
         ALL,
         "every dtype",
         *((f"tensor {at}", each) for at, each in enumerate(tensors)),
@@ -286,16 +275,14 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
     """The elements along a dimension at the places of an index, both broadcast."""
     if dim is None:
         return core.gather(core.reshape(self, [-1]), 0, core.reshape(indices, [-1]))
-    call = "core::take_along_dim"
     if len(self.shape) != len(indices.shape):
         raise bad_shapes(
-            call,
             "self and indices have not as many dimensions",
             f"indices of {len(self.shape)} dimensions",
             ("self", self),
             ("indices", indices),
         )
-    at = one_dim(call, dim, self.shape)
+    at = one_dim(dim, self.shape)
 
     def but(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
         return (*shape[:at], size, *shape[at + 1 :])
@@ -320,24 +307,22 @@ def _below(self: Tensor, diagonal: int) -> Any:
     )
 
 
-def _matrices(call: str, self: Tensor) -> None:
+def _matrices(self: Tensor) -> None:
     if len(self.shape) < 2:
-        raise bad_shapes(
-            call, "self has no matrices", "2 dimensions or more", ("self", self)
-        )
+        raise bad_shapes("self has no matrices", "2 dimensions or more", ("self", self))
 
 
 @composite("tril(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def tril(self: Tensor, diagonal: int) -> Any:
     """The part of matrices on a diagonal and below it, zeros above."""
-    _matrices("core::tril", self)
+    _matrices(self)
     return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
 
 
 @composite("triu(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def triu(self: Tensor, diagonal: int) -> Any:
     """The part of matrices on a diagonal and above it, zeros below."""
-    _matrices("core::triu", self)
+    _matrices(self)
     return core.masked_fill(self, _below(self, diagonal - 1), 0)
 
 
@@ -347,9 +332,7 @@ def diag(self: Tensor, diagonal: int) -> Any:
     if len(self.shape) == 2:
         return core.clone(core.diagonal(self, diagonal, 0, 1))
     if len(self.shape) != 1:
-        raise bad_shapes(
-            "core::diag", "self is no line", "1 or 2 dimensions", ("self", self)
-        )
+        raise bad_shapes("self is no line", "1 or 2 dimensions", ("self", self))
     apart, size = abs(diagonal), self.shape[0] + abs(diagonal)
     none = core.zeros([apart], dtype=self.dtype, device=self.device)
     line = core.cat([self, none], 0)
@@ -365,9 +348,7 @@ def diag(self: Tensor, diagonal: int) -> Any:
 def trace(self: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
     if len(self.shape) != 2:
-        raise bad_shapes(
-            "core::trace", "self is no matrix", "2 dimensions", ("self", self)
-        )
+        raise bad_shapes("self is no matrix", "2 dimensions", ("self", self))
     return core.sum(core.diagonal(self, 0, 0, 1))
 
 
@@ -378,11 +359,10 @@ def trace(self: Tensor) -> Any:
 )
 def one_hot(self: Tensor, num_classes: int) -> Any:
     """Zeros with a 1 at the place that each integer names, in a new last dimension."""
-    require_dtype("core::one_hot", "self", self.dtype, frozenset({INT64}), "int64")
+    require_dtype("self", self.dtype, frozenset({INT64}), "int64")
     if num_classes == -1:
         if not self.numel():
             raise bad_option(
-                "core::one_hot",
                 "num_classes",
                 "-1",
                 "a number: there are no elements to find it by",
@@ -392,7 +372,6 @@ def one_hot(self: Tensor, num_classes: int) -> Any:
         low, high = int(core.min(self).item()), int(core.max(self).item())
         if low < 0 or high >= num_classes:
             raise bad_option(
-                "core::one_hot",
                 "self",
                 f"{low} to {high}",
                 f"integers from 0 to below {num_classes}",
@@ -411,16 +390,15 @@ PADDINGS = ("constant", "reflect", "replicate", "circular")
 )
 def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any:
     """More places before and after, by pairs from the last dimension on."""
-    call, ndim = "core::pad", len(self.shape)
+    ndim = len(self.shape)
     if len(pad) % 2 or len(pad) > 2 * ndim:
         raise bad_option(
-            call,
             "pad",
             str(list(pad)),
             f"a pair of numbers for each of at most {ndim} dimensions",
         )
     if mode not in PADDINGS:
-        raise bad_option(call, "mode", repr(mode), ", ".join(map(repr, PADDINGS)))
+        raise bad_option("mode", repr(mode), ", ".join(map(repr, PADDINGS)))
     found: Any = self
     for number in range(len(pad) // 2):
         at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
@@ -444,7 +422,6 @@ def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) ->
     size = found.shape[at]
     if size + sum(sides) < 0:
         raise bad_option(
-            "core::pad",
             "pad",
             str(sides),
             f"at most {size} places less of dimension {at}",
@@ -466,7 +443,6 @@ def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
     size, (before, after) = self.shape[at], sides
     if size < 1 or size + before + after < 0:
         raise bad_option(
-            "core::pad",
             "pad",
             str(sides),
             f"at most {size} places less of dimension {at}, which has elements",
@@ -481,7 +457,6 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     most = {"reflect": size - 1, "circular": size}[mode]
     if size < 1 or max(sides) > most:
         raise bad_option(
-            "core::pad",
             "pad",
             str(sides),
             f"at most {most} places beside {size}, by mode {mode!r}",
@@ -494,11 +469,11 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     return core.add(core.neg(beyond), size - 1)
 
 
-def plan_flip(call: str, self: Tensor, dims: Sequence[int]) -> Plan:
+def plan_flip(self: Tensor, dims: Sequence[int]) -> Plan:
     """The elements in reverse order along each of the dimensions."""
-    places = many_dims(call, dims, self.shape) if dims else ()
+    places = many_dims(dims, self.shape) if dims else ()
     outputs = ((self.shape, self.dtype),)
-    strides = strides_of(call, self, None)
+    strides = strides_of(self, None)
     return Plan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
 
 

@@ -63,7 +63,7 @@ from runtime.tensors.tensor import Tensor
 TAGS = ("numbers_as_tensors", "pointwise")
 
 
-def broadcast(call: str, *shapes: Shape) -> Shape:
+def broadcast(*shapes: Shape) -> Shape:
     """The shape that all shapes broadcast to.
 
     Raises:
@@ -73,7 +73,7 @@ def broadcast(call: str, *shapes: Shape) -> Shape:
         return broadcast_shapes(*shapes)
     except ShapesDiffer:
         raise ShapesDoNotFit(
-            code="ShapesRefused", operator=call, shapes=shapes, fits=_fitting(shapes)
+            code="ShapesRefused", shapes=shapes, fits=_fitting(shapes)
         ) from None
 
 
@@ -96,21 +96,21 @@ def promoted(self: Tensor, other: Tensor) -> DType:
 
 
 def plan_pair(
-    call: str, rows: Rows, self: Tensor, other: Tensor, extra: tuple[Any, ...] = ()
+    rows: Rows, self: Tensor, other: Tensor, extra: tuple[Any, ...] = ()
 ) -> Plan:
     """The plan of two operands by the rows of the operator."""
     dtype = promoted(self, other)
     row = rows.get(dtype)
     if row is None:
-        raise refuse(call, rows, "self and other", dtype)
+        raise refuse(rows, "self and other", dtype)
     compute: DType | None
     result, compute, kernel = row
     shape = self.shape
     if shape != other.shape:
-        shape = broadcast(call, shape, other.shape)
+        shape = broadcast(shape, other.shape)
     device = self.device
     if device is not other.device:
-        device = common_device(call, self, other)
+        device = common_device(self, other)
     elif compute is self.dtype is other.dtype and self.number is other.number is None:
         # Nothing is to be cast: most calls.
         compute = None
@@ -129,8 +129,8 @@ def plan_pair(
 def pair_planner(rows: Rows) -> Callable[..., Plan]:
     """The planning function of an operator of two tensors."""
 
-    def plan(call: str, self: Tensor, other: Tensor) -> Plan:
-        return plan_pair(call, rows, self, other)
+    def plan(self: Tensor, other: Tensor) -> Plan:
+        return plan_pair(rows, self, other)
 
     return plan
 
@@ -138,20 +138,20 @@ def pair_planner(rows: Rows) -> Callable[..., Plan]:
 def scaled_planner(rows: Rows) -> Callable[..., Plan]:
     """The planning function of `add` and `sub`, which scale their second operand."""
 
-    def plan(call: str, self: Tensor, other: Tensor, alpha: Any) -> Plan:
+    def plan(self: Tensor, other: Tensor, alpha: Any) -> Plan:
         # Of bools there is no difference; a number is one, whatever its kind.
         bools = (each.number is None and each.dtype is BOOL for each in (self, other))
         if BOOL not in rows and any(bools):
-            raise refuse(call, rows, "self and other", BOOL)
-        planned = plan_pair(call, rows, self, other, (alpha,))
+            raise refuse(rows, "self and other", BOOL)
+        planned = plan_pair(rows, self, other, (alpha,))
         if type(alpha) is not int:
-            check_alpha(call, planned.outputs[0][1], alpha)  # type: ignore[index]  # it has one
+            check_alpha(planned.outputs[0][1], alpha)  # type: ignore[index]  # it has one
         return planned
 
     return plan
 
 
-def check_alpha(call: str, dtype: DType, alpha: Any) -> None:
+def check_alpha(dtype: DType, alpha: Any) -> None:
     """Make sure that a factor is of a kind that the result has.
 
     Raises:
@@ -163,7 +163,7 @@ def check_alpha(call: str, dtype: DType, alpha: Any) -> None:
         fits = f"an integer, as the result is {dtype}"
     else:
         return
-    raise bad_option(call, "alpha", repr(alpha), fits)
+    raise bad_option("alpha", repr(alpha), fits)
 
 
 def _either(table: Any, out: Tensor, a: Any, b: Any, alpha: Any) -> None:
@@ -213,17 +213,17 @@ DIVISIONS: dict[str | None, Rows] = {
 }
 
 
-def plan_div(call: str, self: Tensor, other: Tensor, rounding_mode: str | None) -> Plan:
+def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> Plan:
     """The plan of true division, or of one that rounds."""
     rows = DIVISIONS.get(rounding_mode)
     if rows is None:
         raise bad_option(
-            call, "rounding_mode", repr(rounding_mode), "None, 'floor' or 'trunc'"
+            "rounding_mode", repr(rounding_mode), "None, 'floor' or 'trunc'"
         )
-    return plan_pair(call, rows, self, other)
+    return plan_pair(rows, self, other)
 
 
-def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
+def plan_pow(self: Tensor, other: Tensor) -> Plan:
     """The plan of powers.
 
     Integers have no negative powers: one number for all is refused.  Where tensors hold
@@ -232,11 +232,11 @@ def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
     Raises:
         NegativeExponent: a negative number as the exponent of integers.
     """
-    plan = plan_pair(call, PAIRS["pow"].rows, self, other)
+    plan = plan_pair(PAIRS["pow"].rows, self, other)
     number = other.number
     dtype = promoted(self, other)
     if dtype in INTEGERS and isinstance(number, int) and number < 0:
-        raise NegativeExponent(operator=call, dtype=str(dtype))
+        raise NegativeExponent(operator="core::pow", dtype=str(dtype))
     return plan
 
 
@@ -414,10 +414,10 @@ SLOPES: dict[str, tuple[str, Rows]] = {
 }
 
 
-def plan_gelu_backward(call: str, grad: Tensor, self: Tensor, approximate: str) -> Plan:
+def plan_gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Plan:
     """The gradient of gelu at `self`, exact or by tanh."""
-    check_approximate(call, approximate)
-    return plan_pair(call, SLOPES["gelu_backward"][1], grad, self, (approximate,))
+    check_approximate(approximate)
+    return plan_pair(SLOPES["gelu_backward"][1], grad, self, (approximate,))
 
 
 _APPROXIMATE = ', *, str approximate="none"'

@@ -45,7 +45,7 @@ Pair = tuple[int, int]
 LARGEST = 2**31 - 1
 
 
-def pair(call: str, argument: str, given: Sequence[int], least: int) -> Pair:
+def pair(argument: str, given: Sequence[int], least: int) -> Pair:
     """Two numbers, for height and width; one number counts for both.
 
     Raises:
@@ -55,7 +55,6 @@ def pair(call: str, argument: str, given: Sequence[int], least: int) -> Pair:
     values = tuple(given) * 2 if len(given) == 1 else tuple(given)
     if len(values) != 2 or min(values) < least or max(values) > LARGEST:
         raise bad_option(
-            call,
             argument,
             str(list(given)),
             f"one number, or two for height and width, {least} and more"
@@ -89,7 +88,6 @@ REMEMBERED = 1024
 
 @lru_cache(maxsize=REMEMBERED)
 def conv_geometry(
-    call: str,
     image: Ints,
     weight: Ints,
     stride: Ints,
@@ -102,15 +100,15 @@ def conv_geometry(
     Raises `WrongOption`, `ShapesDoNotFit`.
     """
     if groups < 1:
-        raise bad_option(call, "groups", str(groups), "1 and more")
-    steps = pair(call, "stride", stride, 1)
-    border = pair(call, "padding", padding, 0)
-    spread = pair(call, "dilation", dilation, 1)
+        raise bad_option("groups", str(groups), "1 and more")
+    steps = pair("stride", stride, 1)
+    border = pair("padding", padding, 0)
+    spread = pair("dilation", dilation, 1)
     channels, (made, share, *kernel) = image[-3], weight
 
     def wrong(reason: str, fits: str) -> ShapesDoNotFit:
         shapes = (("input", image), ("weight", weight))
-        return bad_shapes(call, reason, fits, *shapes)
+        return bad_shapes(reason, fits, *shapes)
 
     if share * groups != channels:
         raise wrong(
@@ -135,14 +133,11 @@ def conv_geometry(
     return (*image[:-3], made, *sizes), (steps, border, spread, groups)
 
 
-def _geometry(
-    call: str, x: Tensor, weight: Tensor, *options: Any
-) -> tuple[Ints, Options]:
-    require_ndim(call, ("input", x), 3, 4)
-    require_ndim(call, ("weight", weight), 4)
+def _geometry(x: Tensor, weight: Tensor, *options: Any) -> tuple[Ints, Options]:
+    require_ndim(("input", x), 3, 4)
+    require_ndim(("weight", weight), 4)
     stride, padding, dilation, groups = options
     return conv_geometry(
-        call,
         x.shape,
         weight.shape,
         tuple(stride),
@@ -153,7 +148,6 @@ def _geometry(
 
 
 def plan_conv(
-    call: str,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -163,12 +157,10 @@ def plan_conv(
     groups: int,
 ) -> Plan:
     """The convolved images."""
-    device = same_device(call, x, weight, bias)
-    dtype = one_dtype(
-        call, TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias)
-    )
-    shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
-    require_shape(call, ("bias", bias), (weight.shape[0],))
+    device = same_device(x, weight, bias)
+    dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias))
+    shape, options = _geometry(x, weight, stride, padding, dilation, groups)
+    require_shape(("bias", bias), (weight.shape[0],))
     arguments = (x, weight, bias, *options)
     computed = computing(dtype)
     kernel = _convolve_complex if dtype in COMPLEXES else _convolve
@@ -216,7 +208,6 @@ def batch(image: Tensor) -> Tensor:
 
 
 def plan_conv_backward(
-    call: str,
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -228,12 +219,10 @@ def plan_conv_backward(
     output_mask: Sequence[bool],
 ) -> Plan:
     """The gradients of input, weight and bias; None where the mask is false."""
-    device = same_device(call, grad, x, weight)
-    dtype = one_dtype(
-        call, TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad)
-    )
-    shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
-    require_shape(call, ("grad", grad), shape)
+    device = same_device(grad, x, weight)
+    dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad))
+    shape, options = _geometry(x, weight, stride, padding, dilation, groups)
+    require_shape(("grad", grad), shape)
     to_input, to_weight, to_bias = output_mask
     outputs = (
         (x.shape, dtype) if to_input else None,
@@ -311,8 +300,8 @@ def conv1d(
     groups: int,
 ) -> Any:
     """The cross-correlation of signals with kernels, over one dimension."""
-    require_ndim("core::conv1d", ("input", input), 2, 3)
-    require_ndim("core::conv1d", ("weight", weight), 3)
+    require_ndim(("input", input), 2, 3)
+    require_ndim(("weight", weight), 3)
     found = core.conv2d(
         core.unsqueeze(input, -2),
         core.unsqueeze(weight, -2),
@@ -327,7 +316,6 @@ def conv1d(
 
 @lru_cache(maxsize=REMEMBERED)
 def pool_geometry(
-    call: str,
     image: Ints,
     kernel_size: Ints,
     stride: Ints,
@@ -339,13 +327,13 @@ def pool_geometry(
 
     Raises `WrongOption`, `ShapesDoNotFit`.
     """
-    kernel = pair(call, "kernel_size", kernel_size, 1)
-    steps = pair(call, "stride", stride, 1) if stride else kernel
-    border = pair(call, "padding", padding, 0)
-    spread = pair(call, "dilation", dilation, 1)
+    kernel = pair("kernel_size", kernel_size, 1)
+    steps = pair("stride", stride, 1) if stride else kernel
+    border = pair("padding", padding, 0)
+    spread = pair("dilation", dilation, 1)
     if any(2 * each > size for each, size in zip(border, kernel, strict=True)):
         raise bad_option(
-            call, "padding", str(list(padding)), f"at most half of kernel_size {kernel}"
+            "padding", str(list(padding)), f"at most half of kernel_size {kernel}"
         )
     sizes = [
         places(image[axis - 2], *each, ceil_mode)
@@ -353,7 +341,6 @@ def pool_geometry(
     ]
     if min(sizes) < 1:
         raise bad_shapes(
-            call,
             f"a window of {kernel} is larger than the padded image",
             "a kernel_size of at most the image plus twice the padding",
             ("self", image),
@@ -362,7 +349,6 @@ def pool_geometry(
 
 
 def plan_pool(
-    call: str,
     self: Tensor,
     kernel_size: Sequence[int],
     stride: Sequence[int],
@@ -371,10 +357,9 @@ def plan_pool(
     ceil_mode: bool,
 ) -> Plan:
     """The maxima, and where each lies in its image."""
-    require_dtype(call, "self", self.dtype, REALS, "real numbers")
-    require_ndim(call, ("self", self), 3, 4)
+    require_dtype("self", self.dtype, REALS, "real numbers")
+    require_ndim(("self", self), 3, 4)
     shape, options = pool_geometry(
-        call,
         self.shape,
         tuple(kernel_size),
         tuple(stride),
@@ -398,17 +383,16 @@ def _pool(
     table["max_pool2d"](batch(out), batch(indices), batch(self), *options)
 
 
-def plan_pool_backward(call: str, grad: Tensor, self: Tensor, indices: Tensor) -> Plan:
+def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Plan:
     """The gradient of the images: that of each maximum goes to its place."""
-    device = same_device(call, grad, self, indices)
-    require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
-    require_dtype(call, "self", self.dtype, frozenset({grad.dtype}), str(grad.dtype))
-    index_dtype(call, "indices", indices)
-    require_ndim(call, ("self", self), 3, 4)
-    require_shape(call, ("indices", indices), grad.shape)
+    device = same_device(grad, self, indices)
+    require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
+    require_dtype("self", self.dtype, frozenset({grad.dtype}), str(grad.dtype))
+    index_dtype("indices", indices)
+    require_ndim(("self", self), 3, 4)
+    require_shape(("indices", indices), grad.shape)
     if grad.shape[:-2] != self.shape[:-2]:
         raise bad_shapes(
-            call,
             "they are not the same images",
             f"grad of shape {self.shape[:-2]} and the size of the maxima",
             ("grad", grad),
@@ -449,12 +433,11 @@ def avg_pool2d(
     divisor_override: int | None,
 ) -> Any:
     """The mean of every window of images."""
-    call = "core::avg_pool2d"
-    require_ndim(call, ("self", self), 3, 4)
+    require_ndim(("self", self), 3, 4)
     if divisor_override == 0:
-        raise bad_option(call, "divisor_override", "0", "no 0, or None")
+        raise bad_option("divisor_override", "0", "no 0, or None")
     windows = tuple(kernel_size), tuple(stride), tuple(padding), (1,)
-    shape, options = pool_geometry(call, self.shape, *windows, ceil_mode)
+    shape, options = pool_geometry(self.shape, *windows, ceil_mode)
     sizes, (kernel, steps, sides, _) = shape[-2:], options
     total = _summed(
         _padded(self, sides, kernel, steps, sizes, 0.0), kernel, steps, sizes

@@ -59,11 +59,11 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
     """
     if target is source or _copied_shortly(target, source):
         return target
-    fitting(COPY, target.shape, source.shape)
+    fitting(target.shape, source.shape, call=COPY)
     check_apart(target, "self", COPY)
     if target.device.type == "meta":
         return target
-    refuse_meta(COPY, source)
+    refuse_meta(source, call=COPY)
     if source.device is not target.device:
         source = moved(source, target.device)
     source = expanded(source, target.shape)
@@ -94,7 +94,7 @@ def _copied_shortly(target: Tensor, source: Tensor) -> bool:
     return True
 
 
-def fitting(call: str, shape: Shape, source: Shape) -> None:
+def fitting(shape: Shape, source: Shape, call: str = "") -> None:
     """Make sure that `source` broadcasts to `shape`.  Raises `ShapesDoNotFit`."""
     back = len(shape) - len(source)
     if back >= 0 and all(
@@ -107,7 +107,7 @@ def fitting(call: str, shape: Shape, source: Shape) -> None:
     )
 
 
-def refuse_meta(call: str, source: Tensor) -> None:
+def refuse_meta(source: Tensor, call: str = "") -> None:
     """Refuse a tensor without elements as a source.  Raises `NoData`."""
     if source.device.type == "meta":
         raise NoData(
@@ -155,14 +155,14 @@ def to_copy(
     """
     place = self.device if device is None else resolved(device)
     kind = self.dtype if dtype is None else dtype
-    strides = strides_of(TO_COPY, self, memory_format)
+    strides = strides_of(self, memory_format, call=TO_COPY)
     if place is self.device and strides is not None:
         made = laid(empty_tensor(self.shape, kind, place), strides)
         if place.type != "meta":
             table_for(place)["copy"](made, self)
     else:
         made = _copied(self, kind, place)
-    return pinned(TO_COPY, made) if pin_memory else made
+    return pinned(made, call=TO_COPY) if pin_memory else made
 
 
 def _copied(self: Tensor, kind: DType, place: Device) -> Tensor:
@@ -170,7 +170,7 @@ def _copied(self: Tensor, kind: DType, place: Device) -> Tensor:
         return duplicate(self, kind)
     if place.type == "meta":
         return empty_tensor(self.shape, kind, place)
-    refuse_meta(TO_COPY, self)
+    refuse_meta(self, call=TO_COPY)
     # Where fewer bytes are to travel, the source is cast, else the copy.
     if kind is self.dtype:
         return moved(self, place)
@@ -205,7 +205,7 @@ def _lies(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
     """Whether the elements lie as a format says."""
     if wanted is None or wanted is PRESERVE:
         return True
-    strides = strides_of(TO_COPY, tensor, wanted)
+    strides = strides_of(tensor, wanted, call=TO_COPY)
     if strides is None:
         return tensor.is_contiguous()
     return tensor.strides == strides
@@ -226,10 +226,10 @@ def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
     """
     if memory_format is PRESERVE:
         raise bad_option(
-            "core::contiguous",
             "memory_format",
             str(memory_format),
             "a format that says how the elements lie",
+            call="core::contiguous",
         )
     if _lies(self, memory_format):
         return self
@@ -237,10 +237,10 @@ def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
     return found
 
 
-def plan_clone(call: str, self: Tensor, memory_format: MemoryFormat | None) -> Plan:
+def plan_clone(self: Tensor, memory_format: MemoryFormat | None) -> Plan:
     """A copy that lies in memory as the format says."""
     outputs = ((self.shape, self.dtype),)
-    strides = strides_of(call, self, memory_format)
+    strides = strides_of(self, memory_format)
     return Plan(outputs, self.device, (self,), kernel="copy", strides=strides)
 
 
@@ -250,7 +250,7 @@ def fill(self: Tensor, value: Any) -> Tensor:
     Raises:
         WrongOption: elements of this dtype cannot take the number.
     """
-    check_fill("core::fill_", value, self.dtype)
+    check_fill(value, self.dtype, call="core::fill_")
     number = number_for(value, self.dtype)
     if not fast_fill(self, number) and self.device.type != "meta":
         table_for(self.device)["fill"](self, number)
@@ -275,7 +275,7 @@ def equal(self: Tensor, other: Tensor) -> bool:
         raise NoData(
             code="NoDataToRead", operator="core::equal", device="meta", asked="compares"
         )
-    same_device("core::equal", self, other)
+    same_device(self, other, call="core::equal")
     if self.shape != other.shape:
         return False
     found = core.all(core.eq(self, other))

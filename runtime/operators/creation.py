@@ -25,6 +25,7 @@ from typing import Any
 from numpy import zeros
 
 from runtime.dispatch.kernel import linked
+from runtime.errors.operands import OperandError
 from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
 from runtime.operators.call import core
@@ -88,14 +89,14 @@ def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
     return select
 
 
-# (call, arguments..., dtype, device) -> tensor, whatever the backend
+# (arguments..., dtype, device) -> tensor, whatever the backend
 Maker = Callable[..., Tensor]
 
 
 def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
     """A factory for every backend, of a function that gets the device as it will be.
 
-    `make(call, *arguments, dtype, device)` gets everything before the options.
+    `make(*arguments, dtype, device)` gets everything before the options.
     """
     name = schema.partition("(")[0]
     call = f"core::{name}"
@@ -103,15 +104,19 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
     def kernel(*arguments: Any) -> Tensor:
         device = arguments[DEVICE_AT]
         place = CPU if device is None or device is CPU else resolved(device)
-        made = make(call, *arguments[:DEVICE_AT], place)
-        return pinned(call, made) if arguments[-1] else made
+        try:
+            made = make(*arguments[:DEVICE_AT], place)
+            return pinned(made) if arguments[-1] else made
+        except OperandError as error:
+            error.operator = call
+            raise
 
     select = linked(_select, f"{name.replace('.', '_')}_select")
     kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
     return Written(schema, {**kernels, "BackendSelect": select}, tags)
 
 
-def pinned(call: str, made: Tensor) -> Tensor:
+def pinned(made: Tensor, call: str = "") -> Tensor:
     """The tensor in host memory that a CUDA device reads directly.
 
     Raises:
@@ -120,10 +125,10 @@ def pinned(call: str, made: Tensor) -> Tensor:
     """
     if made.device is not CPU:
         raise bad_option(
-            call,
             "pin_memory",
             "True",
             f"False on {made.device}: only host memory is pinned",
+            call=call,
         )
     flat = pinned_array(made.numel(), numpy_dtype(made.dtype))
     flat[...] = flat_of(made)
@@ -152,63 +157,60 @@ def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
     return made
 
 
-def check_size(call: str, size: list[int]) -> Shape:
+def check_size(size: list[int], call: str = "") -> Shape:
     """The shape of a size.  Raises `WrongOption` for negative numbers."""
     shape = tuple(size)
     if shape and (least := min(shape)) < 0:
         raise bad_option(
-            call,
             f"size[{shape.index(least)}]",
             str(least),
             f"sizes of 0 or more; the size is {shape}",
+            call=call,
         )
     return shape
 
 
-def _empty(call: str, size: list[int], dtype: DType | None, device: Device) -> Tensor:
-    return empty_tensor(check_size(call, size), dtype or FLOAT32, device)
+def _empty(size: list[int], dtype: DType | None, device: Device) -> Tensor:
+    return empty_tensor(check_size(size), dtype or FLOAT32, device)
 
 
 def _constants(value: int) -> Maker:
-    def make(call: str, size: list[int], dtype: DType | None, device: Device) -> Tensor:
-        return filled(check_size(call, size), dtype or FLOAT32, device, value)
+    def make(size: list[int], dtype: DType | None, device: Device) -> Tensor:
+        return filled(check_size(size), dtype or FLOAT32, device, value)
 
     return make
 
 
-def _full(
-    call: str, size: list[int], value: Any, dtype: DType | None, device: Device
-) -> Tensor:
+def _full(size: list[int], value: Any, dtype: DType | None, device: Device) -> Tensor:
     kind = default_dtype(value) if dtype is None else dtype
-    check_fill(call, value, kind, "fill_value")
-    return filled(check_size(call, size), kind, device, value)
+    check_fill(value, kind, "fill_value")
+    return filled(check_size(size), kind, device, value)
 
 
-def _until(call: str, end: Any, dtype: DType | None, device: Device) -> Tensor:
-    return _range(call, 0, end, 1, dtype, device)
+def _until(end: Any, dtype: DType | None, device: Device) -> Tensor:
+    return _range(0, end, 1, dtype, device)
 
 
 def _range(
-    call: str, start: Any, end: Any, step: Any, dtype: DType | None, device: Device
+    start: Any, end: Any, step: Any, dtype: DType | None, device: Device
 ) -> Tensor:
     for name, number in (("start", start), ("end", end), ("step", step)):
         if isinstance(number, complex) or not isfinite(number):
-            raise bad_option(call, name, repr(number), "a finite real number")
+            raise bad_option(name, repr(number), "a finite real number")
     if dtype is not None:
-        require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
+        require_dtype("dtype", dtype, REALS, "real dtypes, not bool")
     if dtype is INT64:
         # As upstream: in the integers from the start, as it is in no other dtype.
         start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
         raise bad_option(
-            call, "step", repr(step), f"a number that leads from {start!r} to {end!r}"
+            "step", repr(step), f"a number that leads from {start!r} to {end!r}"
         )
     whole = all(isinstance(number, int) for number in (start, end, step))
     # Exact where it can be: integers may be beyond the fractions of a float.
     steps = -((start - end) // step) if whole else (end - start) / step
     if steps > MOST:
         raise bad_option(
-            call,
             "step",
             repr(step),
             f"a number that leads there in at most {MOST} steps",
@@ -222,10 +224,8 @@ def _range(
     return made
 
 
-def _eye(
-    call: str, n: int, m: int | None, dtype: DType | None, device: Device
-) -> Tensor:
-    shape = check_size(call, [n, n if m is None else m])
+def _eye(n: int, m: int | None, dtype: DType | None, device: Device) -> Tensor:
+    shape = check_size([n, n if m is None else m])
     made = filled(shape, dtype or FLOAT32, device, 0)
     ones = min(shape)
     if ones and device.type != "meta":
@@ -235,7 +235,6 @@ def _eye(
 
 
 def _linspace(
-    call: str,
     start: Any,
     end: Any,
     steps: int,
@@ -247,11 +246,11 @@ def _linspace(
     turned = any(isinstance(number, complex) for _, number in bounds)
     kind = dtype or (COMPLEX64 if turned else FLOAT32)
     if steps < 0:
-        raise bad_option(call, "steps", repr(steps), "0 or more")
-    require_dtype(call, "dtype", kind, NUMBERS, "every dtype but bool")
+        raise bad_option("steps", repr(steps), "0 or more")
+    require_dtype("dtype", kind, NUMBERS, "every dtype but bool")
     for name, number in bounds:
         if isinstance(number, complex) and kind not in COMPLEXES:
-            raise bad_option(call, name, repr(number), "a real number")
+            raise bad_option(name, repr(number), "a real number")
     if device.type == "meta":
         return empty_tensor((steps,), kind, device)
     if kind in INTEGERS:
@@ -261,7 +260,7 @@ def _linspace(
         made = empty_tensor((steps,), kind, device)
         for part, target in zip(("real", "imag"), parts(made), strict=True):
             first, last = (getattr(number, part) for number in (start, end))
-            line = _linspace(call, first, last, steps, target.dtype, device)
+            line = _linspace(first, last, steps, target.dtype, device)
             table_for(device)["copy"](target, line)
         return made
     table = table_for(device)
@@ -306,16 +305,15 @@ def _stays(self: Tensor, device: Device | None) -> bool:
 
 def _like(name: str) -> Maker:
     """What makes a tensor like another one, by the factory of that name."""
-    call = f"core::{name}_like"
 
     def make(self: Tensor, *arguments: Any) -> Tensor:
         *value, dtype, device, memory_format = arguments
-        strides = strides_of(call, self, memory_format)
+        strides = strides_of(self, memory_format)
         own = _own(self, dtype, device)
         made: Tensor = getattr(core, name)(self.shape, *value, **own)
         return laid(made, strides)
 
-    return composed(call, make)
+    return composed(f"core::{name}_like", make)
 
 
 def _short(name: str) -> Maker:
@@ -362,7 +360,7 @@ def _short_full(
     if self._place is not None or memory_format or not _stays(self, device):
         return _general_full(self, value, dtype, device, memory_format)
     kind = self.dtype if dtype is None else dtype
-    check_fill("core::full_like", value, kind, "fill_value")
+    check_fill(value, kind, "fill_value", call="core::full_like")
     return filled(self.shape, kind, CPU, value)
 
 
@@ -395,7 +393,7 @@ def _short_new(name: str) -> Maker:
         if pin_memory or not _stays(self, device):
             return general(self, size, dtype, device, pin_memory)
         kind = self.dtype if dtype is None else dtype
-        return _constant(check_size(call, size), kind, value)
+        return _constant(check_size(size, call), kind, value)
 
     return make
 

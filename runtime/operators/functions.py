@@ -180,10 +180,10 @@ def allclose(
     self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
-            raise bad_option("allclose", name, str(value), "0 and more")
+            raise bad_option(name, str(value), "0 and more", call="allclose")
     if self.dtype != other.dtype:
         raise bad_dtype(
-            "allclose", "other", other.dtype, f"{self.dtype}, as `self` has"
+            "other", other.dtype, f"{self.dtype}, as `self` has", call="allclose"
         )
     left, right = core.detach(self), core.detach(other)
     close = core.eq(left, right)

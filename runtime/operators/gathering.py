@@ -45,22 +45,20 @@ from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 
-def plan_gather(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
+def plan_gather(self: Tensor, dim: int, index: Tensor) -> Plan:
     """The result has the shape of `index`, which may be smaller than `self`."""
-    device = same_device(call, self, index)
-    place_dtype(call, "index", index)
-    place = one_dim(call, dim, self.shape)
+    device = same_device(self, index)
+    place_dtype("index", index)
+    place = one_dim(dim, self.shape)
     if index.numel():
-        check_cover(call, place, ("index", index), ("self", self))
+        check_cover(place, ("index", index), ("self", self))
     outputs = ((index.shape, self.dtype),)
     plain = index.dtype is INT64 and index.shape and index.numel()
     kernel = None if plain and self.shape else _gather
     return Plan(outputs, device, (self, place, index), kernel=kernel)
 
 
-def check_cover(
-    call: str, dim: int, small: tuple[str, Tensor], large: tuple[str, Tensor]
-) -> None:
+def check_cover(dim: int, small: tuple[str, Tensor], large: tuple[str, Tensor]) -> None:
     """Make sure that `small` fits into `large` in every dimension but `dim`.
 
     A tensor without dimensions counts as one element in one dimension.
@@ -69,7 +67,6 @@ def check_cover(
     inner, outer = small[1].shape or (1,), large[1].shape or (1,)
     if len(inner) != len(outer):
         raise bad_shapes(
-            call,
             f"{small[0]} has not as many dimensions as {large[0]}",
             f"{len(outer)} dimensions for {small[0]}",
             small,
@@ -78,7 +75,6 @@ def check_cover(
     for at, (size, room) in enumerate(zip(inner, outer, strict=True)):
         if size > room and at != dim:
             raise bad_shapes(
-                call,
                 f"{small[0]} is longer than {large[0]} in dimension {at}",
                 f"at most {room} there"
                 + (f"; dimension {dim} is free" if dim >= 0 else ""),
@@ -105,19 +101,18 @@ def one_or_more(table: KernelTable, tensor: Tensor) -> Tensor:
     return tensor if tensor.shape else shaped(table, tensor, (1,))
 
 
-def plan_index_select(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
+def plan_index_select(self: Tensor, dim: int, index: Tensor) -> Plan:
     """The slices of `self` at the numbers in `index`, in their order."""
-    device = same_device(call, self, index)
-    require_dtype(call, "index", index.dtype, INDICES, "integers")
-    require_ndim(call, ("index", index), 0, 1)
-    place = one_dim(call, dim, self.shape)
+    device = same_device(self, index)
+    require_dtype("index", index.dtype, INDICES, "integers")
+    require_ndim(("index", index), 0, 1)
+    place = one_dim(dim, self.shape)
     count = index.numel()
     shape = (*self.shape[:place], count, *self.shape[place + 1 :])
     if not self.shape:
         shape = ()
         if count != 1:
             raise bad_shapes(
-                call,
                 "self has one element and no dimension",
                 "an index of one number",
                 ("self", self),
@@ -146,7 +141,6 @@ def check_places(
     size: int,
     dim: int,
     numbers: Tensor,
-    call: str = "core::index_select",
     wraps: bool = False,
 ) -> None:
     """Whether int64 numbers name places of a dimension of that size; nothing is read.
@@ -166,7 +160,7 @@ def check_places(
         else:
             table["index_select"](out, line, 0, flat)
     except IndexOutOfRange as error:
-        error.dim, error.operator = dim, call
+        error.dim = dim
         raise
 
 
@@ -186,75 +180,71 @@ def _scattering(kernel: str) -> Callable[..., None]:
     return run
 
 
-_SCATTER, _SCATTER_ADD = _scattering("scatter"), _scattering("scatter_add")
+_SCATTER = _scattering("scatter")
 
 
-def plan_scatter(call: str, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Plan:
+def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Plan:
     """`src[i]` to `self` at `index[i]` along `dim`, or added to it."""
-    device = same_device(call, self, index, src)
-    one_dtype(call, ALL, "every dtype", ("self", self), ("src", src))
-    place = _check_index(call, self, dim, index)
+    device = same_device(self, index, src)
+    one_dtype(ALL, "every dtype", ("self", self), ("src", src))
+    place = _check_index(self, dim, index)
     if index.numel():
-        check_cover(call, -1, ("index", index), ("src", src))
+        check_cover(-1, ("index", index), ("src", src))
     outputs, arguments = ((self.shape, self.dtype),), (place, index, src)
-    kernel = _SCATTER_ADD if call.startswith("core::scatter_add") else _SCATTER
-    return Plan(outputs, device, arguments, start=self, kernel=kernel)
+    return Plan(outputs, device, arguments, start=self)
 
 
-def plan_scatter_value(
-    call: str, self: Tensor, dim: int, index: Tensor, value: Number
-) -> Plan:
+def plan_scatter_value(self: Tensor, dim: int, index: Tensor, value: Number) -> Plan:
     """One number to `self` at every place that `index` names."""
-    device = same_device(call, self, index)
-    number = number_in(call, "value", value, self.dtype)
-    place = _check_index(call, self, dim, index)
+    device = same_device(self, index)
+    number = number_in("value", value, self.dtype)
+    place = _check_index(self, dim, index)
     outputs, arguments = ((self.shape, self.dtype),), (place, index, number)
-    return Plan(outputs, device, arguments, start=self, kernel=_SCATTER)
+    return Plan(outputs, device, arguments, start=self)
 
 
-def number_in(call: str, argument: str, value: Number, dtype: DType) -> Number:
+def number_in(argument: str, value: Number, dtype: DType) -> Number:
     """The number as elements of `dtype` are.
 
     Raises `DTypeRefused`, and `WrongOption` for an infinite integer.
     """
     if isinstance(value, complex) and dtype not in COMPLEXES:
-        raise bad_dtype(call, argument, "complex", str(dtype))
+        raise bad_dtype(argument, "complex", str(dtype))
     if dtype in INTEGERS and isinstance(value, float) and not isfinite(value):
         raise bad_option(
-            call, argument, repr(value), f"a finite number, as the elements are {dtype}"
+            argument, repr(value), f"a finite number, as the elements are {dtype}"
         )
     return number_for(value, dtype)
 
 
-def _check_index(call: str, self: Tensor, dim: int, index: Tensor) -> int:
-    place_dtype(call, "index", index)
-    place = one_dim(call, dim, self.shape)
+def _check_index(self: Tensor, dim: int, index: Tensor) -> int:
+    place_dtype("index", index)
+    place = one_dim(dim, self.shape)
     if index.numel():
-        check_cover(call, place, ("index", index), ("self", self))
+        check_cover(place, ("index", index), ("self", self))
     return place
 
 
 def plan_index_add(
-    call: str, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number
+    self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number
 ) -> Plan:
     """Slices of `source`, times `alpha`, added to those that `index` names."""
-    device = same_device(call, self, index, source)
-    one_dtype(call, ALL, "every dtype", ("self", self), ("source", source))
-    require_dtype(call, "index", index.dtype, INDICES, "integers")
-    require_ndim(call, ("index", index), 0, 1)
-    place = one_dim(call, dim, self.shape)
+    device = same_device(self, index, source)
+    one_dtype(ALL, "every dtype", ("self", self), ("source", source))
+    require_dtype("index", index.dtype, INDICES, "integers")
+    require_ndim(("index", index), 0, 1)
+    place = one_dim(dim, self.shape)
     inside, given = self.shape or (1,), source.shape or (1,)
     wanted = (*inside[:place], index.numel(), *inside[place + 1 :])
     if given != wanted:
         raise bad_shapes(
-            call,
             "source has not one slice for each number in index",
             f"source of shape {wanted}",
             ("self", self),
             ("index", index),
             ("source", source),
         )
-    number = number_in(call, "alpha", alpha, self.dtype)
+    number = number_in("alpha", alpha, self.dtype)
     arguments = (place, index, source, number)
     outputs = ((self.shape, self.dtype),)
     return Plan(outputs, device, arguments, start=self, kernel=_index_add)
@@ -271,7 +261,7 @@ def _index_add(
     numbers = as_dtype(table, one_or_more(table, index), INT64)
     if not source.numel():
         size = out.shape[dim] if out.shape else 1
-        check_places(table, size, dim, numbers, "core::index_add")
+        check_places(table, size, dim, numbers)
         return
     table["index_add"](
         one_or_more(table, out), dim, numbers, one_or_more(table, source), alpha
@@ -281,24 +271,21 @@ def _index_add(
 ROW_NUMBERS = dtypes("int64", "int32")
 
 
-def plan_embedding(
-    call: str, weight: Tensor, indices: Tensor, padding_idx: int
-) -> Plan:
+def plan_embedding(weight: Tensor, indices: Tensor, padding_idx: int) -> Plan:
     """(rows, d) by (...) gives (..., d)."""
-    device = same_device(call, weight, indices)
-    require_ndim(call, ("weight", weight), 2)
-    require_dtype(call, "weight", weight.dtype, ALL, "every dtype")
-    require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
-    _check_padding(call, padding_idx, weight.shape[0])
+    device = same_device(weight, indices)
+    require_ndim(("weight", weight), 2)
+    require_dtype("weight", weight.dtype, ALL, "every dtype")
+    require_dtype("indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
+    _check_padding(padding_idx, weight.shape[0])
     shape = (*indices.shape, weight.shape[1])
     outputs = ((shape, weight.dtype),)
     return Plan(outputs, device, (weight, indices), kernel=_look_up)
 
 
-def _check_padding(call: str, padding_idx: int, rows: int) -> None:
+def _check_padding(padding_idx: int, rows: int) -> None:
     if padding_idx < -1 or padding_idx >= max(rows, 1):
         raise bad_option(
-            call,
             "padding_idx",
             str(padding_idx),
             f"-1 for none, or a row, 0 to {rows - 1}",
@@ -308,32 +295,27 @@ def _check_padding(call: str, padding_idx: int, rows: int) -> None:
 def _look_up(table: KernelTable, out: Tensor, weight: Tensor, indices: Tensor) -> None:
     count = indices.numel()
     numbers = as_dtype(table, shaped(table, indices, (count,)), INT64)
-    try:
-        if not out.numel():
-            check_places(table, weight.shape[0], 0, numbers)
-            return
-        rows = shaped(table, out, (count, weight.shape[1]))
-        table["index_select"](rows, weight, 0, numbers)
-    except IndexOutOfRange as error:
-        error.operator = "core::embedding"
-        raise
+    if not out.numel():
+        check_places(table, weight.shape[0], 0, numbers)
+        return
+    rows = shaped(table, out, (count, weight.shape[1]))
+    table["index_select"](rows, weight, 0, numbers)
 
 
 def plan_embedding_backward(
-    call: str, grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
+    grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
 ) -> Plan:
     """The gradient of the table, from (..., d) and (...)."""
-    device = same_device(call, grad, indices)
-    require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
-    require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
+    device = same_device(grad, indices)
+    require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
+    require_dtype("indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
     if num_weights < 0:
         raise bad_option(
-            call, "num_weights", str(num_weights), "0 or more, the rows of the table"
+            "num_weights", str(num_weights), "0 or more, the rows of the table"
         )
-    _check_padding(call, padding_idx, num_weights)
+    _check_padding(padding_idx, num_weights)
     if not grad.shape or grad.shape[:-1] != indices.shape:
         raise bad_shapes(
-            call,
             "there is not one row of the gradient for each index",
             f"grad of shape {(*indices.shape, 'd')}".replace("'", ""),
             ("grad", grad),
@@ -371,17 +353,25 @@ OPERATORS = (
         saves_plans=True,
         says="The places of a dimension that the index names.",
     ),
-    Structured("scatter", f"{_ARGUMENTS}, Tensor src", plan_scatter, in_place=True),
+    Structured(
+        "scatter",
+        f"{_ARGUMENTS}, Tensor src",
+        plan_scatter,
+        kernel=_SCATTER,
+        in_place=True,
+    ),
     Structured(
         "scatter.value",
         f"{_ARGUMENTS}, Scalar value",
         plan_scatter_value,
+        kernel=_SCATTER,
         in_place=True,
     ),
     Structured(
         "scatter_add",
         f"{_ARGUMENTS}, Tensor src",
         plan_scatter,
+        kernel=_scattering("scatter_add"),
         in_place=True,
         says="`src` added where the index says along a dimension.",
         autocast="widest",

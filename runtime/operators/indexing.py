@@ -62,7 +62,7 @@ from runtime.tensors.tensor import Tensor
 Indices = list[Tensor | None]
 
 
-def numbers_of(call: str, mask: Tensor) -> list[Tensor]:
+def numbers_of(mask: Tensor) -> list[Tensor]:
     """Where a mask is true: one tensor of numbers for each of its dimensions.
 
     Raises:
@@ -70,7 +70,7 @@ def numbers_of(call: str, mask: Tensor) -> list[Tensor]:
     """
     if mask.device.type == "meta":
         asked = "has a result whose size depends on a mask"
-        raise NoData(code="NoDataToRead", operator=call, device="meta", asked=asked)
+        raise NoData(code="NoDataToRead", device="meta", asked=asked)
     table = table_for(mask.device)
     found = empty_tensor(
         (table["nonzero_count"](mask), len(mask.shape)), INT64, mask.device
@@ -83,7 +83,7 @@ def numbers_of(call: str, mask: Tensor) -> list[Tensor]:
     ]
 
 
-def resolved(call: str, self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
+def resolved(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
     """One entry for each dimension of `self`: None, or int64 that broadcast together.
 
     Raises:
@@ -97,18 +97,17 @@ def resolved(call: str, self: Tensor, indices: Sequence[Tensor | None]) -> Indic
         if index is None:
             found.append(None)
         elif index.dtype is BOOL:
-            _check_mask(call, self, f"indices[{at}]", index, len(found))
-            found.extend(numbers_of(call, index))
+            _check_mask(self, f"indices[{at}]", index, len(found))
+            found.extend(numbers_of(index))
         elif index.dtype in INDICES:
             found.append(_as_numbers(index))
         else:
             raise bad_dtype(
-                call, f"indices[{at}]", index.dtype, "integers, or bool for a mask"
+                f"indices[{at}]", index.dtype, "integers, or bool for a mask"
             )
     dims = len(self.shape)
     if len(found) > dims:
         raise bad_shapes(
-            call,
             f"there are {len(found)} indices",
             f"at most {dims}, one for each dimension of self",
             ("self", self),
@@ -122,11 +121,10 @@ def _as_numbers(index: Tensor) -> Tensor:
     return as_dtype(table_for(index.device), index, INT64)
 
 
-def _check_mask(call: str, self: Tensor, name: str, mask: Tensor, first: int) -> None:
+def _check_mask(self: Tensor, name: str, mask: Tensor, first: int) -> None:
     covered = self.shape[first : first + len(mask.shape)]
     if mask.shape != covered:
         raise bad_shapes(
-            call,
             f"the mask {name} has not the shape of the dimensions it stands for",
             f"a mask of shape {covered}",
             ("self", self),
@@ -134,23 +132,22 @@ def _check_mask(call: str, self: Tensor, name: str, mask: Tensor, first: int) ->
         )
 
 
-def common_shape(call: str, indices: Indices) -> Shape:
+def common_shape(indices: Indices) -> Shape:
     """The shape that all indices broadcast to.  Raises `ShapesDoNotFit`."""
     shapes = [each.shape for each in indices if each is not None]
     try:
         return broadcast_shapes(*shapes)
     except ValueError:
         raise bad_shapes(
-            call,
             "the indices do not broadcast together",
             "index tensors of equal sizes, or 1 where they differ",
             *tuple((f"index {at}", shape) for at, shape in enumerate(shapes)),
         ) from None
 
 
-def indexed_shape(call: str, self: Tensor, indices: Indices) -> Shape:
+def indexed_shape(self: Tensor, indices: Indices) -> Shape:
     """The shape of what the indices pick; as many indices as dimensions."""
-    common = common_shape(call, indices)
+    common = common_shape(indices)
     chosen = [dim for dim, index in enumerate(indices) if index is not None]
     if not chosen:
         return self.shape
@@ -160,11 +157,11 @@ def indexed_shape(call: str, self: Tensor, indices: Indices) -> Shape:
     return (*free[:before], *common, *free[before:])
 
 
-def plan_index(call: str, self: Tensor, indices: Sequence[Tensor | None]) -> Plan:
+def plan_index(self: Tensor, indices: Sequence[Tensor | None]) -> Plan:
     """What `self[indices]` is in NumPy."""
-    device = same_device(call, self, *indices)
-    numbers = resolved(call, self, indices)
-    shape = indexed_shape(call, self, numbers)
+    device = same_device(self, *indices)
+    numbers = resolved(self, indices)
+    shape = indexed_shape(self, numbers)
     outputs = ((shape, self.dtype),)
     return Plan(outputs, device, (self, numbers), kernel=_index)
 
@@ -175,10 +172,10 @@ def _index(table: KernelTable, out: Tensor, self: Tensor, indices: Indices) -> N
     elif out.numel():
         table["index"](out, self, together(table, indices))
     else:
-        _check(table, "core::index", self.shape, indices)
+        _check(table, self.shape, indices)
 
 
-def _check(table: KernelTable, call: str, shape: Shape, indices: Indices) -> None:
+def _check(table: KernelTable, shape: Shape, indices: Indices) -> None:
     """Whether indices that pick no element name places: if they name any.
 
     Raises `IndexOutOfRange`.
@@ -186,7 +183,7 @@ def _check(table: KernelTable, call: str, shape: Shape, indices: Indices) -> Non
     given = [(dim, each) for dim, each in enumerate(indices) if each is not None]
     if 0 not in broadcast_shapes(*(each.shape for _, each in given)):
         for dim, each in given:
-            check_places(table, shape[dim], dim, each, call, wraps=True)
+            check_places(table, shape[dim], dim, each, wraps=True)
 
 
 def together(table: KernelTable, indices: Indices) -> Indices:
@@ -199,31 +196,29 @@ def together(table: KernelTable, indices: Indices) -> Indices:
 
 
 def plan_index_put(
-    call: str,
     self: Tensor,
     indices: Sequence[Tensor | None],
     values: Tensor,
     accumulate: bool,
 ) -> Plan:
     """`self` with `values`, broadcast, at the places that the indices pick."""
-    device = same_device(call, self, *indices, values)
-    one_dtype(call, ALL, "every dtype", ("self", self), ("values", values))
-    strides = strides_of(call, self, None)
+    device = same_device(self, *indices, values)
+    one_dtype(ALL, "every dtype", ("self", self), ("values", values))
+    strides = strides_of(self, None)
     outputs = ((self.shape, self.dtype),)
     if device.type == "meta" and any(
         each is not None and each.dtype is BOOL for each in indices
     ):
         # How many places a mask picks is not known, and need not be.
         return Plan(outputs, device, (), start=self, strides=strides)
-    numbers = resolved(call, self, indices)
-    shape = indexed_shape(call, self, numbers)
+    numbers = resolved(self, indices)
+    shape = indexed_shape(self, numbers)
     try:
         fits = broadcast_shapes(shape, values.shape) == shape
     except ValueError:
         fits = False
     if not fits:
         raise bad_shapes(
-            call,
             f"values do not broadcast to {shape}, the shape of the places",
             f"values of shape {shape}, or with 1 for some of its sizes",
             ("self", self),
@@ -246,22 +241,21 @@ def _put(
         if spread.numel():
             table["index_put"](out, together(table, indices), spread, accumulate)
         else:
-            _check(table, "core::index_put", out.shape, indices)
+            _check(table, out.shape, indices)
     elif accumulate:
         table["add"](out, out, spread, 1)
     else:
         table["copy"](out, spread)
 
 
-def plan_masked_select(call: str, self: Tensor, mask: Tensor) -> Plan:
+def plan_masked_select(self: Tensor, mask: Tensor) -> Plan:
     """The elements, in order, where the mask is true; both broadcast."""
-    device = same_device(call, self, mask)
-    require_dtype(call, "mask", mask.dtype, frozenset({BOOL}), "bool")
+    device = same_device(self, mask)
+    require_dtype("mask", mask.dtype, frozenset({BOOL}), "bool")
     try:
         shape = broadcast_shapes(self.shape, mask.shape)
     except ValueError:
         raise bad_shapes(
-            call,
             "self and mask do not broadcast together",
             f"a mask that broadcasts with {self.shape}",
             ("self", self),
@@ -270,17 +264,17 @@ def plan_masked_select(call: str, self: Tensor, mask: Tensor) -> Plan:
     source, chosen = expanded(self, shape), expanded(mask, shape)
     if not shape:
         source, chosen = expanded(self, (1,)), expanded(mask, (1,))
-    numbers: Indices = [*numbers_of(call, chosen)]
+    numbers: Indices = [*numbers_of(chosen)]
     assert numbers[0] is not None, "a mask with dimensions has numbers"
     outputs = ((numbers[0].shape, self.dtype),)
     return Plan(outputs, device, (source, numbers), kernel=_index)
 
 
-def plan_nonzero(call: str, self: Tensor) -> Plan:
+def plan_nonzero(self: Tensor) -> Plan:
     """One row of numbers for each element that is not zero."""
     if self.device.type == "meta":
         asked = "has one row for each element that is not zero"
-        raise NoData(code="NoDataToRead", operator=call, device="meta", asked=asked)
+        raise NoData(code="NoDataToRead", device="meta", asked=asked)
     count = table_for(self.device)["nonzero_count"](self)
     shape = (count, len(self.shape))
     return Plan(((shape, INT64),), self.device, (self,))

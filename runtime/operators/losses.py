@@ -33,17 +33,15 @@ from runtime.tensors.tensor import Tensor
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def check_reduction(call: str, reduction: str) -> None:
+def check_reduction(reduction: str) -> None:
     """Refuse a reduction that does not exist.  Raises `WrongOption`."""
     if reduction not in REDUCTIONS:
-        raise bad_option(
-            call, "reduction", repr(reduction), ", ".join(map(repr, REDUCTIONS))
-        )
+        raise bad_option("reduction", repr(reduction), ", ".join(map(repr, REDUCTIONS)))
 
 
-def _reduced(call: str, loss: Any, reduction: str) -> Any:
+def _reduced(loss: Any, reduction: str) -> Any:
     """All losses, their mean or their sum.  Raises `WrongOption`."""
-    check_reduction(call, reduction)
+    check_reduction(reduction)
     if reduction == "none":
         return loss
     return core.mean(loss) if reduction == "mean" else core.sum(loss)
@@ -58,34 +56,27 @@ def _targets(shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if len(shape) == 1 else (shape[0], *shape[2:])
 
 
-def _check(
-    call: str, self: Tensor, target: Tensor, weight: Tensor | None, reduction: str
-) -> None:
-    check_reduction(call, reduction)
-    index_dtype(call, "target", target)
-    one_dtype(
-        call, FLOATS, "floating-point numbers", ("self", self), ("weight", weight)
-    )
+def _check(self: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> None:
+    check_reduction(reduction)
+    index_dtype("target", target)
+    one_dtype(FLOATS, "floating-point numbers", ("self", self), ("weight", weight))
     if not self.shape:
         raise bad_shapes(
-            call,
             "self has no dimension of classes",
             "(C) or (N, C, ...)",
             ("self", self),
         )
     if target.shape != _targets(self.shape):
         raise bad_shapes(
-            call,
             "there is not one target for each line of scores",
             f"target of shape {_targets(self.shape)}",
             ("self", self),
             ("target", target),
         )
-    require_shape(call, ("weight", weight), (_classes(self.shape),))
+    require_shape(("weight", weight), (_classes(self.shape),))
 
 
 def plan_forward(
-    call: str,
     self: Tensor,
     target: Tensor,
     weight: Tensor | None,
@@ -93,8 +84,8 @@ def plan_forward(
     ignore_index: int,
 ) -> Plan:
     """The loss, and the sum of the weights that counted."""
-    device = same_device(call, self, target, weight)
-    _check(call, self, target, weight, reduction)
+    device = same_device(self, target, weight)
+    _check(self, target, weight, reduction)
     shape = _targets(self.shape) if reduction == "none" else ()
     return Plan(
         ((shape, self.dtype), ((), self.dtype)),
@@ -125,7 +116,6 @@ def one_batch(tensor: Tensor) -> Tensor:
 
 
 def plan_backward(
-    call: str,
     grad: Tensor,
     self: Tensor,
     target: Tensor,
@@ -135,10 +125,9 @@ def plan_backward(
     total_weight: Tensor,
 ) -> Plan:
     """The gradient of the scores."""
-    device = same_device(call, grad, self, target, weight, total_weight)
-    _check(call, self, target, weight, reduction)
+    device = same_device(grad, self, target, weight, total_weight)
+    _check(self, target, weight, reduction)
     one_dtype(
-        call,
         FLOATS,
         "floating-point numbers",
         ("self", self),
@@ -146,8 +135,8 @@ def plan_backward(
         ("total_weight", total_weight),
     )
     shape = _targets(self.shape) if reduction == "none" else ()
-    require_shape(call, ("grad", grad), shape)
-    require_shape(call, ("total_weight", total_weight), ())
+    require_shape(("grad", grad), shape)
+    require_shape(("total_weight", total_weight), ())
     return Plan(
         ((self.shape, self.dtype),),
         device,
@@ -194,17 +183,15 @@ def cross_entropy(
     label_smoothing: float,
 ) -> Any:
     """The cross entropy of logits and classes or probabilities."""
-    call = "core::cross_entropy"
-    check_reduction(call, reduction)
+    check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise bad_option(call, "label_smoothing", str(label_smoothing), "0.0 to 1.0")
-    require_ndim(call, ("self", self), *range(1, max(len(self.shape), 1) + 1))
+        raise bad_option("label_smoothing", str(label_smoothing), "0.0 to 1.0")
+    require_ndim(("self", self), *range(1, max(len(self.shape), 1) + 1))
     by_probability = target.dtype in FLOATS
     if by_probability:
-        require_shape(call, ("target", target), self.shape)
+        require_shape(("target", target), self.shape)
     elif target.shape != _targets(self.shape):
         raise bad_shapes(
-            call,
             "target holds neither one class for each line of scores, nor one "
             "probability for each score",
             f"classes of shape {_targets(self.shape)} and dtype int64, or "
@@ -293,7 +280,7 @@ def _smoothed(
 )
 def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """The squares of the differences, or their mean or sum."""
-    return _reduced("core::mse_loss", core.square(core.sub(self, target)), reduction)
+    return _reduced(core.square(core.sub(self, target)), reduction)
 
 
 @composite(
@@ -305,7 +292,7 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
 )
 def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """The sizes of the differences, or their mean or sum."""
-    return _reduced("core::l1_loss", core.abs(core.sub(self, target)), reduction)
+    return _reduced(core.abs(core.sub(self, target)), reduction)
 
 
 @composite(
@@ -324,10 +311,8 @@ def binary_cross_entropy_with_logits(
     reduction: str,
 ) -> Any:
     """The cross entropy of probabilities and the logistic function of scores."""
-    call = "core::binary_cross_entropy_with_logits"
     if self.shape != target.shape:
         raise bad_shapes(
-            call,
             "self and target differ",
             "equal shapes",
             ("self", self),
@@ -342,7 +327,7 @@ def binary_cross_entropy_with_logits(
     loss = core.add(rest, certain)
     if weight is not None:
         loss = core.mul(loss, weight)
-    return _reduced(call, loss, reduction)
+    return _reduced(loss, reduction)
 
 
 _ARGUMENTS = (

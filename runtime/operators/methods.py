@@ -38,10 +38,10 @@ from runtime.operators.call import NAMESPACE, core, found
 from runtime.operators.calling import again, public, read_operand
 from runtime.operators.indexing import get_item, set_item
 from runtime.operators.install import install as install_operators
-from runtime.operators.plan import (bad_shapes)
-from runtime.schema.binding import (returner, stored_default)
-from runtime.schema.calls import (checked)
-from runtime.schema.codes import (DType, Device)
+from runtime.operators.plan import bad_shapes
+from runtime.schema.binding import returner, stored_default
+from runtime.schema.calls import checked
+from runtime.schema.codes import Device, DType
 from runtime.schema.types import IntType, ListType, unwrap_optional
 from runtime.schema.values import present
 from runtime.tensors.storage import Storage
@@ -382,10 +382,10 @@ def matrices_transposed(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
     if len(self.shape) < 2:
         raise bad_shapes(
-            "Tensor.mT",
             "there are no matrices",
             "at least two dimensions",
             ("self", self),
+            call="Tensor.mT",
         )
     turned: Tensor = core.transpose(self, -2, -1)
     return turned

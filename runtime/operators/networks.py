@@ -42,12 +42,12 @@ from runtime.tensors.tensor import Tensor
 _FITS = "floating-point numbers; ask for one by dtype="
 
 
-def plan_softmax(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
+def plan_softmax(self: Tensor, dim: int, dtype: DType | None) -> Plan:
     """Of every line along `dim`."""
     wanted = self.dtype if dtype is None else dtype
-    require_dtype(call, "self", self.dtype, ALL if dtype else FLOATS, _FITS)
-    require_dtype(call, "dtype", wanted, FLOATS, "floating-point numbers")
-    place = one_dim(call, dim, self.shape)
+    require_dtype("self", self.dtype, ALL if dtype else FLOATS, _FITS)
+    require_dtype("dtype", wanted, FLOATS, "floating-point numbers")
+    place = one_dim(dim, self.shape)
     outputs = ((self.shape, wanted),)
     computed = compute_dtype(wanted)
     if self.dtype is computed is wanted:
@@ -55,12 +55,12 @@ def plan_softmax(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan
     return Plan(outputs, self.device, (self, place), computed, (0,))
 
 
-def plan_softmax_backward(call: str, grad: Tensor, result: Tensor, dim: int) -> Plan:
+def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> Plan:
     """From the gradient and the result of the same shape."""
-    device = same_device(call, grad, result)
-    dtype = one_dtype(call, FLOATS, _FITS, ("result", result), ("grad", grad))
-    require_shape(call, ("grad", grad), result.shape)
-    place = one_dim(call, dim, result.shape)
+    device = same_device(grad, result)
+    dtype = one_dtype(FLOATS, _FITS, ("result", result), ("grad", grad))
+    require_shape(("grad", grad), result.shape)
+    place = one_dim(dim, result.shape)
     arguments = (grad, result, place)
     outputs = ((result.shape, dtype),)
     return Plan(outputs, device, arguments, computing(dtype), (0, 1))
@@ -86,12 +86,11 @@ def _both(name: str, says: str) -> tuple[Any, ...]:
     )
 
 
-def _inner(call: str, x: Tensor, normalized: tuple[int, ...]) -> int:
+def _inner(x: Tensor, normalized: tuple[int, ...]) -> int:
     """How many elements one group has.  Raises `ShapesDoNotFit`."""
     count = len(normalized)
     if not count or x.shape[-count:] != normalized:
         raise bad_shapes(
-            call,
             f"input does not end in the normalised shape {normalized}",
             f"input of shape (..., {', '.join(map(str, normalized))})"
             if count
@@ -101,17 +100,16 @@ def _inner(call: str, x: Tensor, normalized: tuple[int, ...]) -> int:
     return prod(normalized)
 
 
-def _check_dtype(call: str, name: str, given: Tensor | None, x: Tensor) -> None:
+def _check_dtype(name: str, given: Tensor | None, x: Tensor) -> None:
     """Make sure of the dtype of the input, or of the one it is computed in."""
     if given is not None and given.dtype not in (
         x.dtype,
         compute_dtype(x.dtype),
     ):
-        raise bad_dtype(call, name, given.dtype, f"{x.dtype}, the dtype of input")
+        raise bad_dtype(name, given.dtype, f"{x.dtype}, the dtype of input")
 
 
 def plan_layer_norm(
-    call: str,
     x: Tensor,
     normalized_shape: Sequence[int],
     weight: Tensor | None,
@@ -119,13 +117,13 @@ def plan_layer_norm(
     eps: float,
 ) -> Plan:
     """The normalised input, the means and the reciprocal deviations."""
-    device = same_device(call, x, weight, bias)
-    require_dtype(call, "input", x.dtype, FLOATS, "floating-point numbers")
+    device = same_device(x, weight, bias)
+    require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
     normalized = tuple(normalized_shape)
-    inner = _inner(call, x, normalized)
+    inner = _inner(x, normalized)
     for name, given in (("weight", weight), ("bias", bias)):
-        require_shape(call, (name, given), normalized)
-        _check_dtype(call, name, given, x)
+        require_shape((name, given), normalized)
+        _check_dtype(name, given, x)
     computed = compute_dtype(x.dtype)
     groups = x.shape[: -len(normalized)] + (1,) * len(normalized)
     return Plan(
@@ -139,7 +137,6 @@ def plan_layer_norm(
 
 
 def plan_layer_norm_backward(
-    call: str,
     grad: Tensor,
     x: Tensor,
     normalized_shape: Sequence[int],
@@ -150,20 +147,20 @@ def plan_layer_norm_backward(
     output_mask: Sequence[bool],
 ) -> Plan:
     """The gradients of input, weight and bias; None where the mask is false."""
-    device = same_device(call, grad, x, mean, rstd, weight, bias)
-    require_dtype(call, "input", x.dtype, FLOATS, "floating-point numbers")
+    device = same_device(grad, x, mean, rstd, weight, bias)
+    require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
     normalized = tuple(normalized_shape)
-    inner = _inner(call, x, normalized)
+    inner = _inner(x, normalized)
     groups = x.shape[: -len(normalized)] + (1,) * len(normalized)
-    require_shape(call, ("grad", grad), x.shape)
-    require_shape(call, ("mean", mean), groups)
-    require_shape(call, ("rstd", rstd), groups)
-    require_shape(call, ("weight", weight), normalized)
+    require_shape(("grad", grad), x.shape)
+    require_shape(("mean", mean), groups)
+    require_shape(("rstd", rstd), groups)
+    require_shape(("weight", weight), normalized)
     for name, given in (
         *(("grad", grad), ("mean", mean), ("rstd", rstd)),
         *(("weight", weight), ("bias", bias)),
     ):
-        _check_dtype(call, name, given, x)
+        _check_dtype(name, given, x)
     to_input, to_weight, to_bias = output_mask
     outputs = (
         (x.shape, x.dtype) if to_input else None,
@@ -222,20 +219,19 @@ def batch_norm(
     Its arguments are in the order of `torch.nn.functional`.  As it trains it moves the
     running mean and variance, which the schema does not say, as it need not.
     """
-    call, ndim = "core::batch_norm", len(input.shape)
+    ndim = len(input.shape)
     if ndim < 2:
         raise bad_shapes(
-            call, "input has no channels", "2 dimensions or more", ("input", input)
+            "input has no channels", "2 dimensions or more", ("input", input)
         )
     channels = input.shape[1]
     count = input.numel() // channels if channels else 0
     named = ("weight", weight), ("bias", bias)
     kept = ("running_mean", running_mean), ("running_var", running_var)
-    _parameters(call, input, *named, *kept)
+    _parameters(input, *named, *kept)
     for name, each in (*named, *kept):
         if each is not None and each.shape != (channels,):
             raise bad_shapes(
-                call,
                 f"{name} has not one number for each channel",
                 f"shape ({channels},)",
                 ("input", input),
@@ -251,7 +247,6 @@ def batch_norm(
             _kept(running_var, unbiased, momentum)
     elif running_mean is None or running_var is None:
         raise bad_option(
-            call,
             "running_mean and running_var",
             "None",
             "tensors, as it does not train",
@@ -268,7 +263,7 @@ def batch_norm(
     return core.to(found, dtype=input.dtype)
 
 
-def _parameters(call: str, like: Tensor, *named: tuple[str, Any]) -> None:
+def _parameters(like: Tensor, *named: tuple[str, Any]) -> None:
     """Make sure that they have the dtype of the input; beside 16 bits, or 32 bits.
 
     Raises `DTypeRefused`.
@@ -277,7 +272,7 @@ def _parameters(call: str, like: Tensor, *named: tuple[str, Any]) -> None:
     for name, each in named:
         if each is not None:
             fits = ", ".join(map(str, accepted))
-            require_dtype(call, name, each.dtype, frozenset(accepted), fits)
+            require_dtype(name, each.dtype, frozenset(accepted), fits)
 
 
 def _kept(running: Any, new: Any, momentum: float) -> None:
@@ -304,15 +299,14 @@ def group_norm(
     eps: float,
 ) -> Any:
     """Groups of channels brought to mean 0 and variance 1."""
-    call, ndim = "core::group_norm", len(input.shape)
+    ndim = len(input.shape)
     if ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise bad_option(
-            call,
             "num_groups",
             str(num_groups),
             f"a divisor of the channels, the second dimension of {input.shape}",
         )
-    _parameters(call, input, ("weight", weight), ("bias", bias))
+    _parameters(input, ("weight", weight), ("bias", bias))
     each = prod(input.shape[1:]) // num_groups
     rows = core.reshape(input, [input.shape[0], num_groups, each])
     found = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
@@ -340,7 +334,6 @@ def rms_norm(
     last = len(normalized_shape)
     if not last or tuple(normalized_shape) != input.shape[-last:]:
         raise bad_shapes(
-            "core::rms_norm",
             f"input does not end with {list(normalized_shape)}",
             "the last sizes of the input",
             ("input", input),
@@ -373,9 +366,8 @@ def scaled_dot_product_attention(
     enable_gqa: bool,
 ) -> Any:
     """Values weighed by how well queries and keys agree (Vaswani et al., 2017)."""
-    call = "core::scaled_dot_product_attention"
     if is_causal and attn_mask is not None:
-        raise bad_option(call, "is_causal", "True", "False where there is a mask")
+        raise bad_option("is_causal", "True", "False where there is a mask")
     keys: Any = key
     values: Any = value
     if enable_gqa and len(query.shape) > 2 and key.shape[-3] != query.shape[-3]:

@@ -51,19 +51,16 @@ def _running(kernel: str) -> Callable[..., None]:
 _sort, _topk = _running("sort"), _running("topk")
 
 
-def plan_sort(
-    call: str, self: Tensor, dim: int, descending: bool, stable: bool
-) -> Plan:
+def plan_sort(self: Tensor, dim: int, descending: bool, stable: bool) -> Plan:
     """The values in order, and where each was."""
-    require_dtype(call, "self", self.dtype, _ORDERED, _FITS)
-    place = one_dim(call, dim, self.shape)
+    require_dtype("self", self.dtype, _ORDERED, _FITS)
+    place = one_dim(dim, self.shape)
     outputs = ((self.shape, self.dtype), (self.shape, INT64))
     arguments = (self, place, descending, stable)
     return Plan(outputs, self.device, arguments, kernel=_sort)
 
 
 def plan_topk(
-    call: str,
     self: Tensor,
     k: int,
     dim: int,
@@ -71,13 +68,13 @@ def plan_topk(
     sorted: bool,  # noqa: A002  # the schema's name
 ) -> Plan:
     """The k greatest or least values, and where each was."""
-    require_dtype(call, "self", self.dtype, _ORDERED, _FITS)
-    place = one_dim(call, dim, self.shape)
+    require_dtype("self", self.dtype, _ORDERED, _FITS)
+    place = one_dim(dim, self.shape)
     # The result of a tensor without dimensions has one element, never none.
     least, size = (0, self.shape[place]) if self.shape else (1, 1)
     if not least <= k <= size:
         raise bad_option(
-            call, "k", str(k), f"{least} to {size}, the size of dimension {place}"
+            "k", str(k), f"{least} to {size}, the size of dimension {place}"
         )
     shape = (*self.shape[:place], k, *self.shape[place + 1 :]) if self.shape else ()
     outputs = ((shape, self.dtype), (shape, INT64))
@@ -105,7 +102,7 @@ def unique(
     rows = core.reshape(self, [-1, 1])
     at = 0
     if dim is not None and self.shape:
-        at = one_dim("core::unique", dim, self.shape)
+        at = one_dim(dim, self.shape)
         size = self.shape[at]
         width = self.numel() // size if size else 0
         rows = core.reshape(core.movedim(self, [at], [0]), [size, width])
@@ -156,10 +153,8 @@ def searchsorted(
     sorter: Tensor | None,
 ) -> Any:
     """Where numbers would stand in lines that are in order, before or behind equals."""
-    call = "core::searchsorted"
     if side not in (None, "left", "right") or (side == "left" and right):
         raise bad_option(
-            call,
             "side",
             repr(side),
             "'left' or 'right', as `right` says, if it says anything",
@@ -170,7 +165,6 @@ def searchsorted(
     ndim = len(line.shape)
     if ndim != 1 and (len(self.shape) != ndim or self.shape[:-1] != line.shape[:-1]):
         raise bad_shapes(
-            call,
             "there is not one line for each row of numbers",
             "one line, or as many as rows",
             ("sorted_sequence", sorted_sequence),
@@ -199,14 +193,12 @@ def searchsorted(
 )
 def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     """How often each integer occurs, or the sum of its weights."""
-    call = "core::bincount"
-    require_ndim(call, ("self", self), 1)
-    require_dtype(call, "self", self.dtype, INDICES, "integers")
+    require_ndim(("self", self), 1)
+    require_dtype("self", self.dtype, INDICES, "integers")
     if minlength < 0 or (self.numel() and core.min(self).item() < 0):
-        raise bad_option(call, "self and minlength", "negative numbers", "0 or more")
+        raise bad_option("self and minlength", "negative numbers", "0 or more")
     if weights is not None and weights.shape != self.shape:
         raise bad_shapes(
-            call,
             "there is not one weight for each number",
             f"weights of shape {self.shape}",
             ("self", self),

@@ -1,15 +1,18 @@
 """Plans: what an operator is about to do, decided before anything is computed.
 
-A planning function gets the operator as called and every argument in schema order,
-makes *all* checks (dtypes, shapes, devices, options) and returns a `Plan`.  It computes
-nothing, so that one function serves CPU, CUDA and Meta, and the functional, in-place
-and out= forms.  `runtime.operators.produce` makes the outputs that the plan lists,
-turns the arguments into what kernels take, and runs the kernel.
+A planning function gets every argument in schema order, makes *all* checks (dtypes,
+shapes, devices, options) and returns a `Plan`.  It computes nothing, so that one
+function serves CPU, CUDA and Meta, and the functional, in-place and out= forms.
+`runtime.operators.produce` makes the outputs that the plan lists, turns the arguments
+into what kernels take, and runs the kernel.
 
-Here are the plan, the sets of dtypes, and the checks that planning functions share;
-each raises before anything is made, and names the operator as it was called.
+Here are the plan, the sets of dtypes, the checks that planning functions share, and the
+errors that these raise before anything is made.
 
 Rules:
+- errors are raised without the operator's name: the kernel that the dispatcher has
+  called puts it there (`runtime.operators.structured`); kernels that are called as they
+  are, as those of views, say it as `call`;
 - sixteen-bit floats compute in float32: an output whose dtype is not the one computed
   in is made in `compute_dtype(dtype)` first, and converted when the kernel has run;
 - a number beside tensors becomes the kind of Python number that elements of the
@@ -86,18 +89,20 @@ class Plan(NamedTuple):
 Shaped = tuple[str, Tensor | Shape | None]
 
 
-def bad_option(call: str, argument: str, found: str, fits: str) -> WrongOption:
+def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
     """The error of a value that the operator does not know."""
     return WrongOption(operator=call, argument=argument, found=found, fits=fits)
 
 
-def bad_dtype(call: str, argument: str, dtype: DType | str, fits: str) -> DTypeRefused:
+def bad_dtype(
+    argument: str, dtype: DType | str, fits: str, call: str = ""
+) -> DTypeRefused:
     """The error of a dtype that the operator is not defined for."""
     return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
 
 
 def bad_dim(
-    call: str, dim: int, shape: Shape, repeated: bool = False
+    dim: int, shape: Shape, repeated: bool = False, call: str = ""
 ) -> DimensionOutOfRange:
     """The error of a dimension that a shape lacks, or that is named twice."""
     return DimensionOutOfRange(
@@ -109,7 +114,9 @@ def bad_dim(
     )
 
 
-def bad_shapes(call: str, reason: str, fits: str, *named: Shaped) -> ShapesDoNotFit:
+def bad_shapes(
+    reason: str, fits: str, *named: Shaped, call: str = ""
+) -> ShapesDoNotFit:
     """The error that says why these shapes, or those of tensors, do not go together."""
     shapes = tuple(
         (name, each.shape if isinstance(each, Tensor) else each)
@@ -121,24 +128,24 @@ def bad_shapes(call: str, reason: str, fits: str, *named: Shaped) -> ShapesDoNot
     )
 
 
-def bad_devices(call: str, one: Device, other: Device) -> DevicesDiffer:
+def bad_devices(one: Device, other: Device, call: str = "") -> DevicesDiffer:
     """The error of tensors on two devices."""
     return DevicesDiffer(
         code="DevicesDiffer", operator=call, devices=(str(one), str(other))
     )
 
 
-def common_device(call: str, *tensors: Tensor | None) -> Device:
+def common_device(*tensors: Tensor | None, call: str = "") -> Device:
     """As `same_device`; CPU tensors without dimensions go along with any."""
     deciding = [
         each
         for each in tensors
         if each is not None and (each.shape or each.device.type != "cpu")
     ]
-    return same_device(call, *deciding)
+    return same_device(*deciding, call=call)
 
 
-def same_device(call: str, *tensors: Tensor | None) -> Device:
+def same_device(*tensors: Tensor | None, call: str = "") -> Device:
     """The one device of all the tensors, those without dimensions included.
 
     Raises:
@@ -149,32 +156,32 @@ def same_device(call: str, *tensors: Tensor | None) -> Device:
         if tensor is None or tensor.device is device:
             continue
         if device is not None:
-            raise bad_devices(call, device, tensor.device)
+            raise bad_devices(device, tensor.device, call=call)
         device = tensor.device
     return CPU if device is None else device
 
 
 def require_dtype(
-    call: str, argument: str, dtype: DType, accepted: frozenset[DType], fits: str
+    argument: str, dtype: DType, accepted: frozenset[DType], fits: str
 ) -> None:
     """Make sure that an operator is defined for the dtype.  Raises `DTypeRefused`."""
     if dtype not in accepted:
-        raise bad_dtype(call, argument, dtype, fits)
+        raise bad_dtype(argument, dtype, fits)
 
 
 # More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
 MOST = 2**63 - 1
 
 
-def check_count(call: str, shape: Shape) -> None:
+def check_count(shape: Shape, call: str = "") -> None:
     """Refuse a shape of more elements than can be counted.  Raises `WrongOption`."""
     if prod(shape) > MOST:
         raise bad_option(
-            call, "size", str(shape), f"sizes with a product of at most {MOST}"
+            "size", str(shape), f"sizes with a product of at most {MOST}", call=call
         )
 
 
-def one_dim(call: str, dim: int, shape: Shape) -> int:
+def one_dim(dim: int, shape: Shape, call: str = "") -> int:
     """`dim` counted from the front; 0 and -1 name the whole of a 0-dim tensor.
 
     Raises:
@@ -182,11 +189,11 @@ def one_dim(call: str, dim: int, shape: Shape) -> int:
     """
     count = len(shape) or 1
     if not -count <= dim < count:
-        raise bad_dim(call, dim, shape)
+        raise bad_dim(dim, shape, call=call)
     return dim % count
 
 
-def distinct_dims(call: str, dims: Sequence[int], shape: Shape) -> list[int]:
+def distinct_dims(dims: Sequence[int], shape: Shape, call: str = "") -> list[int]:
     """Dimensions counted from the front, as they come, each once.
 
     Raises:
@@ -194,18 +201,18 @@ def distinct_dims(call: str, dims: Sequence[int], shape: Shape) -> list[int]:
     """
     found: list[int] = []
     for dim in dims:
-        wrapped = one_dim(call, dim, shape)
+        wrapped = one_dim(dim, shape, call=call)
         if wrapped in found:
-            raise bad_dim(call, dim, shape, repeated=True)
+            raise bad_dim(dim, shape, repeated=True, call=call)
         found.append(wrapped)
     return found
 
 
-def many_dims(call: str, dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
+def many_dims(dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
     """As `distinct_dims`, sorted; none given means all."""
     if not dims:
         return tuple(range(len(shape)))
-    found = distinct_dims(call, dims, shape)
+    found = distinct_dims(dims, shape)
     return tuple(sorted(found)) if shape else ()
 
 
@@ -237,7 +244,7 @@ Named = tuple[str, Tensor | None]
 INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")
 
 
-def one_dtype(call: str, accepted: frozenset[DType], fits: str, *named: Named) -> DType:
+def one_dtype(accepted: frozenset[DType], fits: str, *named: Named) -> DType:
     """The one dtype of all the tensors.
 
     Raises:
@@ -245,29 +252,28 @@ def one_dtype(call: str, accepted: frozenset[DType], fits: str, *named: Named) -
     """
     (name, first), *others = named
     assert first is not None, "only what comes later may be left out"
-    require_dtype(call, name, first.dtype, accepted, fits)
+    require_dtype(name, first.dtype, accepted, fits)
     for argument, tensor in others:
         if tensor is not None and tensor.dtype is not first.dtype:
-            raise bad_dtype(
-                call, argument, tensor.dtype, f"{first.dtype}, the dtype of {name}"
-            )
+            fits = f"{first.dtype}, the dtype of {name}"
+            raise bad_dtype(argument, tensor.dtype, fits)
     return first.dtype
 
 
 _PLACES = frozenset({INT64, DType.named("int32")})
 
 
-def index_dtype(call: str, argument: str, index: Tensor) -> None:
+def index_dtype(argument: str, index: Tensor) -> None:
     """Make sure that a tensor holds int64, as indices do.  Raises `DTypeRefused`."""
-    require_dtype(call, argument, index.dtype, frozenset({INT64}), "int64")
+    require_dtype(argument, index.dtype, frozenset({INT64}), "int64")
 
 
-def place_dtype(call: str, argument: str, index: Tensor) -> None:
+def place_dtype(argument: str, index: Tensor) -> None:
     """Make sure of int64 or int32, as indices along a dimension are.
 
     Raises `DTypeRefused`.
     """
-    require_dtype(call, argument, index.dtype, _PLACES, "int32, int64")
+    require_dtype(argument, index.dtype, _PLACES, "int32, int64")
 
 
 def computing(dtype: DType) -> DType | None:
@@ -276,25 +282,26 @@ def computing(dtype: DType) -> DType | None:
     return None if wider is dtype else wider
 
 
-def require_ndim(call: str, named: Named, *counts: int) -> None:
+def require_ndim(named: Named, *counts: int) -> None:
     """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and len(tensor.shape) not in counts:
         wanted = " or ".join(map(str, counts))
         raise bad_shapes(
-            call,
             f"{named[0]} has {len(tensor.shape)} dimensions",
             f"{wanted} dimensions",
             named,
         )
 
 
-def require_shape(call: str, named: Named, shape: tuple[int, ...]) -> None:
+def require_shape(named: Named, shape: Shape) -> None:
     """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and tensor.shape != shape:
         raise bad_shapes(
-            call, f"{named[0]} has another shape than asked", f"shape {shape}", named
+            f"{named[0]} has another shape than asked",
+            f"shape {shape}",
+            named,
         )
 
 
@@ -339,7 +346,10 @@ _KINDS = {DType.named(name): _kind_of(name) for name in SUPPORTED}
 
 
 def check_fill(
-    call: str, value: bool | int | float | complex, dtype: DType, name: str = "value"
+    value: bool | int | float | complex,
+    dtype: DType,
+    name: str = "value",
+    call: str = "",
 ) -> None:
     """Make sure that elements of `dtype` can take `value`.
 
@@ -357,7 +367,7 @@ def check_fill(
         fits = f"{facts.smallest} to {facts.largest}, as the elements are {dtype}"
     else:
         return
-    raise bad_option(call, name, repr(value), fits)
+    raise bad_option(name, repr(value), fits, call=call)
 
 
 def default_dtype(value: bool | int | float | complex) -> DType:
@@ -372,7 +382,9 @@ def default_dtype(value: bool | int | float | complex) -> DType:
 COMPLEX64 = DType.named("complex64")
 
 
-def strides_of(call: str, like: Tensor, wanted: MemoryFormat | None) -> Shape | None:
+def strides_of(
+    like: Tensor, wanted: MemoryFormat | None, call: str = ""
+) -> Shape | None:
     """The strides of a new tensor like another one; None for those of row-major order.
 
     Raises `WrongOption` for a format of another number of dimensions.
@@ -388,10 +400,10 @@ def strides_of(call: str, like: Tensor, wanted: MemoryFormat | None) -> Shape | 
         order = LAST[wanted]
         if len(shape) != len(order):
             raise bad_option(
-                call,
                 "memory_format",
                 f"{wanted} of a tensor of {len(shape)} dimensions",
                 f"a tensor of {len(order)} dimensions, or another format",
+                call=call,
             )
         strides = ordered_strides(shape, order)
     return None if is_contiguous(shape, strides) else strides

@@ -34,26 +34,26 @@ from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 
 
-def check_condition(call: str, argument: str, condition: Tensor, device: Any) -> None:
+def check_condition(argument: str, condition: Tensor, device: Any) -> None:
     """Make sure that a condition is bool and lies with the others.
 
     Raises:
         DTypeRefused, DevicesDiffer: it is not, or does not.
     """
     if condition.dtype is not BOOL:
-        raise bad_dtype(call, argument, condition.dtype, "bool")
+        raise bad_dtype(argument, condition.dtype, "bool")
     if condition.device is not device:
-        raise bad_devices(call, device, condition.device)
+        raise bad_devices(device, condition.device)
 
 
-def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Plan:
+def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> Plan:
     """Elements of `self` where the condition holds, else of `other`."""
-    device = common_device(call, condition, self, other)
-    check_condition(call, "condition", condition, device)
+    device = common_device(condition, self, other)
+    check_condition("condition", condition, device)
     dtype = self.dtype
     if dtype is not other.dtype or self.number is not None or other.number is not None:
         dtype = result_type(self, other)
-    shape = broadcast(call, condition.shape, self.shape, other.shape)
+    shape = broadcast(condition.shape, self.shape, other.shape)
     return Plan(
         ((shape, dtype),),
         device,
@@ -67,29 +67,27 @@ def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Pla
 _BOUNDED = same(ALL - COMPLEXES - {BOOL})
 
 
-def plan_clamp(call: str, self: Tensor, low: Any, high: Any) -> Plan:
+def plan_clamp(self: Tensor, low: Any, high: Any) -> Plan:
     """Elements bounded by two numbers or two tensors; either may be absent."""
     if low is None and high is None:
-        raise bad_option(
-            call, "min and max", "None", "a bound for at least one of them"
-        )
+        raise bad_option("min and max", "None", "a bound for at least one of them")
     bounds = [bound for bound in (low, high) if bound is not None]
     dtype = result_type(self, *bounds)
     row = _BOUNDED.get(dtype)
     if row is None:
-        raise refuse(call, _BOUNDED, "self", dtype)
+        raise refuse(_BOUNDED, "self", dtype)
     tensors = [bound for bound in bounds if isinstance(bound, Tensor)]
-    device = common_device(call, self, *tensors)
-    shape = broadcast(call, self.shape, *(each.shape for each in tensors))
+    device = common_device(self, *tensors)
+    shape = broadcast(self.shape, *(each.shape for each in tensors))
     outputs = ((shape, dtype),)
     return Plan(outputs, device, (self, low, high), row[1], pointwise=True)
 
 
-def plan_masked_fill(call: str, self: Tensor, mask: Tensor, value: Any) -> Plan:
+def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> Plan:
     """`value` where the mask holds, else the elements of `self`."""
-    check_condition(call, "mask", mask, self.device)
-    check_fill(call, value, self.dtype)
-    shape = broadcast(call, self.shape, mask.shape)
+    check_condition("mask", mask, self.device)
+    check_fill(value, self.dtype)
+    shape = broadcast(self.shape, mask.shape)
     dtype = self.dtype
     return Plan(
         ((shape, dtype),),
@@ -116,13 +114,9 @@ def isclose(
 ) -> Any:
     """Where both sides are equal, or apart by at most atol + rtol |other|."""
     if self.dtype is not other.dtype:
-        raise bad_option(
-            "core::isclose", "other", str(other.dtype), f"{self.dtype}, as self"
-        )
+        raise bad_option("other", str(other.dtype), f"{self.dtype}, as self")
     if min(rtol, atol) < 0:
-        raise bad_option(
-            "core::isclose", "rtol and atol", f"{rtol} and {atol}", "0 or more"
-        )
+        raise bad_option("rtol and atol", f"{rtol} and {atol}", "0 or more")
     found = core.eq(self, other)
     if equal_nan and self.dtype in FLOATS | COMPLEXES:
         found = core.logical_or(
@@ -218,7 +212,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
 )
 def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     """From one tensor to another, by a part of the way."""
-    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
+    one_dtype(FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
     # From the nearer end, so that at either end it is exactly that one.
     if abs(weight) < 0.5:
@@ -235,7 +229,7 @@ def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
 )
 def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     """From one tensor to another, by a part of the way for each element."""
-    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
+    one_dtype(FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
     rest = core.add(core.neg(weight), 1)
     return core.where(

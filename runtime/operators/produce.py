@@ -18,10 +18,9 @@ Rules:
 - a pointwise result lies in memory as its arguments do: dimensions are put in that
   order first, and back in their places when the kernel has run, so that kernels see
   rows wherever there are any;
-- an error of values, which a kernel raises by its own name, gets that of the call.
+- an error is named by whom the dispatcher calls (`runtime.operators.structured`).
 """
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -29,13 +28,22 @@ from numpy import empty
 
 from runtime.errors.operands import (
     DivisionByZero,
-    IndexOutOfRange,
     NegativeExponent,
+    OperandError,
     TargetRefused,
 )
 from runtime.locks import load
-from runtime.operators.plan import (CPU, KernelTable, Plan, Shape, bad_devices, number_for, number_of)
-from runtime.schema.codes import (DType, Device)
+from runtime.operators.plan import (
+    CPU,
+    KernelTable,
+    Plan,
+    Shape,
+    Work,
+    bad_devices,
+    number_for,
+    number_of,
+)
+from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed, flat_of
 from runtime.tensors.elements import (
     can_cast,
@@ -92,11 +100,11 @@ def table_for(device: Device) -> KernelTable:
     return table_of(KEYS.get(device.type, "CPU"))
 
 
-# Errors of values, which a kernel raises by its own name: the caller's is put there.
-VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
+# What plans and kernels raise: the operator's name is put there by whom was called.
+REFUSALS = (OperandError, DivisionByZero, NegativeExponent)
 
 
-def produce(plan: Plan, table: KernelTable, own: str) -> Any:
+def produce(plan: Plan, table: KernelTable, own: str | Work) -> Any:
     """Run the plan into fresh tensors; the one result, or a tuple of several."""
     outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
     if pointwise and (order := order_of(plan)) is not None:
@@ -111,10 +119,7 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
             result = view_of(result, shape, plan.strides, 0)
         if start is not None:
             table["copy"](result, start)
-        if kernel is None:
-            table[own](result, *arguments)
-        else:
-            _run(kernel, table, (result,), arguments)
+        _run(kernel or own, table, (result,), arguments)
         return result if made is dtype else as_dtype(table, result, dtype)
     results = [
         None
@@ -238,23 +243,22 @@ def pretend(plan: Plan) -> Any:
 def write_to(
     target: Tensor,
     argument: str,
-    call: str,
     plan: Plan,
     table: KernelTable | None,
-    own: str,
+    own: str | Work,
 ) -> Tensor:
     """Run the plan into `target`, the tensor given as `argument`; returns it.
 
     `table` is None on meta, where checking is all there is to do.
 
     Raises:
-        DevicesDiffer, TargetRefused, TargetRefused, TargetRefused: it does not fit.
+        DevicesDiffer, TargetRefused: it does not fit.
         DivisionByZero, NegativeExponent, IndexOutOfRange: the kernel refuses values.
     """
     planned = plan.outputs[0]
     assert planned is not None, "an operator with a target has a result"
     shape, dtype = planned
-    check_target(target, argument, call, shape, dtype, plan.device)
+    check_target(target, argument, shape, dtype, plan.device)
     resizes = target.shape != shape
     if table is None:
         if resizes:
@@ -266,25 +270,19 @@ def write_to(
     arguments = plan.arguments
     if compute is not None:
         arguments = prepared(arguments, compute, plan.cast, plan.device, table)
-    try:
-        if (
-            not resizes
-            and target.dtype is made
-            and (start is None or start is target)
-            and flat_of(target) is not None
-            and not any(
-                clashes(target, each, plan.pointwise) for each in plan.arguments
-            )
-        ):
-            _run(kernel, table, (target,), arguments)
-            return target
-        result = empty_tensor(shape, made, target.device)
-        if start is not None:
-            table["copy"](result, start)
-        _run(kernel, table, (result,), arguments)
-    except VALUES_REFUSED as error:
-        error.operator = call
-        raise
+    if (
+        not resizes
+        and target.dtype is made
+        and (start is None or start is target)
+        and flat_of(target) is not None
+        and not any(clashes(target, each, plan.pointwise) for each in plan.arguments)
+    ):
+        _run(kernel, table, (target,), arguments)
+        return target
+    result = empty_tensor(shape, made, target.device)
+    if start is not None:
+        table["copy"](result, start)
+    _run(kernel, table, (result,), arguments)
     if resizes:
         adopt(target, result)
     else:
@@ -293,40 +291,30 @@ def write_to(
 
 
 def check_target(
-    target: Tensor,
-    argument: str,
-    call: str,
-    shape: tuple[int, ...],
-    dtype: DType,
-    device: Device,
+    target: Tensor, argument: str, shape: Shape, dtype: DType, device: Device
 ) -> None:
     """Make sure that a result of this shape and dtype can be written to `target`.
 
     Raises:
-        DevicesDiffer, TargetRefused, TargetRefused, TargetRefused: it cannot.
+        DevicesDiffer, TargetRefused: it cannot.
     """
     if target.device is not device:
-        raise bad_devices(call, device, target.device)
+        raise bad_devices(device, target.device)
     if target.dtype is not dtype and not can_cast(dtype, target.dtype):
         raise TargetRefused(
             code="TargetDType",
-            operator=call,
             argument=argument,
             dtype=str(target.dtype),
             result=str(dtype),
         )
     if target.shape != shape and (argument == "self" or target.numel()):
         raise TargetRefused(
-            code="TargetShape",
-            operator=call,
-            argument=argument,
-            shape=target.shape,
-            result=shape,
+            code="TargetShape", argument=argument, shape=target.shape, result=shape
         )
-    check_apart(target, argument, call)
+    check_apart(target, argument)
 
 
-def check_apart(target: Tensor, argument: str, call: str) -> None:
+def check_apart(target: Tensor, argument: str, call: str = "") -> None:
     """Refuse a target of which elements share memory.  Raises `TargetRefused`."""
     if target._place is not None and may_overlap_itself(target.shape, target.strides):
         raise TargetRefused(
@@ -387,7 +375,7 @@ def made_dtype(dtype: DType, compute: DType | None) -> DType:
 
 
 def _run(
-    kernel: str | Callable[..., Any],
+    kernel: str | Work,
     table: KernelTable,
     outputs: Any,
     arguments: tuple[Any, ...],

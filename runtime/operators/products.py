@@ -35,49 +35,47 @@ from runtime.tensors.tensor import Tensor
 _FITS = "integers, floating-point and complex numbers"
 
 
-def plan_mm(call: str, self: Tensor, mat2: Tensor) -> Plan:
+def plan_mm(self: Tensor, mat2: Tensor) -> Plan:
     """(n, k) by (k, m)."""
-    device = same_device(call, self, mat2)
-    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("mat2", mat2))
-    require_ndim(call, ("self", self), 2)
-    require_ndim(call, ("mat2", mat2), 2)
+    device = same_device(self, mat2)
+    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("mat2", mat2))
+    require_ndim(("self", self), 2)
+    require_ndim(("mat2", mat2), 2)
     (rows, inner), (depth, columns) = self.shape, mat2.shape
     if inner != depth:
-        raise _inner(call, ("self", self), ("mat2", mat2), inner, depth)
+        raise _inner(("self", self), ("mat2", mat2), inner, depth)
     outputs = (((rows, columns), dtype),)
     return Plan(outputs, device, (self, mat2), computing(dtype))
 
 
-def plan_bmm(call: str, self: Tensor, mat2: Tensor) -> Plan:
+def plan_bmm(self: Tensor, mat2: Tensor) -> Plan:
     """(b, n, k) by (b, k, m), matrix by matrix."""
-    device = same_device(call, self, mat2)
-    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("mat2", mat2))
-    require_ndim(call, ("self", self), 3)
-    require_ndim(call, ("mat2", mat2), 3)
+    device = same_device(self, mat2)
+    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("mat2", mat2))
+    require_ndim(("self", self), 3)
+    require_ndim(("mat2", mat2), 3)
     (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
     if batch != other:
         raise bad_shapes(
-            call,
             f"they hold {batch} and {other} matrices",
             "equally many matrices; matmul(self, mat2) repeats where one is enough",
             ("self", self),
             ("mat2", mat2),
         )
     if inner != depth:
-        raise _inner(call, ("self", self), ("mat2", mat2), inner, depth)
+        raise _inner(("self", self), ("mat2", mat2), inner, depth)
     outputs = (((batch, rows, columns), dtype),)
     return Plan(outputs, device, (self, mat2), computing(dtype))
 
 
-def plan_dot(call: str, self: Tensor, other: Tensor) -> Plan:
+def plan_dot(self: Tensor, other: Tensor) -> Plan:
     """(k) by (k)."""
-    device = same_device(call, self, other)
-    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("other", other))
-    require_ndim(call, ("self", self), 1)
-    require_ndim(call, ("other", other), 1)
+    device = same_device(self, other)
+    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("other", other))
+    require_ndim(("self", self), 1)
+    require_ndim(("other", other), 1)
     if self.shape != other.shape:
         raise bad_shapes(
-            call,
             "they are not equally long",
             f"length {self.shape[0]} for both",
             ("self", self),
@@ -87,14 +85,12 @@ def plan_dot(call: str, self: Tensor, other: Tensor) -> Plan:
 
 
 def _inner(
-    call: str,
     first: tuple[str, Tensor],
     second: tuple[str, Tensor],
     columns: int,
     rows: int,
 ) -> ShapesDoNotFit:
     return bad_shapes(
-        call,
         f"{first[0]} has {columns} columns and {second[0]} has {rows} rows",
         f"{second[0]} with {columns} rows, or {first[0]} with {rows} columns",
         first,
@@ -110,16 +106,13 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     A vector is a row on the left and a column on the right, and leaves no dimension;
     dimensions in front of matrices broadcast.  Raises `ShapesDoNotFit`.
     """
-    call = "core::matmul"
     left, right = self.shape, other.shape
     named = (("self", self), ("other", other))
     if not left or not right:
-        raise bad_shapes(
-            call, "one has no dimensions", "at least one dimension", *named
-        )
+        raise bad_shapes("one has no dimensions", "at least one dimension", *named)
     depth = right[0] if len(right) == 1 else right[-2]
     if left[-1] != depth:
-        raise _inner(call, *named, left[-1], depth)
+        raise _inner(*named, left[-1], depth)
     result: Tensor
     if len(left) == 1 and len(right) == 1:
         result = core.dot(self, other)
@@ -145,7 +138,6 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
         batch = broadcast_shapes(left[:-2], right[:-2])
     except ValueError:
         raise bad_shapes(
-            "core::matmul",
             f"the batches {left[:-2]} and {right[:-2]} do not broadcast",
             "equal sizes in front of the matrices, or 1 where they differ",
             ("self", self),
@@ -160,28 +152,26 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
     return result
 
 
-def plan_linear(call: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
+def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
     """(..., in) by (out, in), plus (out)."""
-    device = same_device(call, x, weight, bias)
+    device = same_device(x, weight, bias)
     dtype = one_dtype(
-        call,
         NUMBERS,
         "integers, floating-point and complex numbers",
         ("input", x),
         ("weight", weight),
         ("bias", bias),
     )
-    require_ndim(call, ("weight", weight), 2)
+    require_ndim(("weight", weight), 2)
     features, depth = weight.shape
     if not x.shape or x.shape[-1] != depth:
         raise bad_shapes(
-            call,
             "the last dimension of input is not that of weight",
             f"input of shape (..., {depth})",
             ("input", x),
             ("weight", weight),
         )
-    require_shape(call, ("bias", bias), (features,))
+    require_shape(("bias", bias), (features,))
     outputs = (((*x.shape[:-1], features), dtype),)
     kernel = None if len(x.shape) == 2 else _linear_rows
     arguments = (x, weight, bias)
@@ -201,28 +191,28 @@ def _linear_rows(
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
 def outer(self: Tensor, vec2: Tensor) -> Any:
     """The products of each element of one line with each of another."""
-    require_ndim("core::outer", ("self", self), 1)
-    require_ndim("core::outer", ("vec2", vec2), 1)
+    require_ndim(("self", self), 1)
+    require_ndim(("vec2", vec2), 1)
     return core.mul(core.unsqueeze(self, 1), vec2)
 
 
 @composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low", out=True)
 def mv(self: Tensor, vec: Tensor) -> Any:
     """The product of a matrix and a vector."""
-    require_ndim("core::mv", ("self", self), 2)
-    require_ndim("core::mv", ("vec", vec), 1)
+    require_ndim(("self", self), 2)
+    require_ndim(("vec", vec), 1)
     return core.squeeze(core.mm(self, core.unsqueeze(vec, 1)), [1])
 
 
 _ADDED = "*, Scalar beta=1, Scalar alpha=1"
 
 
-def _added(call: str, self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
+def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`; of a beta of 0 nothing is taken.
 
     Of integers the factors are integers, too.
     """
-    one_dtype(call, ALL, "every dtype", ("self", self), ("the product", product))
+    one_dtype(ALL, "every dtype", ("self", self), ("the product", product))
     if self.dtype in INTEGERS:
         beta, alpha = int(beta), int(alpha)
     if alpha != 1:
@@ -242,7 +232,7 @@ def _added(call: str, self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
 )
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Any:
     """A matrix and the product of two matrices, added."""
-    return _added("core::addmm", self, core.mm(mat1, mat2), beta, alpha)
+    return _added(self, core.mm(mat1, mat2), beta, alpha)
 
 
 @composite(
@@ -254,7 +244,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> An
 )
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
     """A vector and the product of a matrix and a vector, added."""
-    return _added("core::addmv", self, core.mv(mat, vec), beta, alpha)
+    return _added(self, core.mv(mat, vec), beta, alpha)
 
 
 @composite(
@@ -266,7 +256,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
 )
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     """Matrices and the products of two batches of matrices, added."""
-    return _added("core::baddbmm", self, core.bmm(batch1, batch2), beta, alpha)
+    return _added(self, core.bmm(batch1, batch2), beta, alpha)
 
 
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
@@ -282,7 +272,6 @@ def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
                 sizes[letter] = size
             elif size not in (1, known):
                 raise bad_shapes(
-                    "core::einsum",
                     f"`{letter}` is {known} and {size}",
                     "one size for each letter, or 1",
                     *((f"operand {n}", t) for n, t in enumerate(tensors)),
@@ -316,7 +305,7 @@ def _read(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
     """
 
     def refuse(fits: str) -> WrongOption:
-        return bad_option("core::einsum", "equation", repr(equation), fits)
+        return bad_option("equation", repr(equation), fits)
 
     written, arrow, result = equation.replace(" ", "").partition("->")
     inputs = written.split(",")

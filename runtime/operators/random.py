@@ -41,7 +41,7 @@ from runtime.operators.produce import (
     table_for,
     write_to,
 )
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Written, composed, composite
 from runtime.random import Generator, default_generator
 from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import compute_dtype, info, real_dtype
@@ -53,49 +53,45 @@ from runtime.tensors.tensor import Tensor
 _SEEDED = ("nondeterministic_seeded",)
 
 
-def generator_of(call: str, generator: object) -> Generator:
+def generator_of(generator: object) -> Generator:
     """The generator to draw from.  Raises `WrongOption` for what is none."""
     if generator is None:
         return default_generator
     if isinstance(generator, Generator):
         return generator
     raise bad_option(
-        call,
         "generator",
         f"an object of type {type(generator).__name__}",
         "a Generator, or None for the default one",
     )
 
 
-def _check_uniform(call: str, low: float, high: float) -> None:
+def _check_uniform(low: float, high: float) -> None:
     if not low <= high:
-        raise bad_option(call, "low", repr(low), f"at most {high!r}")
+        raise bad_option("low", repr(low), f"at most {high!r}")
 
 
-def _check_normal(call: str, mean: float, std: float) -> None:
+def _check_normal(mean: float, std: float) -> None:
     if not std >= 0:
-        raise bad_option(call, "std", repr(std), "0 or more")
+        raise bad_option("std", repr(std), "0 or more")
 
 
-def drawing(
-    name: str, check: Callable[[str, float, float], None]
-) -> Callable[..., Tensor]:
+def drawing(name: str, check: Callable[[float, float], None]) -> Callable[..., Tensor]:
     """The in-place operator that draws from a distribution of two parameters."""
-    call = f"core::{name}_"
 
     def draw(self: Tensor, first: float, second: float, generator: object) -> Tensor:
         dtype = self.dtype
-        require_dtype(call, "self", dtype, FLOATS, "floating-point dtypes")
-        check(call, first, second)
-        source = generator_of(call, generator)
+        require_dtype("self", dtype, FLOATS, "floating-point dtypes")
+        check(first, second)
+        source = generator_of(generator)
         outputs = ((self.shape, dtype),)
         arguments = (source, first, second)
         plan = Plan(outputs, self.device, arguments, compute_dtype(dtype), ())
         meta = self.device.type == "meta"
         table = None if meta else table_for(self.device)
-        return write_to(self, "self", call, plan, table, name)
+        return write_to(self, "self", plan, table, name)
 
-    return draw
+    return composed(f"core::{name}_", draw)
 
 
 def _drawn(
@@ -104,7 +100,6 @@ def _drawn(
     """The factory of a distribution; `of_part` is `second` of parts of complex ones."""
 
     def make(
-        call: str,
         size: list[int],
         generator: object,
         dtype: DType | None,
@@ -112,9 +107,9 @@ def _drawn(
     ) -> Tensor:
         kind = dtype or FLOAT32
         accepted = FLOATS | COMPLEXES
-        require_dtype(call, "dtype", kind, accepted, "floating-point, complex dtypes")
-        source = generator_of(call, generator)
-        shape = check_size(call, size)
+        require_dtype("dtype", kind, accepted, "floating-point, complex dtypes")
+        source = generator_of(generator)
+        shape = check_size(size)
         if device.type == "meta":
             return empty_tensor(shape, kind, device)
         if kind in COMPLEXES:
@@ -131,7 +126,6 @@ def _drawn(
 
 
 def _randint(
-    call: str,
     low: int,
     high: int,
     size: list[int],
@@ -141,18 +135,17 @@ def _randint(
 ) -> Tensor:
     kind = dtype or INT64
     if low >= high:
-        raise bad_option(call, "low", repr(low), f"less than {high}")
+        raise bad_option("low", repr(low), f"less than {high}")
     if kind in INTEGERS:
         facts = info(kind)
         if low < facts.smallest or high - 1 > facts.largest:
             raise bad_option(
-                call,
                 "low and high",
                 f"{low} and {high}",
                 f"{facts.smallest} to {facts.largest}, as the elements are {kind}",
             )
-    source = generator_of(call, generator)
-    shape = check_size(call, size)
+    source = generator_of(generator)
+    shape = check_size(size)
     if device.type == "meta":
         return empty_tensor(shape, kind, device)
     table = table_for(device)
@@ -161,16 +154,14 @@ def _randint(
     return as_dtype(table, made, kind)
 
 
-def _randperm(
-    call: str, n: int, generator: object, dtype: DType | None, device: Device
-) -> Tensor:
+def _randperm(n: int, generator: object, dtype: DType | None, device: Device) -> Tensor:
     """The order of n random numbers of 53 bits; of equal ones the first comes first."""
     kind = dtype or INT64
-    source = generator_of(call, generator)
-    (count,) = check_size(call, [n])
+    source = generator_of(generator)
+    (count,) = check_size([n])
     if kind in INTEGERS and n - 1 > (largest := info(kind).largest):
         raise bad_option(
-            call, "n", repr(n), f"at most {largest + 1}, as the elements are {kind}"
+            "n", repr(n), f"at most {largest + 1}, as the elements are {kind}"
         )
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
@@ -196,9 +187,7 @@ def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     )
     for name, chance in (("p", p),) if p is not None else _ends(self):
         if not 0 <= chance <= 1:
-            raise bad_option(
-                "core::bernoulli", name, str(chance), "probabilities, 0 to 1"
-            )
+            raise bad_option(name, str(chance), "probabilities, 0 to 1")
     return core.to(core.lt(drawn, self if p is None else p), dtype=self.dtype)
 
 
@@ -236,13 +225,11 @@ def multinomial(
     self: Tensor, num_samples: int, replacement: bool, generator: Any
 ) -> Any:
     """Places drawn at random, each as often as its weight says."""
-    call = "core::multinomial"
-    require_ndim(call, ("self", self), 1, 2)
-    require_dtype(call, "self", self.dtype, FLOATS, "floating-point dtypes")
+    require_ndim(("self", self), 1, 2)
+    require_dtype("self", self.dtype, FLOATS, "floating-point dtypes")
     size = self.shape[-1]
     if num_samples < 1 or (not replacement and num_samples > size):
         raise bad_option(
-            call,
             "num_samples",
             str(num_samples),
             f"1 to {size}, or more with replacement",
@@ -252,7 +239,6 @@ def multinomial(
         bad = not bool(core.all(core.isfinite(total)).item())
         if bad or core.min(self).item() < 0 or core.min(total).item() <= 0:
             raise bad_option(
-                call,
                 "self",
                 "weights that are negative, not finite, or all 0",
                 "finite weights of 0 or more, some of them more",
@@ -273,26 +259,25 @@ def multinomial(
     return core.topk(kept, num_samples, -1)[1]
 
 
-def _check_probability(call: str, p: float) -> None:
+def _check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
-        raise bad_option(call, "p", str(p), "0.0 to 1.0")
+        raise bad_option("p", str(p), "0.0 to 1.0")
 
 
 def plan_dropout(
-    call: str,
     x: Tensor,
     p: float,
     train: bool,
     generator: Any,
 ) -> Plan:
     """The scaled input, and the mask of what was kept."""
-    _check_probability(call, p)
+    _check_probability(p)
     fits = "floating-point and complex numbers"
-    require_dtype(call, "input", x.dtype, FLOATS | COMPLEXES, fits)
+    require_dtype("input", x.dtype, FLOATS | COMPLEXES, fits)
     return Plan(
         ((x.shape, x.dtype), (x.shape, BOOL)),
         x.device,
-        (x, p if train else 0.0, generator_of(call, generator)),
+        (x, p if train else 0.0, generator_of(generator)),
         computing(x.dtype),
         (0,),
         kernel=_drop,
@@ -325,7 +310,7 @@ def _drop(
 )
 def dropout(x: Tensor, p: float, train: bool) -> Any:
     """Zeros at random with probability `p`, the rest scaled up."""
-    _check_probability("core::dropout", p)
+    _check_probability(p)
     if not train or p == 0.0:
         return core.clone(x)
     return core.native_dropout(x, p, True)[0]

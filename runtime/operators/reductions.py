@@ -41,7 +41,6 @@ from runtime.operators.structured import (
     Planner,
     Structured,
     Written,
-    composed,
     composite,
 )
 from runtime.schema.codes import DType
@@ -56,7 +55,6 @@ _BROKEN = "floating-point and complex dtypes; `dtype=` converts"
 
 
 def _over(
-    call: str,
     self: Tensor,
     dim: list[int] | None,
     keepdim: bool,
@@ -65,7 +63,7 @@ def _over(
     extra: tuple[Any, ...] = (),
     kernel: Any = None,
 ) -> Plan:
-    dims, shape = _geometry(call, self.shape, tuple(dim) if dim else (), keepdim)
+    dims, shape = _geometry(self.shape, tuple(dim) if dim else (), keepdim)
     if compute is self.dtype and compute_dtype(result) is result:
         # Nothing is to be cast, before or after.
         compute = None
@@ -83,10 +81,10 @@ def _over(
 # Programs see few shapes; each answer is two small tuples.
 @lru_cache(maxsize=1024)
 def _geometry(
-    call: str, shape: Shape, dim: tuple[int, ...], keepdim: bool
+    shape: Shape, dim: tuple[int, ...], keepdim: bool
 ) -> tuple[tuple[int, ...], Shape]:
     """The dimensions that are reduced, and the shape that is left."""
-    dims = many_dims(call, dim, shape)
+    dims = many_dims(dim, shape)
     return dims, reduced_shape(shape, dims, keepdim)
 
 
@@ -100,7 +98,6 @@ def _accumulated(dtype: DType, wanted: DType | None) -> tuple[DType, DType | Non
 
 
 def plan_total(
-    call: str,
     self: Tensor,
     dim: list[int] | None,
     keepdim: bool,
@@ -108,11 +105,10 @@ def plan_total(
 ) -> Plan:
     """Sums and products."""
     result, compute = _accumulated(self.dtype, dtype)
-    return _over(call, self, dim, keepdim, result, compute)
+    return _over(self, dim, keepdim, result, compute)
 
 
 def plan_mean(
-    call: str,
     self: Tensor,
     dim: list[int] | None,
     keepdim: bool,
@@ -120,12 +116,11 @@ def plan_mean(
 ) -> Plan:
     """The arithmetic mean."""
     result = dtype or self.dtype
-    require_dtype(call, "self", result, FLOATS | COMPLEXES, _BROKEN)
-    return _over(call, self, dim, keepdim, result, compute_dtype(result))
+    require_dtype("self", result, FLOATS | COMPLEXES, _BROKEN)
+    return _over(self, dim, keepdim, result, compute_dtype(result))
 
 
 def plan_var(
-    call: str,
     self: Tensor,
     dim: list[int] | None,
     correction: Any,
@@ -134,13 +129,13 @@ def plan_var(
     """The variance, divided by the count less `correction` (1 if None); real."""
     dtype = self.dtype
     accepted = FLOATS | COMPLEXES
-    require_dtype(call, "self", dtype, accepted, "floating-point and complex dtypes")
+    require_dtype("self", dtype, accepted, "floating-point and complex dtypes")
     if isinstance(correction, complex):
-        raise bad_option(call, "correction", repr(correction), "a real number")
+        raise bad_option("correction", repr(correction), "a real number")
     divisor = 1.0 if correction is None else float(correction)
     kernel = _of_parts if dtype.is_complex else None
     result, compute = real_dtype(dtype), compute_dtype(dtype)
-    return _over(call, self, dim, keepdim, result, compute, (divisor,), kernel)
+    return _over(self, dim, keepdim, result, compute, (divisor,), kernel)
 
 
 def _of_parts(
@@ -155,26 +150,23 @@ def _of_parts(
 
 
 def plan_extreme(
-    call: str, self: Tensor, dim: list[int] | None = None, keepdim: bool = False
+    self: Tensor, dim: list[int] | None = None, keepdim: bool = False
 ) -> Plan:
     """The greatest or the least element; NaN if there is one."""
     dtype = self.dtype
-    require_dtype(call, "self", dtype, REALS | {BOOL}, "real dtypes")
-    plan = _over(call, self, dim, keepdim, dtype, compute_dtype(dtype))
-    check_elements(call, self.shape, plan.arguments[1])
+    require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
+    plan = _over(self, dim, keepdim, dtype, compute_dtype(dtype))
+    check_elements(self.shape, plan.arguments[1])
     return plan
 
 
-def plan_along(call: str, self: Tensor, dim: int, keepdim: bool) -> Plan:
+def plan_along(self: Tensor, dim: int, keepdim: bool) -> Plan:
     """The extremes along one dimension, and where each is; the first of equal ones."""
     dtype = self.dtype
-    require_dtype(call, "self", dtype, REALS | {BOOL}, "real dtypes")
-    at, shape = _place_geometry(call, self.shape, dim, keepdim)
+    require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
+    at, shape = _place_geometry(self.shape, dim, keepdim)
     outputs = ((shape, dtype), (shape, INT64))
-    kernel = _LEAST if call == "core::min.dim" else _GREATEST
-    return Plan(
-        outputs, self.device, (self, at), compute_dtype(dtype), (0,), kernel=kernel
-    )
+    return Plan(outputs, self.device, (self, at), compute_dtype(dtype), (0,))
 
 
 def _along(place: str) -> Callable[..., None]:
@@ -198,17 +190,12 @@ def _along(place: str) -> Callable[..., None]:
     return run
 
 
-_GREATEST, _LEAST = _along("argmax"), _along("argmin")
-
-
-def check_elements(call: str, shape: Shape, dims: tuple[int, ...]) -> None:
+def check_elements(shape: Shape, dims: tuple[int, ...]) -> None:
     """Refuse to reduce no elements to one.  Raises `DimensionOutOfRange`."""
     if not prod(shape):
         kept = [size for at, size in enumerate(shape) if at not in dims]
         if prod(kept) and not prod(shape[dim] for dim in dims):
-            raise DimensionOutOfRange(
-                code="NothingToReduce", operator=call, shape=shape, dims=dims
-            )
+            raise DimensionOutOfRange(code="NothingToReduce", shape=shape, dims=dims)
 
 
 def _of_bytes(name: str) -> Callable[..., None]:
@@ -224,20 +211,20 @@ def truth_planner(name: str) -> Callable[..., Plan]:
     """The planning function of `any` and `all`."""
     of_bytes = _of_bytes(name)
 
-    def plan(call: str, self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
+    def plan(self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
         dtype = self.dtype
         if dtype is UINT8:
-            return _over(call, self, dim, keepdim, UINT8, UINT8, kernel=of_bytes)
-        return _over(call, self, dim, keepdim, BOOL, compute_dtype(dtype))
+            return _over(self, dim, keepdim, UINT8, UINT8, kernel=of_bytes)
+        return _over(self, dim, keepdim, BOOL, compute_dtype(dtype))
 
     return plan
 
 
-def plan_place(call: str, self: Tensor, dim: int | None, keepdim: bool) -> Plan:
+def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> Plan:
     """Where the greatest or the least element is; the first of equal ones."""
     dtype = self.dtype
-    require_dtype(call, "self", dtype, REALS, "real dtypes, not bool")
-    at, shape = _place_geometry(call, self.shape, dim, keepdim)
+    require_dtype("self", dtype, REALS, "real dtypes, not bool")
+    at, shape = _place_geometry(self.shape, dim, keepdim)
     compute: DType | None = compute_dtype(dtype)
     if compute is dtype:
         compute = None
@@ -246,20 +233,20 @@ def plan_place(call: str, self: Tensor, dim: int | None, keepdim: bool) -> Plan:
 
 @lru_cache(maxsize=1024)
 def _place_geometry(
-    call: str, shape: Shape, dim: int | None, keepdim: bool
+    shape: Shape, dim: int | None, keepdim: bool
 ) -> tuple[int | None, Shape]:
     """The dimension that is searched (None: all), and the shape that is left."""
-    at = None if dim is None else one_dim(call, dim, shape)
-    dims = many_dims(call, None if at is None else [at], shape)
-    check_elements(call, shape, dims)
+    at = None if dim is None else one_dim(dim, shape)
+    dims = many_dims(None if at is None else [at], shape)
+    check_elements(shape, dims)
     return at if shape else None, reduced_shape(shape, dims, keepdim)
 
 
-def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
+def plan_cumsum(self: Tensor, dim: int, dtype: DType | None) -> Plan:
     """The running sum along one dimension."""
-    at = one_dim(call, dim, self.shape)
+    at = one_dim(dim, self.shape)
     result, compute = _accumulated(self.dtype, dtype)
-    require_dtype(call, "dtype", result, NUMBERS, "numbers, not bool")
+    require_dtype("dtype", result, NUMBERS, "numbers, not bool")
     outputs = ((self.shape, result),)
     return Plan(outputs, self.device, (self, at), compute, (0,))
 
@@ -279,14 +266,13 @@ def _root(
 
 
 def plan_std(
-    call: str,
     self: Tensor,
     dim: list[int] | None,
     correction: Any,
     keepdim: bool,
 ) -> Plan:
     """The root of the variance."""
-    plan = plan_var(call, self, dim, correction, keepdim)
+    plan = plan_var(self, dim, correction, keepdim)
     return plan._replace(kernel=_root)
 
 
@@ -310,7 +296,7 @@ def norm(
     """The length of vectors: the p-th root of the sum of the p-th powers."""
     if dtype is not None:
         fits = COMPLEXES if self.dtype.is_complex else FLOATS
-        require_dtype("core::norm", "dtype", dtype, fits, ", ".join(map(str, fits)))
+        require_dtype("dtype", dtype, fits, ", ".join(map(str, fits)))
         self = core.to(self, dtype=dtype)
     if self.dtype in HALVES:
         wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)
@@ -320,7 +306,7 @@ def norm(
         # Without the sizes, whose slopes end at zero.
         parts = core.view_as_real(self) if self.dtype.is_complex else self
         every = list(range(len(self.shape)))
-        along = [one_dim("core::norm", each, self.shape) for each in dims] or every
+        along = [one_dim(each, self.shape) for each in dims] or every
         along = along if self.shape else []
         ends = [len(self.shape)] if self.dtype.is_complex else []
         over = [*along, *ends]
@@ -379,7 +365,7 @@ def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     if dtype is None and self.dtype in INTEGERS | {BOOL}:
         dtype = INT64
     found = self if dtype is None else core.to(self, dtype=dtype)
-    at = one_dim("core::cumprod", dim, self.shape)
+    at = one_dim(dim, self.shape)
     size, step = (self.shape or (1,))[at], 1
     # Each by the one `step` before it, which doubles: Hillis and Steele, 1986.
     while step < size:
@@ -435,7 +421,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         _SPREAD,
         plan_std,
         tags=_TAGS,
-        anywhere=composed("core::std", std_anywhere),
+        anywhere=std_anywhere,
         says="The standard deviation of the elements.",
         autocast="float32",
     ),
@@ -447,6 +433,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             "Tensor self, int dim, bool keepdim=False",
             plan_along,
             returns=_BOTH,
+            kernel=_along(f"arg{name}"),
             tags=_TAGS,
         )
         for name in ("max", "min")

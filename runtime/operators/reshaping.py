@@ -34,6 +34,7 @@ from runtime.operators.structured import (
     EXPLICIT,
     IMPLICIT,
     Written,
+    composed,
     composite,
     summary,
 )
@@ -79,7 +80,7 @@ def _viewable(
     shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
 ) -> bool:
     """Whether a view shows the elements in the wanted shape.  Raises as `reshape`."""
-    sizes = tuple(sized("core::reshape", shape, wanted))
+    sizes = tuple(sized(shape, wanted, call="core::reshape"))
     return view_strides(shape, strides, sizes) is not None
 
 
@@ -87,14 +88,14 @@ def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     """The dimensions from one to another as one."""
     call = "core::flatten"
     shape = self.shape
-    first = one_dim(call, start_dim, shape)
-    last = one_dim(call, end_dim, shape)
+    first = one_dim(start_dim, shape, call=call)
+    last = one_dim(end_dim, shape, call=call)
     if first > last:
         raise bad_option(
-            call,
             "start_dim",
             f"{start_dim}",
             f"a dimension before or at end_dim, which is {end_dim}",
+            call=call,
         )
     if not shape:
         return reshape(self, (1,))
@@ -111,11 +112,11 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     )
     if not fits:
         raise bad_shapes(
-            "core::sum_to_size",
             "the size does not broadcast to the shape",
             "a size that broadcasts to the shape of self",
             ("self", shape),
             ("size", wanted),
+            call="core::sum_to_size",
         )
     dims = [
         dim
@@ -131,14 +132,11 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
 @composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
 def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Any:
     """Some dimensions in other places, the rest in their order, as a view."""
-    call = "core::movedim"
-    moved = [one_dim(call, dim, self.shape) for dim in source]
-    places = [one_dim(call, dim, self.shape) for dim in destination]
+    moved = [one_dim(dim, self.shape) for dim in source]
+    places = [one_dim(dim, self.shape) for dim in destination]
     for name, found in (("source", moved), ("destination", places)):
         if len(set(found)) != len(moved):
-            raise bad_option(
-                call, name, str(found), f"{len(moved)} different dimensions"
-            )
+            raise bad_option(name, str(found), f"{len(moved)} different dimensions")
     rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
     back = dict(zip(places, moved, strict=True))
     order = [back[at] if at in back else next(rest) for at in range(len(self.shape))]
@@ -148,7 +146,7 @@ def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> 
 @composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
     """One dimension as several, as a view."""
-    at = one_dim("core::unflatten", dim, self.shape)
+    at = one_dim(dim, self.shape)
     # What has no dimension has one of one element, which may be several.
     several = _sizes(self.shape[at] if self.shape else 1, sizes)
     return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
@@ -163,10 +161,10 @@ def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
         sizes, known = [size // known if n == -1 else n for n in sizes], size
     if known != size or min(sizes, default=0) < 0:
         raise bad_option(
-            "core::unflatten",
             "sizes",
             str(list(sizes)),
             f"sizes with the product {size}; one of them may be -1",
+            call="core::unflatten",
         )
     return sizes
 
@@ -196,22 +194,25 @@ def resize_(
             shapes=(shape,),
             fits="sizes of 0 and more",
         )
-    check_count(call, shape)
+    check_count(shape, call=call)
     if self._requires_grad:
         raise bad_option(
-            call,
             "self",
             "a tensor that requires grad",
             "one that does not: detach() it, or make a new one",
+            call=call,
         )
     if memory_format is PRESERVE:
         raise bad_option(
-            call, "memory_format", str(memory_format), "a format that says an order"
+            "memory_format",
+            str(memory_format),
+            "a format that says an order",
+            call=call,
         )
     strides = contiguous_strides(shape)
     if memory_format is not None:
         like = empty_tensor(shape, self.dtype, META)
-        strides = strides_of(call, like, memory_format) or strides
+        strides = strides_of(like, memory_format, call=call) or strides
     elif shape == self.shape:
         return self
     place = _with_room(self, prod(shape))
@@ -247,37 +248,18 @@ def _zeros(grad: Tensor, size: Sequence[int]) -> Tensor:
     return made
 
 
-def _placed(call: str, whole: Tensor, part: Tensor, grad: Tensor) -> Tensor:
-    require_shape(call, ("grad", grad), part.shape)
-    core.copy_(part, grad)
-    return whole
+def _backward(view: str, arguments: str) -> Written:
+    """The gradient of what a view is taken of: zeros, and `grad` where the view is."""
 
+    def run(grad: Tensor, input_sizes: Sequence[int], *arguments: Any) -> Tensor:
+        whole = _zeros(grad, input_sizes)
+        part = getattr(core, view)(whole, *arguments)
+        require_shape(("grad", grad), part.shape)
+        core.copy_(part, grad)
+        return whole
 
-def slice_backward(
-    grad: Tensor, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
-) -> Tensor:
-    """Zeros, with `grad` where the slice was taken."""
-    whole = _zeros(grad, input_sizes)
-    part = core.slice(whole, dim, start, end, step)
-    return _placed("core::slice_backward", whole, part, grad)
-
-
-def select_backward(
-    grad: Tensor, input_sizes: Sequence[int], dim: int, index: int
-) -> Tensor:
-    """Zeros, with `grad` at the selected place."""
-    whole = _zeros(grad, input_sizes)
-    part = core.select(whole, dim, index)
-    return _placed("core::select_backward", whole, part, grad)
-
-
-def diagonal_backward(
-    grad: Tensor, input_sizes: Sequence[int], offset: int, dim1: int, dim2: int
-) -> Tensor:
-    """Zeros, with `grad` on the diagonal."""
-    whole = _zeros(grad, input_sizes)
-    part = core.diagonal(whole, offset, dim1, dim2)
-    return _placed("core::diagonal_backward", whole, part, grad)
+    schema = f"{view}_backward(Tensor grad, int[] input_sizes, {arguments}) -> Tensor"
+    return composite(schema, explicit=True)(run)
 
 
 def as_strided_backward(
@@ -294,14 +276,13 @@ def as_strided_backward(
     The gradients of all that shows one place in memory add up there.  If the input
     itself shows a place several times, the sum is divided among these evenly.
     """
-    require_shape("core::as_strided_backward", ("grad", grad), tuple(size))
+    require_shape(("grad", grad), tuple(size))
     for name, sizes, strides in (
         ("input_strides", input_sizes, input_strides),
         ("stride", size, stride),
     ):
         if len(strides) != len(sizes):
             raise bad_option(
-                "core::as_strided_backward",
                 name,
                 str(list(strides)),
                 f"one stride for each of {list(sizes)}",
@@ -363,23 +344,12 @@ OPERATORS = (
         ("inplace", "inplace_view"),
         says=summary(resize_),
     ),
-    Written(
-        "slice_backward(Tensor grad, int[] input_sizes, int dim, int start, int end,"
-        " int step) -> Tensor",
-        {EXPLICIT: slice_backward},
-    ),
-    Written(
-        "select_backward(Tensor grad, int[] input_sizes, int dim, int index) -> Tensor",
-        {EXPLICIT: select_backward},
-    ),
-    Written(
-        "diagonal_backward(Tensor grad, int[] input_sizes, int offset, int dim1,"
-        " int dim2) -> Tensor",
-        {EXPLICIT: diagonal_backward},
-    ),
+    _backward("slice", "int dim, int start, int end, int step"),
+    _backward("select", "int dim, int index"),
+    _backward("diagonal", "int offset, int dim1, int dim2"),
     Written(
         "as_strided_backward(Tensor grad, int[] input_sizes, int[] input_strides,"
         " int input_offset, int[] size, int[] stride, int offset) -> Tensor",
-        {EXPLICIT: as_strided_backward},
+        {EXPLICIT: composed("core::as_strided_backward", as_strided_backward)},
     ),
 )

@@ -33,8 +33,8 @@ from numpy import empty
 
 from runtime.generated import block, numbered, template
 from runtime.locks import load
-from runtime.operators.plan import CPU, Plan
-from runtime.operators.produce import VALUES_REFUSED, made_dtype, order_of, prepared
+from runtime.operators.plan import CPU, Plan, Work
+from runtime.operators.produce import REFUSALS, made_dtype, order_of, prepared
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
@@ -89,17 +89,26 @@ class Memory(dict[Any, Ready | None]):
 
 
 def saving_plans(
-    call: str, arguments: str, results: int, plan: Function, own: str, general: Function
+    call: str,
+    arguments: str,
+    results: int,
+    plan: Function,
+    own: str | Work,
+    general: Function,
 ) -> Function:
     """An operator's functional form on the CPU, which saves its plans.
 
-    `arguments` are the schema's, `plan(call, *arguments)` is the operator's, `own` the
-    name of its kernel; `general` does any call.
+    `arguments` are the schema's, `plan` is the operator's, `own` its kernel; `general`
+    does any call.
     """
     kinds = kinds_of(arguments)
 
     def find(*given: Any) -> Ready:
-        return ready_for(plan, call, own, kinds, given)
+        try:
+            return ready_for(plan, own, kinds, given)
+        except REFUSALS as error:
+            error.operator = call
+            raise
 
     return _saved(kinds, results)(Memory(find, general), call)
 
@@ -108,13 +117,13 @@ def saving_plans(
 
 
 def ready_for(
-    plan: Function, call: str, own: str, kinds: Kinds, arguments: Sequence[Any]
+    plan: Function, own: str | Work, kinds: Kinds, arguments: Sequence[Any]
 ) -> Ready:
     """What calls like this one run.  Raises what the plan raises."""
     slots = [_hollow(each) for each in arguments]
     if any(each is _UNKNOWN for each in slots):
         return NEVER
-    planned: Plan = plan(call, *slots)
+    planned: Plan = plan(*slots)
     values = _computed(planned)
     name = planned.kernel or own
     if values is None or not isinstance(name, str):
@@ -278,7 +287,7 @@ def listed(tensors: Sequence[Tensor]) -> tuple[Any, Any]:
 NAMES: dict[str, Any] = {
     "_CPU": CPU,
     "_MemoryError": MemoryError,
-    "_REFUSED": VALUES_REFUSED,
+    "_REFUSED": REFUSALS,
     "_complex": complex,
     "_empty": empty,
     "_host": host_tensor,

@@ -1,10 +1,10 @@
 """Structured operators: one declaration, every form of the operator on every backend.
 
-    def plan_hypot(call, self, other):                 # call: "core::hypot", "..."
-        device = common_device(call, self, other)
+    def plan_hypot(self, other):
+        device = common_device(self, other)
         dtype = result_type(self, other)
-        require_dtype(call, "self", dtype, FLOATS, "floating-point dtypes")
-        shape = broadcast(call, self.shape, other.shape)
+        require_dtype("self", dtype, FLOATS, "floating-point dtypes")
+        shape = broadcast(self.shape, other.shape)
         return Plan(((shape, dtype),), device, (self, other), compute_dtype(dtype))
 
     @composite("double(Tensor self) -> Tensor")
@@ -32,7 +32,8 @@ out=       `hypot.out(..., out)`          plan, check against `out`, run, return
 Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
   integers by zero) it checks before it writes, so nothing is ever written in part;
-  errors name the operator as it was called;
+- errors are raised without the operator's name, or with that of a kernel: who is called
+  by the dispatcher puts the name there under which it was called;
 - the functional CPU kernel saves its plans if the declaration says so
   (`runtime.operators.saved_plans`);
 - `fast` may wrap it instead, `fast_in_place` and `fast_out` the other forms:
@@ -53,7 +54,6 @@ from inspect import signature
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
-from runtime.errors.operands import OperandError
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
@@ -62,11 +62,12 @@ from runtime.operators.plan import (
     FLOATS,
     HALVES,
     Plan,
+    Work,
     require_dtype,
 )
 from runtime.operators.produce import (
     MODULES,
-    VALUES_REFUSED,
+    REFUSALS,
     adopt,
     check_target,
     pretend,
@@ -81,9 +82,6 @@ from runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"
 IMPLICIT = "CompositeImplicitAutograd"
-
-# What a composite may be refused by the operators that it calls.
-REFUSALS = (OperandError, *VALUES_REFUSED)
 
 # Beside these, 16-bit floats are converted by promotion.
 _LONGER = (FLOATS | COMPLEXES) - HALVES
@@ -138,7 +136,7 @@ def composite(
         says = summary(function)
         run = _widened(function) if wide else function
         if takes is not ALL:
-            run = _refusing(f"core::{name}", run, takes)
+            run = _refusing(run, takes)
         forms = []
         if in_place:
             written, text = in_place_schema(name, arguments)
@@ -181,34 +179,32 @@ def _onto_self(
     name: str, function: Callable[..., Any], explicit: bool
 ) -> Callable[..., Any]:
     """The function, its result copied to its first argument."""
-    call = f"core::{name}"
 
     def run(self: Tensor, *arguments: Any) -> Any:
         # Formulas of what it calls may ask for what `self` was.
         kept = not explicit and self.requires_grad
         found = function(core.clone(self) if kept else self, *arguments)
-        check_target(self, "self", call, found.shape, found.dtype, found.device)
+        check_target(self, "self", found.shape, found.dtype, found.device)
         # What autograd has seen already is no second write.
         return adopt(self, found) if explicit else core.copy_(self, found)
 
-    return composed(call, run)
+    return composed(f"core::{name}", run)
 
 
 def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, its result copied to its last argument."""
-    call = f"core::{name}"
 
     def run(*arguments: Any) -> Any:
         *given, out = arguments
         found = function(*given)
-        check_target(out, "out", call, found.shape, found.dtype, found.device)
+        check_target(out, "out", found.shape, found.dtype, found.device)
         return adopt(out, found)
 
-    return composed(call, run)
+    return composed(f"core::{name}", run)
 
 
 def _refusing(
-    call: str, function: Callable[..., Any], takes: frozenset[DType]
+    function: Callable[..., Any], takes: frozenset[DType]
 ) -> Callable[..., Any]:
     """The function, whose tensors have one of some dtypes, together."""
     names = [*signature(function).parameters]
@@ -220,7 +216,7 @@ def _refusing(
         if result_type(*tensors) not in takes:
             for name, each in zip(names, arguments, strict=True):
                 if isinstance(each, Tensor):
-                    require_dtype(call, name, each.dtype, takes, fits)
+                    require_dtype(name, each.dtype, takes, fits)
         return function(*arguments)
 
     return run
@@ -320,9 +316,10 @@ class Structured:
     Attributes:
         name: with the overload, if it has one.
         arguments: schema text; `Tensor self` comes first if `in_place`.
-        plan: called `plan(call, *arguments)`.
+        plan: called with the arguments of the functional form.
         returns: schema text; several results have no out= form.
-        kernel: the kernel's name, if it is not the operator's.
+        kernel: what runs where a plan does not say, if it is not the kernel of the
+            operator's name: as in a plan.
         in_place, out: which other forms there are.
         tags: of every form.
         saves_plans: whether the functional form on the CPU saves its plans.
@@ -337,7 +334,7 @@ class Structured:
     arguments: str
     plan: Planner
     returns: str = "Tensor"
-    kernel: str | None = None
+    kernel: str | Work | None = None
     in_place: bool = False
     out: bool = True
     tags: tuple[str, ...] = ()
@@ -359,7 +356,8 @@ class Structured:
                 (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
             )
             if form == self._functional and self.anywhere is not None:
-                explicit = direct(self.anywhere, f"{shown}_explicit")
+                anywhere = composed(f"core::{self.name}", self.anywhere)
+                explicit = direct(anywhere, f"{shown}_explicit")
                 kernels = (*kernels, (EXPLICIT, explicit))
             yield Defined(schema, self.tags, kernels)
 
@@ -379,51 +377,48 @@ class Structured:
             yield schema, self._writing(name, self.fast_out, in_place=False)
 
     @property
-    def _kernel(self) -> str:
-        """The name of the kernel that runs where a plan names none."""
+    def own(self) -> str | Work:
+        """The kernel that runs where a plan names none."""
         return self.kernel or self.name.partition(".")[0]
 
     def _functional(self, key: str) -> Callable[..., Any]:
-        plan, call, own = self.plan, f"core::{self.name}", self._kernel
-        if MODULES[key] is None:
-            return lambda *arguments: pretend(plan(call, *arguments))
+        plan, call, own = self.plan, f"core::{self.name}", self.own
+        computes = MODULES[key] is not None
 
         def general(*arguments: Any) -> Any:
-            planned = plan(call, *arguments)
             try:
+                planned = plan(*arguments)
+                if not computes:
+                    return pretend(planned)
                 return produce(planned, table_of(key), own)
-            except VALUES_REFUSED as error:
+            except REFUSALS as error:
                 error.operator = call
                 raise
 
         if key == "CPU" and self.saves_plans:
             results = self.returns.count("Tensor")
             return saving_plans(call, self.arguments, results, plan, own, general)
-        if self.fast is None or key != "CPU":
-            return general
-        return self.fast(general)
+        return general if self.fast is None or key != "CPU" else self.fast(general)
 
     def _writing(
         self, name: str, fast: Fast | None, in_place: bool
     ) -> Callable[[str], Callable[..., Any]]:
         """What makes the kernel of a form that writes to `self`, or to `out`."""
-        plan, call, own = self.plan, f"core::{name}", self._kernel
+        plan, call, own = self.plan, f"core::{name}", self.own
+        argument, place, end = ("self", 0, None) if in_place else ("out", -1, -1)
 
         def form(key: str) -> Callable[..., Any]:
             computes = MODULES[key] is not None
 
-            def onto_self(target: Any, *arguments: Any) -> Any:
-                planned = plan(call, target, *arguments)
-                table = table_of(key) if computes else None
-                return write_to(target, "self", call, planned, table, own)
+            def general(*arguments: Any) -> Any:
+                try:
+                    planned = plan(*arguments[:end])
+                    table = table_of(key) if computes else None
+                    return write_to(arguments[place], argument, planned, table, own)
+                except REFUSALS as error:
+                    error.operator = call
+                    raise
 
-            def onto_out(*arguments: Any) -> Any:
-                *given, out = arguments
-                planned = plan(call, *given)
-                table = table_of(key) if computes else None
-                return write_to(out, "out", call, planned, table, own)
-
-            general = onto_self if in_place else onto_out
             return general if fast is None or key != "CPU" else fast(general)
 
         return form

@@ -72,20 +72,20 @@ def truth(accepted: frozenset[DType]) -> dict[DType, Row]:
     return {dtype: (BOOL, compute_dtype(dtype), None) for dtype in accepted}
 
 
-def refuse(call: str, rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
+def refuse(rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
     """The error of a dtype that is not among the rows."""
     fits = ", ".join(sorted(map(str, rows)))
-    return bad_dtype(call, argument, dtype, fits)
+    return bad_dtype(argument, dtype, fits)
 
 
 def planner(rows: Rows) -> Planner:
     """The plan of an operator of one tensor, by its rows."""
 
-    def plan(call: str, self: Tensor) -> Plan:
+    def plan(self: Tensor) -> Plan:
         dtype = self.dtype
         row = rows.get(dtype)
         if row is None:
-            raise refuse(call, rows, "self", dtype)
+            raise refuse(rows, "self", dtype)
         result, compute, kernel = row
         return Plan(
             ((self.shape, result),),
@@ -216,23 +216,22 @@ _GELU = same(FLOATS)
 APPROXIMATIONS = ("none", "tanh")
 
 
-def check_approximate(call: str, approximate: str) -> None:
+def check_approximate(approximate: str) -> None:
     """Refuse an approximation of gelu that does not exist.  Raises `WrongOption`."""
     if approximate not in APPROXIMATIONS:
         raise bad_option(
-            call,
             "approximate",
             repr(approximate),
             " or ".join(map(repr, APPROXIMATIONS)),
         )
 
 
-def plan_gelu(call: str, self: Tensor, approximate: str) -> Plan:
+def plan_gelu(self: Tensor, approximate: str) -> Plan:
     """The plan of gelu, exact or by tanh."""
-    check_approximate(call, approximate)
+    check_approximate(approximate)
     row = _GELU.get(self.dtype)
     if row is None:
-        raise refuse(call, _GELU, "self", self.dtype)
+        raise refuse(_GELU, "self", self.dtype)
     outputs = ((self.shape, row[0]),)
     return Plan(outputs, self.device, (self, approximate), row[1], pointwise=True)
 

@@ -49,14 +49,14 @@ from runtime.tensors.tensor import Tensor
 Ints = tuple[int, ...]
 
 
-def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
+def real_dim(dim: int, shape: tuple[int, ...], call: str = "") -> int:
     """As `one_dim`, where a tensor without dimensions has none to name."""
     if not shape:
-        raise bad_dim(call, dim, shape)
-    return one_dim(call, dim, shape)
+        raise bad_dim(dim, shape, call=call)
+    return one_dim(dim, shape, call=call)
 
 
-def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[int]:
+def sized(shape: tuple[int, ...], wanted: Sequence[int], call: str = "") -> list[int]:
     """The wanted sizes, with the one -1 among them worked out.
 
     Raises:
@@ -68,11 +68,11 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
             open_ = place
         elif size < 0:
             raise bad_shapes(
-                operator,
                 f"size {size} at position {place} is no size",
                 "sizes of zero and more, and -1 once",
                 ("self", shape),
                 ("wanted", tuple(wanted)),
+                call=call,
             )
         else:
             known *= size
@@ -81,11 +81,11 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
         sizes[open_] = count // known
     elif open_ >= 0 or known != count:
         raise bad_shapes(
-            operator,
             "they do not have the same number of elements",
             f"sizes whose product is {count}",
             ("self", shape),
             ("wanted", tuple(wanted)),
+            call=call,
         )
     return sizes
 
@@ -100,7 +100,7 @@ def view(self: Tensor, size: Sequence[int]) -> Tensor:
 @lru_cache(maxsize=1024)
 def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
     """Shape and strides of a view in another shape.  Raises as `view`."""
-    wanted = tuple(sized("core::view", shape, size))
+    wanted = tuple(sized(shape, size, call="core::view"))
     steps = view_strides(shape, strides, wanted)
     if steps is None:
         raise ShapesDoNotFit(
@@ -115,7 +115,7 @@ def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
     """A view of one place of a dimension."""
-    dim = real_dim("core::select", dim, self.shape)
+    dim = real_dim(dim, self.shape, call="core::select")
     size = self.shape[dim]
     if not -size <= index < size:
         raise IndexOutOfRange(
@@ -149,9 +149,9 @@ def slice_(
     self: Tensor, dim: int, start: int | None, end: int | None, step: int
 ) -> Tensor:
     """Every `step`-th place from `start` to `end`, which are clamped as in Python."""
-    dim = real_dim("core::slice", dim, self.shape)
+    dim = real_dim(dim, self.shape, call="core::slice")
     if step <= 0:
-        raise bad_option("core::slice", "step", str(step), "1 and more")
+        raise bad_option("step", str(step), "1 and more", call="core::slice")
     shape = self.shape
     _, offset, strides = self._place or claimed(self)
     first, last = bounds(start, end, shape[dim])
@@ -166,8 +166,8 @@ def slice_(
 
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dimensions exchanged."""
-    first = one_dim("core::transpose", dim0, self.shape)
-    second = one_dim("core::transpose", dim1, self.shape)
+    first = one_dim(dim0, self.shape, call="core::transpose")
+    second = one_dim(dim1, self.shape, call="core::transpose")
     if first == second:
         return alias(self)
     _, offset, given = self._place or claimed(self)
@@ -185,10 +185,10 @@ def t(self: Tensor) -> Tensor:
         return view_of(self, shape[::-1], (right, down), offset)
     if len(shape) > 2:
         raise bad_shapes(
-            "core::t",
             f"{len(self.shape)} dimensions are no matrix",
             "at most two dimensions; transpose(dim0, dim1) takes any",
             ("self", self),
+            call="core::t",
         )
     return alias(self)
 
@@ -197,13 +197,13 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     """A view with the dimensions in another order."""
     if len(dims) != len(self.shape):
         raise bad_shapes(
-            "core::permute",
             f"{len(dims)} dimensions are named",
             f"each of the {len(self.shape)} dimensions once",
             ("self", self),
             ("dims", tuple(dims)),
+            call="core::permute",
         )
-    order = distinct_dims("core::permute", dims, self.shape)
+    order = distinct_dims(dims, self.shape, call="core::permute")
     shape, strides = self.shape, self.strides
     return view_of(
         self,
@@ -235,17 +235,17 @@ def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
         strides.append(step if kept == have else 0)
     if added < 0:
         raise _not_expandable(given, size)
-    check_count("core::expand", tuple(shape))
+    check_count(tuple(shape), call="core::expand")
     return tuple(shape), tuple(strides)
 
 
 def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
     return bad_shapes(
-        "core::expand",
         "only a dimension of size 1 can be repeated",
         f"sizes that end in {shape}, where each 1 and each new size is free",
         ("self", shape),
         ("wanted", tuple(size)),
+        call="core::expand",
     )
 
 
@@ -256,7 +256,9 @@ def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
     """
     count = len(self.shape)
     named = (
-        range(count) if dim is None else distinct_dims("core::squeeze", dim, self.shape)
+        range(count)
+        if dim is None
+        else distinct_dims(dim, self.shape, call="core::squeeze")
     )
     kept = [d for d in range(count) if self.shape[d] != 1 or d not in named]
     shape = tuple([self.shape[d] for d in kept])
@@ -267,7 +269,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 before `dim`."""
     count = len(self.shape) + 1
     if not -count <= dim < count:
-        raise bad_dim("core::unsqueeze", dim, (*self.shape, 1))
+        raise bad_dim(dim, (*self.shape, 1), call="core::unsqueeze")
     place = dim if dim >= 0 else dim + count
     shape, strides = self.shape, self.strides
     # As if it were the outer end of the dimension that follows.
@@ -292,34 +294,34 @@ def as_strided(
     """
     if len(size) != len(stride):
         raise bad_shapes(
-            "core::as_strided",
             "there is not one stride for each size",
             "as many strides as sizes",
             ("size", tuple(size)),
             ("stride", tuple(stride)),
+            call="core::as_strided",
         )
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
-    check_count("core::as_strided", shape)
+    check_count(shape, call="core::as_strided")
     held = self.storage().nbytes() // itemsize(self.dtype)
     try:
         check_bounds(shape, strides, offset, held)
     except BadSize as error:
         raise bad_option(
-            "core::as_strided",
             "size, stride and storage_offset",
             f"{shape}, {strides} and {offset}",
             f"a view of the {held} elements of the storage",
+            call="core::as_strided",
         ) from error
     return view_of(self, shape, strides, offset)
 
 
 def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """A view of the diagonal of two dimensions; `offset` moves it to the right."""
-    first = real_dim("core::diagonal", dim1, self.shape)
-    second = real_dim("core::diagonal", dim2, self.shape)
+    first = real_dim(dim1, self.shape, call="core::diagonal")
+    second = real_dim(dim2, self.shape, call="core::diagonal")
     if first == second:
-        raise bad_dim("core::diagonal", dim2, self.shape, repeated=True)
+        raise bad_dim(dim2, self.shape, repeated=True, call="core::diagonal")
     rows, columns = self.shape[first], self.shape[second]
     down, right = self.strides[first], self.strides[second]
     if offset >= 0:
@@ -343,14 +345,14 @@ def alias(self: Tensor) -> Tensor:
 
 def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
     """Pieces of `split_size` along a dimension; the last may be smaller."""
-    place = real_dim("core::split", dim, self.shape)
+    place = real_dim(dim, self.shape, call="core::split")
     size = self.shape[place]
     if split_size < 0 or (split_size == 0 and size):
         raise bad_option(
-            "core::split",
             "split_size",
             str(split_size),
             f"1 and more, as dimension {place} has size {size}",
+            call="core::split",
         )
     pieces = max(-(-size // split_size), 1) if split_size else 1
     return _pieces(
@@ -362,14 +364,14 @@ def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
 
 def split_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tensor]:
     """Pieces of these sizes along a dimension, which they fill."""
-    place = real_dim("core::split.sizes", dim, self.shape)
+    place = real_dim(dim, self.shape, call="core::split.sizes")
     size = self.shape[place]
     if sum(split_sizes) != size or any(each < 0 for each in split_sizes):
         raise bad_option(
-            "core::split.sizes",
             "split_sizes",
             str(list(split_sizes)),
             f"sizes that add up to {size}, which dimension {place} has",
+            call="core::split.sizes",
         )
     return _pieces(self, place, split_sizes)
 
@@ -388,7 +390,7 @@ def view_as_real(self: Tensor) -> Tensor:
     """A view of complex numbers as pairs of their parts, in a last dimension."""
     if not self.dtype.is_complex:
         raise bad_dtype(
-            "core::view_as_real", "self", self.dtype, "complex64, complex128"
+            "self", self.dtype, "complex64, complex128", call="core::view_as_real"
         )
     _, offset, given = self._place or claimed(self)
     strides = tuple([2 * stride for stride in given])
@@ -401,22 +403,22 @@ def view_as_complex(self: Tensor) -> Tensor:
     """A view of pairs of numbers, in a last dimension, as complex ones."""
     call = "core::view_as_complex"
     if self.dtype not in PLAIN:
-        raise bad_dtype(call, "self", self.dtype, "float32, float64")
+        raise bad_dtype("self", self.dtype, "float32, float64", call=call)
     if self.shape[-1:] != (2,):
         raise bad_shapes(
-            call,
             "the last dimension has not two parts",
             "a last dimension of size 2",
             ("self", self),
+            call=call,
         )
     _, offset, strides = self._place or claimed(self)
     if strides[-1] != 1 or any(stride % 2 for stride in strides[:-1]) or offset % 2:
         raise bad_option(
-            call,
             "self",
             f"a tensor of strides {strides}, {offset} elements into its storage",
             "stride 1 in the last dimension, and even numbers else: "
             "contiguous() has them",
+            call=call,
         )
     halved = tuple([stride // 2 for stride in strides[:-1]])
     dtype = complex_dtype(self.dtype)
@@ -435,7 +437,7 @@ def view_dtype(self: Tensor, dtype: DType) -> Tensor:
         return view_of(self, self.shape, strides, offset, dtype)
     shape = self.shape
     if not shape or (strides[-1] != 1 and shape[-1] != 1):
-        raise _unfit(call, self, dtype)
+        raise _unfit(self, dtype, call=call)
     if old > new:
         times = old // new
         wider = tuple([stride * times for stride in strides[:-1]])
@@ -444,22 +446,22 @@ def view_dtype(self: Tensor, dtype: DType) -> Tensor:
         )
     times = new // old
     if shape[-1] % times or offset % times or any(s % times for s in strides[:-1]):
-        raise _unfit(call, self, dtype)
+        raise _unfit(self, dtype, call=call)
     fewer = tuple([stride // times for stride in strides[:-1]])
     return view_of(
         self, (*shape[:-1], shape[-1] // times), (*fewer, 1), offset // times, dtype
     )
 
 
-def _unfit(call: str, self: Tensor, dtype: DType) -> WrongOption:
+def _unfit(self: Tensor, dtype: DType, call: str = "") -> WrongOption:
     """The error that elements do not lie so that others can be shown there."""
     return bad_option(
-        call,
         "dtype",
         f"{dtype} of {self.dtype} in shape {self.shape}, strides {self.strides}, "
         f"{self.offset} elements into the storage",
         "a dtype of the same size; another one where the last dimension has "
         "stride 1 and all is made of whole elements",
+        call=call,
     )
 
 
@@ -474,7 +476,6 @@ def imag(self: Tensor) -> Any:
     """A view of the imaginary parts of complex numbers."""
     if not self.dtype.is_complex:
         raise bad_dtype(
-            "core::imag",
             "self",
             self.dtype,
             "complex64, complex128: the others have none",

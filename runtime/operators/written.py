@@ -16,7 +16,7 @@ from numpy import ndarray
 from runtime.errors.operands import PartOutOfRange
 from runtime.operators.call import core
 from runtime.operators.calling import function, named, plain, spelled, writing
-from runtime.operators.plan import FLOATS, bad_option, require_dtype
+from runtime.operators.plan import FLOATS, bad_dtype, bad_option
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.calls import checked, shortened
 from runtime.schema.parser import parse_schema
@@ -100,7 +100,7 @@ def scatter_(
 def _joined_with(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
     """The elements with `src` added, or multiplied, where the index says."""
     if reduce not in ("add", "multiply"):
-        raise bad_option("scatter", "reduce", repr(reduce), "'add' or 'multiply'")
+        raise bad_option("reduce", repr(reduce), "'add' or 'multiply'", call="scatter")
     if not isinstance(src, Tensor):
         src = core.full(index.shape, src, dtype=self.dtype, device=self.device)
     if reduce == "add":
@@ -141,7 +141,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     chunks = _integer("chunk", "chunks", chunks)
     if chunks < 1:
-        raise bad_option("chunk", "chunks", str(chunks), "1 and more")
+        raise bad_option("chunks", str(chunks), "1 and more", call="chunk")
     size = self.size(dim)
     if not size:
         return tuple(core.split_sizes(self, [0] * chunks, dim))
@@ -286,7 +286,8 @@ def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: 
     """The nearest number of so many decimals, the even one of two."""
     if not decimals:
         return function("round")(self, out=out)
-    require_dtype("round", "self", self.dtype, FLOATS, "floating-point dtypes")
+    if self.dtype not in FLOATS:
+        raise bad_dtype("self", self.dtype, "floating-point dtypes", call="round")
     scale = 10.0 ** abs(decimals)
     forth, back = (core.mul, core.div) if decimals > 0 else (core.div, core.mul)
     found = back(core.round(forth(self, scale)), scale)
@@ -319,17 +320,17 @@ def _one(self: Tensor, value: Tensor) -> Tensor:
     """The one number of a tensor as elements of another.  Raises `WrongOption`."""
     if value.shape:
         raise bad_option(
-            "masked_fill",
             "value",
             f"a tensor of shape {value.shape}",
             "a number, or a tensor without dimensions",
+            call="masked_fill",
         )
     if value.dtype.is_complex and not self.dtype.is_complex:
         raise bad_option(
-            "masked_fill",
             "value",
             f"a tensor of {value.dtype}",
             f"a real number, as the elements are {self.dtype}",
+            call="masked_fill",
         )
     made: Tensor = core.to(value, dtype=self.dtype)
     return made
@@ -391,7 +392,7 @@ def norm(
     """
     if isinstance(p, str):
         if p != "fro":
-            raise bad_option("norm", "p", repr(p), "'fro', or a number")
+            raise bad_option("p", repr(p), "'fro', or a number", call="norm")
         p = 2
     dims = [dim] if hasattr(dim, "__index__") else dim
     options = spelled({"dtype": dtype})

@@ -143,7 +143,7 @@ class FakeTensorMode(TorchDispatchMode):
         name, placed = func.name.name, found_in((args, kwargs), Tensor)
         # A copy may come from any device.
         placed = placed[:1] if name == "core::copy_" else placed
-        device = kwargs.get("device") or common_device(name, *placed)
+        device = kwargs.get("device") or common_device(*placed, call=name)
         return self._run(func, args, kwargs, numbered(device))
 
     def _run(self, func: Any, args: Any, kwargs: Any, device: Device) -> Any:

@@ -140,7 +140,7 @@ def reduced(
 ) -> Tensor:
     """A sum: that of what is small, as often as it is repeated; a mean: only that."""
     call = func.name.name
-    dims = [one_dim(call, each, self.shape) for each in dim or range(self.ndim)]
+    dims = [one_dim(each, self.shape, call) for each in dim or range(self.ndim)]
     if not self.shape or 0 in self.shape:
         # Nothing is repeated; or no times, and infinity taken no times is no number.
         return func(materialized(self), dims, keepdim, **options)  # type: ignore[no-any-return]  # a tensor

@@ -22,15 +22,15 @@ from tests.operators.made import META, tensor
 def test_devices_go_together_or_not() -> None:
     point, line = tensor(1.0), tensor([1.0])
     meta_point = core.empty([], device=META)
-    assert common_device("f", None, point) is Device("cpu")
-    assert common_device("f", point, meta_point) is META
-    assert common_device("f") is Device("cpu")
-    assert same_device("f", None, line, point) is Device("cpu")
-    assert same_device("f") is Device("cpu")
+    assert common_device(None, point) is Device("cpu")
+    assert common_device(point, meta_point) is META
+    assert common_device() is Device("cpu")
+    assert same_device(None, line, point, call="f") is Device("cpu")
+    assert same_device() is Device("cpu")
     with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
-        common_device("f", meta_point, line)
+        common_device(meta_point, line)
     with pytest.raises(DevicesDiffer) as caught:
-        same_device("f", point, meta_point)
+        same_device(point, meta_point, call="f")
     assert str(caught.value) == (
         "`f` needs its tensors on one device, but they lie on cpu and meta.\n"
         "  fits:  one device for all; a CPU tensor without dimensions goes along\n"
@@ -39,11 +39,11 @@ def test_devices_go_together_or_not() -> None:
 
 
 def test_dimensions_are_counted_from_the_front() -> None:
-    assert [one_dim("f", dim, (2, 3)) for dim in (0, 1, -1, -2)] == [0, 1, 1, 0]
-    assert one_dim("f", -1, ()) == one_dim("f", 0, ()) == 0
-    assert many_dims("f", [-1, 0], (2, 3, 4)) == (0, 2)
-    assert many_dims("f", None, (2, 3)) == many_dims("f", [], (2, 3)) == (0, 1)
-    assert many_dims("f", [0], ()) == ()
+    assert [one_dim(dim, (2, 3)) for dim in (0, 1, -1, -2)] == [0, 1, 1, 0]
+    assert one_dim(-1, ()) == one_dim(0, ()) == 0
+    assert many_dims([-1, 0], (2, 3, 4)) == (0, 2)
+    assert many_dims(None, (2, 3)) == many_dims([], (2, 3)) == (0, 1)
+    assert many_dims([0], ()) == ()
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_dimension_that_is_not_there_or_named_twice(
     dims: list[int], dim: int, repeated: bool
 ) -> None:
     with pytest.raises(DimensionOutOfRange) as caught:
-        many_dims("f", dims, (2, 3))
+        many_dims(dims, (2, 3))
     assert caught.value.fields() == {
-        "operator": "f",
+        "operator": "",
         "dim": dim,
         "shape": (2, 3),
         "repeated": repeated,
@@ -64,11 +64,11 @@ def test_a_dimension_that_is_not_there_or_named_twice(
 
 def test_dtypes_by_name() -> None:
     floats = dtypes("float32", "float64")
-    require_dtype("f", "x", FLOAT32, floats, "floats")
+    require_dtype("x", FLOAT32, floats, "floats")
     with pytest.raises(DTypeRefused) as caught:
-        require_dtype("f", "x", INT64, floats, "floats")
+        require_dtype("x", INT64, floats, "floats")
     assert caught.value.fields() == {
-        "operator": "f",
+        "operator": "",
         "argument": "x",
         "dtype": "int64",
         "fits": "floats",

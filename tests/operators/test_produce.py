@@ -103,14 +103,14 @@ def test_a_start_may_be_the_target() -> None:
     outputs = (((2,), FLOAT32),)
     for by, expected in ((tensor([5.0, 5.0]), [6.0, 7.0]), (x, [12.0, 14.0])):
         plan = Plan(outputs, Device("cpu"), (by,), start=x, kernel=run)
-        assert write_to(x, "self", "f", plan, table_of("CPU"), "unused") is x
+        assert write_to(x, "self", plan, table_of("CPU"), "unused") is x
         assert x.numpy().tolist() == expected
     out = tensor([0.0, 0.0])
     plan = Plan(outputs, Device("cpu"), (x,), start=x, kernel=run)
-    write_to(out, "out", "f", plan, table_of("CPU"), "unused")
+    write_to(out, "out", plan, table_of("CPU"), "unused")
     assert out.numpy().tolist() == [24.0, 28.0]
     wide = tensor([0.0, 0.0], "float64")
-    write_to(wide, "out", "f", plan, table_of("CPU"), "unused")
+    write_to(wide, "out", plan, table_of("CPU"), "unused")
     assert shown(wide) == ("float64", [24.0, 28.0])
 
 

@@ -27,7 +27,7 @@ from runtime.kernels import get_num_threads, set_num_threads
 from runtime.operators import core, saved_plans
 from runtime.operators.install import FAMILIES
 from runtime.operators.plan import Plan
-from runtime.operators.produce import VALUES_REFUSED, produce, table_of
+from runtime.operators.produce import REFUSALS, produce, table_of
 from runtime.operators.saved_plans import (
     MOST,
     NEVER,
@@ -101,11 +101,9 @@ def arguments_of(call: Call, source: np.random.Generator) -> list[Any]:
 def anew(declared: Structured, arguments: Sequence[Any]) -> Any:
     """What the plan gives when no plan is saved."""
     call = f"core::{declared.name}"
-    planned = declared.plan(call, *arguments)
-    own = declared.kernel or declared.name.partition(".")[0]
     try:
-        return produce(planned, table_of("CPU"), own)
-    except VALUES_REFUSED as error:
+        return produce(declared.plan(*arguments), table_of("CPU"), declared.own)
+    except REFUSALS as error:
         error.operator = call
         raise
 
@@ -117,7 +115,7 @@ def with_memory(declared: Structured, plan: Any = None) -> Callable[..., Any]:
         declared.arguments,
         declared.returns.count("Tensor"),
         plan or declared.plan,
-        declared.kernel or declared.name.partition(".")[0],
+        declared.own,
         lambda *arguments: anew(declared, arguments),
     )
 
@@ -400,7 +398,7 @@ def test_the_plan_is_made_twice_and_then_never_again() -> None:
         run(tensor_of(X, np.random.default_rng(0)), None, False, None)
     # The general way of these tests plans by itself; this is the one without elements.
     assert len(plans) == 1
-    (_, hollow, *_) = plans[0]
+    (hollow, *_) = plans[0]
     assert hollow.shape == (2, 3)
     assert hollow._flat is None
 

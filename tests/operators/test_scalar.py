@@ -22,7 +22,7 @@ from runtime.schema.codes import DType
     ],
 )
 def test_numbers_that_fit(value: Any, dtype: str) -> None:
-    check_fill("f", value, DType.named(dtype))
+    check_fill(value, DType.named(dtype))
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_numbers_that_fit(value: Any, dtype: str) -> None:
 )
 def test_numbers_that_do_not(value: Any, dtype: str, fits: str) -> None:
     with pytest.raises(WrongOption) as caught:
-        check_fill("f", value, DType.named(dtype), "fill_value")
+        check_fill(value, DType.named(dtype), "fill_value")
     assert caught.value.fields() == {
-        "operator": "f",
+        "operator": "",
         "argument": "fill_value",
         "found": repr(value),
         "fits": fits,

@@ -17,7 +17,7 @@ from tests.coded import code
 from tests.operators.made import LETTERS, META, shown, tensor
 
 
-def plan_twice(call: str, self: Tensor, times: int) -> Plan:
+def plan_twice(self: Tensor, times: int) -> Plan:
     """An operator that repeats along the last dimension; it reads what it wrote not."""
     shape = (*self.shape[:-1], self.shape[-1] * times)
     dtype = self.dtype

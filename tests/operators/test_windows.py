@@ -7,8 +7,8 @@ from runtime.operators.convolution import LARGEST, pair, places
 
 
 def test_one_number_counts_for_both() -> None:
-    assert pair("f", "stride", [3], 1) == (3, 3)
-    assert pair("f", "stride", (3, 4), 1) == (3, 4)
+    assert pair("stride", [3], 1) == (3, 3)
+    assert pair("stride", (3, 4), 1) == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ def test_one_number_counts_for_both() -> None:
 )
 def test_what_is_no_pair(given: list[int], fits: str) -> None:
     with pytest.raises(WrongOption) as caught:
-        pair("f", "stride", given, 1)
+        pair("stride", given, 1)
     assert caught.value.fields() == {
-        "operator": "f",
+        "operator": "",
         "argument": "stride",
         "found": str(given),
         "fits": "one number, or two for height and width" + fits,

@@ -108,7 +108,7 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
         source[id(made)] = value
         given.append(made)
     try:
-        plan = operator.plan(node.kind, *given)
+        plan = operator.plan(*given)
     except EveryorderError:
         # Whoever runs it raises the same.
         return None
@@ -122,7 +122,7 @@ def _of_plan(
     known: Mapping[Value, Any],
 ) -> Step | None:
     ((shape, dtype),) = plan.outputs  # type: ignore[misc]  # they have one result
-    name = plan.kernel or operator.kernel or operator.name.partition(".")[0]
+    name = plan.kernel or operator.own
     if not isinstance(name, str) or made_dtype(dtype, plan.compute) is not dtype:
         return None
     compute = plan.compute or next(
