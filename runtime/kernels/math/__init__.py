@@ -1,22 +1,20 @@
 """Scalar functions for kernel bodies: vectorisable, in single and double precision."""
 
-from runtime.kernels.math.circular import (
+from runtime.kernels.math.elementary import (
     cos,
     cos_near,
-    is_near,
-    sin,
-    sin_near,
-    tan,
-    tan_near,
-)
-from runtime.kernels.math.exponential import (
     erf,
     exp,
     expm1,
+    is_near,
     log,
     log1p,
     log2,
     log10,
+    sin,
+    sin_near,
+    tan,
+    tan_near,
     tanh,
     weight,
 )
