@@ -77,7 +77,10 @@ def test_normal_numbers_are_contracted_nowhere() -> None:
 
     One more, and the numbers of the device would not be those of the CPU.
     """
-    for dtype, pairs in (("float32", 2), ("float64", 1)):
-        ptx = ptx_of(DECLARED["normal"], (dtype,))
+    for name, dtype, pairs in (
+        ("normal", "float32", 2),
+        ("normal_double", "float64", 1),
+    ):
+        ptx = ptx_of(DECLARED[name], (dtype,))
         assert len(re.findall(r"fma\.rn\.f64", ptx)) == 30 * pairs
         assert "call" not in ptx

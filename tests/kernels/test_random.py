@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.random import (
-    GRAIN,
-    KERNELS,
-    bernoulli,
-    normal,
-    philox,
-    randint,
-    uniform,
-)
+from runtime.kernels.cpu.random import GRAIN, KERNELS, philox
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.random import Generator
 from runtime.tensors.making import from_numpy
@@ -25,6 +17,8 @@ Array = np.ndarray[Any, Any]
 compiled = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too slow uncompiled"
 )
+
+uniform, normal, randint, bernoulli = KERNELS.values()
 
 SEED = 0x0123456789ABCDEF
 

@@ -1,8 +1,9 @@
 """Random numbers: a counter-based generator, so that an element knows its own bits.
 
 Element `i` of an output is a pure function of (seed, offset, i); the number of threads,
-the chunks and the device change nothing.  Other devices run the functions of this file
-in loops of their own, and a test compares them bit for bit.
+the chunks and the device change nothing.  What is drawn of a block, `DRAWS`, and the
+kernels are one for all devices; loops are their own, and a test compares them bit for
+bit.
 
 The rule
 - `Generator.take(blocks)` gives (seed, offset).  Block `b` of the output is Philox
@@ -35,18 +36,18 @@ The rule
 
 from collections.abc import Callable
 from math import pi, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.kernels.jit import Family
 from runtime.kernels.math import cos_near, log, rounded, sin_near
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import FLOATS, INTEGERS
 from runtime.kernels.threads import parallel_for
 from runtime.random import Generator
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.tensor import Tensor
-
-Body = Callable[..., None]
 
 # Philox 4x32's multipliers and the steps of its key (the golden ratio and sqrt(3) - 1
 # in 32 bits), as published with Random123.
@@ -75,9 +76,6 @@ NARROW = 1 << 16
 # Blocks for a thread: about 16 us of uniform numbers.
 GRAIN = 1 << 14
 
-FLOATS = "void(T[::1], uint64, uint64, float64, float64, float64)"
-WORDS = "void(T[::1], uint64, uint64, uint64, uint64, uint64)"
-
 
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """Philox 4x32-10: four words from four counter words and two key words."""
@@ -98,46 +96,6 @@ def block(seed: Any, offset: Any, b: int) -> Any:
     counter = offset + np.uint64(b)
     low, high = counter & WORD, counter >> HALF
     return philox(low, high, ZERO, ZERO, seed & WORD, seed >> HALF)
-
-
-def by_word(value: Callable[..., Any]) -> Body:
-    """The body that makes each element of one word: `value(word, p, q, r)`."""
-
-    def body(out: Any, seed: Any, offset: Any, p: Any, q: Any, r: Any) -> None:
-        blocks = len(out) // 4
-        for b in range(blocks):
-            w0, w1, w2, w3 = block(seed, offset, b)
-            out[4 * b] = value(w0, p, q, r)
-            out[4 * b + 1] = value(w1, p, q, r)
-            out[4 * b + 2] = value(w2, p, q, r)
-            out[4 * b + 3] = value(w3, p, q, r)
-        tail = out[4 * blocks :]
-        w0, w1, w2, w3 = block(seed, offset, blocks)
-        if len(tail) > 0:
-            tail[0] = value(w0, p, q, r)
-        if len(tail) > 1:
-            tail[1] = value(w1, p, q, r)
-        if len(tail) > 2:
-            tail[2] = value(w2, p, q, r)
-
-    return body
-
-
-def by_two_words(value: Callable[..., Any]) -> Body:
-    """The body that makes each element of two: `value(upper, lower, p, q, r)`."""
-
-    def body(out: Any, seed: Any, offset: Any, p: Any, q: Any, r: Any) -> None:
-        blocks = len(out) // 2
-        for b in range(blocks):
-            w0, w1, w2, w3 = block(seed, offset, b)
-            out[2 * b] = value(w0, w1, p, q, r)
-            out[2 * b + 1] = value(w2, w3, p, q, r)
-        tail = out[2 * blocks :]
-        if len(tail) > 0:
-            w0, w1, w2, w3 = block(seed, offset, blocks)
-            tail[0] = value(w0, w1, p, q, r)
-
-    return body
 
 
 def uniform_32(word: Any, low: Any, span: Any, high: Any) -> Any:
@@ -198,71 +156,153 @@ def normal_pair_53(w0: Any, w1: Any, w2: Any, w3: Any) -> Any:
 
 
 def normals_32(
-    out: Any, seed: Any, offset: Any, mean: Any, std: Any, unused: Any
-) -> None:
-    """Normal float32: four of a block."""
-    blocks = len(out) // 4
-    for b in range(blocks):
-        w0, w1, w2, w3 = block(seed, offset, b)
-        x, y = normal_pair(w0, w1)
-        out[4 * b] = mean + std * x
-        out[4 * b + 1] = mean + std * y
-        x, y = normal_pair(w2, w3)
-        out[4 * b + 2] = mean + std * x
-        out[4 * b + 3] = mean + std * y
-    tail = out[4 * blocks :]
-    w0, w1, w2, w3 = block(seed, offset, blocks)
+    w0: Any, w1: Any, w2: Any, w3: Any, mean: Any, std: Any, unused: Any
+) -> Any:
+    """Four normal numbers of a block, two of each pair of words."""
     x, y = normal_pair(w0, w1)
-    if len(tail) > 0:
-        tail[0] = mean + std * x
-    if len(tail) > 1:
-        tail[1] = mean + std * y
-    if len(tail) > 2:
-        x, y = normal_pair(w2, w3)
-        tail[2] = mean + std * x
+    z, w = normal_pair(w2, w3)
+    return (
+        mean + rounded(std, x),
+        mean + rounded(std, y),
+        mean + rounded(std, z),
+        mean + rounded(std, w),
+    )
 
 
 def normals_64(
-    out: Any, seed: Any, offset: Any, mean: Any, std: Any, unused: Any
-) -> None:
-    """Normal float64: two of a block."""
-    blocks = len(out) // 2
-    for b in range(blocks):
-        w0, w1, w2, w3 = block(seed, offset, b)
-        x, y = normal_pair_53(w0, w1, w2, w3)
-        out[2 * b] = mean + std * x
-        out[2 * b + 1] = mean + std * y
-    tail = out[2 * blocks :]
-    if len(tail) > 0:
-        w0, w1, w2, w3 = block(seed, offset, blocks)
-        x, y = normal_pair_53(w0, w1, w2, w3)
-        tail[0] = mean + std * x
+    w0: Any, w1: Any, w2: Any, w3: Any, mean: Any, std: Any, unused: Any
+) -> Any:
+    """Two normal numbers of a block."""
+    x, y = normal_pair_53(w0, w1, w2, w3)
+    return mean + rounded(std, x), mean + rounded(std, y)
 
 
-_UNIFORM = {
-    "float32": Family("uniform", by_word(uniform_32), FLOATS),
-    "float64": Family("uniform", by_two_words(uniform_64), FLOATS),
+def by_word(value: Scalar) -> Scalar:
+    """Four numbers of a block, of a word each: `value(word, p, q, r)`."""
+
+    def four(w0: Any, w1: Any, w2: Any, w3: Any, p: Any, q: Any, r: Any) -> Any:
+        return (
+            value(w0, p, q, r),
+            value(w1, p, q, r),
+            value(w2, p, q, r),
+            value(w3, p, q, r),
+        )
+
+    return four
+
+
+def by_two_words(value: Scalar) -> Scalar:
+    """Two numbers of a block, of two words each: `value(upper, lower, p, q, r)`."""
+
+    def two(w0: Any, w1: Any, w2: Any, w3: Any, p: Any, q: Any, r: Any) -> Any:
+        return value(w0, w1, p, q, r), value(w2, w3, p, q, r)
+
+    return two
+
+
+class Draw(NamedTuple):
+    """How numbers are drawn of a block: `draw(w0, w1, w2, w3, p, q, r)`.
+
+    Attributes:
+        draw: gives all numbers of the block.
+        of_block: how many these are.
+        parameters: the type of p, q and r.
+        dtypes: of the numbers.
+    """
+
+    draw: Scalar
+    of_block: int
+    parameters: str
+    dtypes: tuple[str, ...]
+
+
+_ANY = ("bool", *INTEGERS, *FLOATS)
+
+# What devices make loops around.
+DRAWS = {
+    "uniform": Draw(by_word(uniform_32), 4, "float64", FLOATS[:1]),
+    "uniform_double": Draw(by_two_words(uniform_64), 2, "float64", FLOATS[1:]),
+    "normal": Draw(normals_32, 4, "float64", FLOATS[:1]),
+    "normal_double": Draw(normals_64, 2, "float64", FLOATS[1:]),
+    "randint_narrow": Draw(by_word(narrow_integer), 4, "uint64", _ANY),
+    "randint_wide": Draw(by_two_words(wide_integer), 2, "uint64", _ANY),
+    "bernoulli": Draw(by_word(below), 4, "uint64", ("bool",)),
 }
-_NORMAL = {
-    "float32": Family("normal", normals_32, FLOATS),
-    "float64": Family("normal", normals_64, FLOATS),
+
+
+def kernels(fill: Callable[..., None]) -> dict[str, Callable[..., None]]:
+    """The kernels of a device that fills outputs.
+
+    `fill(draw, out, generator, p, q, r)` takes as many blocks of the generator as the
+    output needs, and fills it by the draw of that name.
+    """
+
+    def uniform(out: Tensor, generator: Generator, low: float, high: float) -> None:
+        """Uniform numbers of [low, high)."""
+        draw, span = "uniform_double", high - low
+        if out.dtype.name == "float32":
+            draw, span = "uniform", float(np.float32(span))
+        fill(draw, out, generator, float(low), float(span), float(high))
+
+    def normal(out: Tensor, generator: Generator, mean: float, std: float) -> None:
+        """Normal numbers of that mean and standard deviation."""
+        draw = "normal" if out.dtype.name == "float32" else "normal_double"
+        fill(draw, out, generator, float(mean), float(std), 0.0)
+
+    def randint(out: Tensor, generator: Generator, low: int, high: int) -> None:
+        """Integers of [low, high), in any dtype that holds them."""
+        count = high - low
+        draw = "randint_narrow" if count <= NARROW else "randint_wide"
+        fill(draw, out, generator, low & 0xFFFFFFFFFFFFFFFF, count, 0)
+
+    def bernoulli(out: Tensor, generator: Generator, p: float) -> None:
+        """True with probability `p`."""
+        fill("bernoulli", out, generator, round(p * 2.0**32), 0, 0)
+
+    made = (uniform, normal, randint, bernoulli)
+    return {each.__name__: each for each in made}
+
+
+def _loop(draw: Draw) -> Callable[..., None]:
+    numbers, of_block = draw.draw, draw.of_block
+
+    def body(out: Any, seed: Any, offset: Any, p: Any, q: Any, r: Any) -> None:
+        blocks = len(out) // of_block
+        for b in range(blocks):
+            w0, w1, w2, w3 = block(seed, offset, b)
+            found = numbers(w0, w1, w2, w3, p, q, r)
+            for i in range(of_block):
+                out[of_block * b + i] = found[i]
+        tail = out[of_block * blocks :]
+        if len(tail) > 0:
+            w0, w1, w2, w3 = block(seed, offset, blocks)
+            found = numbers(w0, w1, w2, w3, p, q, r)
+            for i in range(len(tail)):
+                tail[i] = found[i]
+
+    return body
+
+
+# output, seed, offset, p, q, r
+_FAMILIES = {
+    name: Family(
+        name,
+        _loop(draw),
+        f"void(T[::1], uint64, uint64{f', {draw.parameters}' * 3})",
+    )
+    for name, draw in DRAWS.items()
 }
-_NARROW = Family("randint_narrow", by_word(narrow_integer), WORDS)
-_WIDE = Family("randint_wide", by_two_words(wide_integer), WORDS)
-_BERNOULLI = Family("bernoulli", by_word(below), WORDS)
 
 
-def _fill(
-    family: Family, out: Tensor, generator: Generator, of_block: int, *numbers: Any
-) -> None:
-    """Take the blocks that an output needs, and fill it from them."""
+def _fill(name: str, out: Tensor, generator: Generator, *numbers: Any) -> None:
     flat = flat_of(out)
     assert flat is not None, "outputs are contiguous and have elements in memory"
     if not flat.size:
         return
+    of_block = DRAWS[name].of_block
     blocks = -(-flat.size // of_block)
     seed, offset = generator.take(blocks)
-    entry = family[out.dtype.name]
+    entry = _FAMILIES[name][out.dtype.name]
 
     def run(lo: int, hi: int) -> None:
         start = offset + lo & 0xFFFFFFFFFFFFFFFF
@@ -271,36 +311,4 @@ def _fill(
     parallel_for(blocks, GRAIN, run)
 
 
-def uniform(out: Tensor, generator: Generator, low: float, high: float) -> None:
-    """Uniform numbers of [low, high)."""
-    name = out.dtype.name
-    span = float(np.float32(high - low)) if name == "float32" else high - low
-    per_block = 4 if name == "float32" else 2
-    _fill(_UNIFORM[name], out, generator, per_block, low, span, high)
-
-
-def normal(out: Tensor, generator: Generator, mean: float, std: float) -> None:
-    """Normal numbers of that mean and standard deviation."""
-    name = out.dtype.name
-    per_block = 4 if name == "float32" else 2
-    _fill(_NORMAL[name], out, generator, per_block, float(mean), float(std), 0.0)
-
-
-def randint(out: Tensor, generator: Generator, low: int, high: int) -> None:
-    """Integers of [low, high), in any dtype that holds them."""
-    count = high - low
-    family, per_block = (_NARROW, 4) if count <= NARROW else (_WIDE, 2)
-    _fill(family, out, generator, per_block, low & 0xFFFFFFFFFFFFFFFF, count, 0)
-
-
-def bernoulli(out: Tensor, generator: Generator, p: float) -> None:
-    """True with probability `p`."""
-    _fill(_BERNOULLI, out, generator, 4, round(p * 2.0**32), 0, 0)
-
-
-KERNELS: dict[str, Callable[..., None]] = {
-    "uniform": uniform,
-    "normal": normal,
-    "randint": randint,
-    "bernoulli": bernoulli,
-}
+KERNELS = kernels(_fill)

@@ -27,7 +27,7 @@ of the signature, nothing is inspected.  The simulator runs one kernel at a time
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -95,10 +95,19 @@ def ported(function: FunctionType) -> Callable[..., Any]:
         return _instructions()[function]
     scope = dict(function.__globals__)
     for name in function.__code__.co_names:
-        if isinstance(scope.get(name), FunctionType):
-            scope[name] = ported(scope[name])
-    made = FunctionType(function.__code__, scope, function.__name__)
-    return device(made)
+        if name in scope:
+            scope[name] = _counterpart(scope[name])
+    cells = tuple(
+        CellType(_counterpart(cell.cell_contents))
+        for cell in function.__closure__ or ()
+    )
+    return device(
+        FunctionType(function.__code__, scope, function.__name__, None, cells)
+    )
+
+
+def _counterpart(value: Any) -> Any:
+    return ported(value) if isinstance(value, FunctionType) else value
 
 
 @cache
