@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.generated import block, template
 from runtime.kernels.jit import Family
 
 # Elements of a plane that are swept at once: four results and three planes of that many
@@ -88,97 +89,67 @@ def _pack(
                 base += rows * pitch
 
 
-def _sweep(
-    results: Any,
-    planes: Any,
-    weights: Any,
-    offsets: Any,
-    shift: int,
-    groups: int,
-    group_step: int,
-    outputs: int,
-    segment: int,
-    length: int,
-) -> None:
-    taps = len(offsets)
-    whole = taps // 3 * 3
-    for unit in range(groups * -(-length // SWEPT)):
-        group, start, n = _unit(unit, SWEPT, length)
-        origin = shift + group * group_step + start
-        into = group * outputs * segment + start
-        filters = group * outputs * taps
-        # Four at a time; the last four may be done twice, to the same values.
-        for four in range(0, outputs if outputs >= 4 else 0, 4):
-            output = min(four, outputs - 4)
-            r0 = into + output * segment
-            r1 = r0 + segment
-            r2 = r1 + segment
-            r3 = r2 + segment
-            for j in range(n):
-                results[np.uint64(r0 + j)] = 0
-                results[np.uint64(r1 + j)] = 0
-                results[np.uint64(r2 + j)] = 0
-                results[np.uint64(r3 + j)] = 0
-            for tap in range(0, whole, 3):
-                x0 = origin + offsets[tap]
-                x1 = origin + offsets[tap + 1]
-                x2 = origin + offsets[tap + 2]
-                at = filters + output * taps + tap
-                a0 = weights[np.uint64(at)]
-                a1 = weights[np.uint64(at + 1)]
-                a2 = weights[np.uint64(at + 2)]
-                b0 = weights[np.uint64(at + taps)]
-                b1 = weights[np.uint64(at + taps + 1)]
-                b2 = weights[np.uint64(at + taps + 2)]
-                c0 = weights[np.uint64(at + 2 * taps)]
-                c1 = weights[np.uint64(at + 2 * taps + 1)]
-                c2 = weights[np.uint64(at + 2 * taps + 2)]
-                d0 = weights[np.uint64(at + 3 * taps)]
-                d1 = weights[np.uint64(at + 3 * taps + 1)]
-                d2 = weights[np.uint64(at + 3 * taps + 2)]
-                for j in range(n):
-                    v0 = planes[np.uint64(x0 + j)]
-                    v1 = planes[np.uint64(x1 + j)]
-                    v2 = planes[np.uint64(x2 + j)]
-                    results[np.uint64(r0 + j)] += a0 * v0 + a1 * v1 + a2 * v2
-                    results[np.uint64(r1 + j)] += b0 * v0 + b1 * v1 + b2 * v2
-                    results[np.uint64(r2 + j)] += c0 * v0 + c1 * v1 + c2 * v2
-                    results[np.uint64(r3 + j)] += d0 * v0 + d1 * v1 + d2 * v2
-            for tap in range(whole, taps):
-                x0 = origin + offsets[tap]
-                at = filters + output * taps + tap
-                a0 = weights[np.uint64(at)]
-                b0 = weights[np.uint64(at + taps)]
-                c0 = weights[np.uint64(at + 2 * taps)]
-                d0 = weights[np.uint64(at + 3 * taps)]
-                for j in range(n):
-                    v0 = planes[np.uint64(x0 + j)]
-                    results[np.uint64(r0 + j)] += a0 * v0
-                    results[np.uint64(r1 + j)] += b0 * v0
-                    results[np.uint64(r2 + j)] += c0 * v0
-                    results[np.uint64(r3 + j)] += d0 * v0
-        for output in range(outputs if outputs < 4 else 0):
-            r0 = into + output * segment
-            for j in range(n):
-                results[np.uint64(r0 + j)] = 0
-            for tap in range(0, whole, 3):
-                x0 = origin + offsets[tap]
-                x1 = origin + offsets[tap + 1]
-                x2 = origin + offsets[tap + 2]
-                at = filters + output * taps + tap
-                a0 = weights[np.uint64(at)]
-                a1 = weights[np.uint64(at + 1)]
-                a2 = weights[np.uint64(at + 2)]
-                for j in range(n):
-                    v0 = planes[np.uint64(x0 + j)]
-                    v1 = planes[np.uint64(x1 + j)]
-                    v2 = planes[np.uint64(x2 + j)]
-                    results[np.uint64(r0 + j)] += a0 * v0 + a1 * v1 + a2 * v2
-            for tap in range(whole, taps):
-                x0 = origin + offsets[tap]
-                a0 = weights[np.uint64(filters + output * taps + tap)]
-                for j in range(n):
-                    results[np.uint64(r0 + j)] += a0 * planes[np.uint64(x0 + j)]
+def _products(outputs: int, taps: int) -> list[str]:
+    """The lines that add products of some taps to the results of some outputs."""
+    square = [(o, t) for o in range(outputs) for t in range(taps)]
+    sums = [
+        " + ".join([f"w{o}{t} * v{t}" for t in range(taps)]) for o in range(outputs)
+    ]
+    return [
+        *[f"x{t} = origin + offsets[tap + {t}]" for t in range(taps)],
+        "at = filters + output * taps + tap",
+        *[f"w{o}{t} = weights[np.uint64(at + {o} * taps + {t})]" for o, t in square],
+        *block(
+            "for j in range(n):",
+            [
+                *[f"v{t} = planes[np.uint64(x{t} + j)]" for t in range(taps)],
+                *[f"results[np.uint64(r{o} + j)] += {s}" for o, s in enumerate(sums)],
+            ],
+        ),
+    ]
+
+
+def _swept(outputs: int) -> list[str]:
+    """The lines that make the results of some outputs, from `output` on."""
+    zeros = [f"results[np.uint64(r{o} + j)] = 0" for o in range(outputs)]
+    return [
+        *[f"r{o} = into + (output + {o}) * segment" for o in range(outputs)],
+        *block("for j in range(n):", zeros),
+        *block("for tap in range(0, whole, 3):", _products(outputs, 3)),
+        *block("for tap in range(whole, taps):", _products(outputs, 1)),
+    ]
+
+
+@template("convolution", "", np=np, SWEPT=SWEPT, _unit=_unit)
+def _sweep() -> list[str]:
+    """Four outputs and three taps at a time: loads of a plane serve four sums.
+
+    The last four outputs may be done twice, to the same values.
+    """
+    given = "results, planes, weights, offsets, shift, groups, group_step, outputs, "
+    return block(
+        f"def sweep({given}segment, length):",
+        [
+            "taps = len(offsets)",
+            "whole = taps // 3 * 3",
+            *block(
+                "for unit in range(groups * -(-length // SWEPT)):",
+                [
+                    "group, start, n = _unit(unit, SWEPT, length)",
+                    "origin = shift + group * group_step + start",
+                    "into = group * outputs * segment + start",
+                    "filters = group * outputs * taps",
+                    *block(
+                        "for four in range(0, outputs if outputs >= 4 else 0, 4):",
+                        ["output = min(four, outputs - 4)", *_swept(4)],
+                    ),
+                    *block(
+                        "for output in range(outputs if outputs < 4 else 0):", _swept(1)
+                    ),
+                ],
+            ),
+        ],
+    )
 
 
 def _unpack(
@@ -224,80 +195,55 @@ def _unpack(
                         out[np.uint64(at + j * stride_x)] = value
 
 
-def _correlate(
-    total: Any,
-    grads: Any,
-    planes: Any,
-    offsets: Any,
-    shift: int,
-    groups: int,
-    group_step: int,
-    outputs: int,
-    segment: int,
-    length: int,
-) -> None:
-    taps = len(offsets)
-    whole = taps // 3 * 3
-    nothing = total.dtype.type(0)
-    for unit in range(groups * -(-length // CORRELATED)):
-        group, start, n = _unit(unit, CORRELATED, length)
-        origin = shift + group * group_step + start
-        slopes = group * outputs * segment + start
-        filters = group * outputs * taps
-        for output in range(0, outputs // 4 * 4, 4):
-            g0 = slopes + output * segment
-            g1 = g0 + segment
-            g2 = g1 + segment
-            g3 = g2 + segment
-            for tap in range(0, whole, 3):
-                x0 = origin + offsets[tap]
-                x1 = origin + offsets[tap + 1]
-                x2 = origin + offsets[tap + 2]
-                a0 = a1 = a2 = nothing
-                b0 = b1 = b2 = nothing
-                c0 = c1 = c2 = nothing
-                d0 = d1 = d2 = nothing
-                for j in range(n):
-                    v0 = planes[np.uint64(x0 + j)]
-                    v1 = planes[np.uint64(x1 + j)]
-                    v2 = planes[np.uint64(x2 + j)]
-                    slope = grads[np.uint64(g0 + j)]
-                    a0 += slope * v0
-                    a1 += slope * v1
-                    a2 += slope * v2
-                    slope = grads[np.uint64(g1 + j)]
-                    b0 += slope * v0
-                    b1 += slope * v1
-                    b2 += slope * v2
-                    slope = grads[np.uint64(g2 + j)]
-                    c0 += slope * v0
-                    c1 += slope * v1
-                    c2 += slope * v2
-                    slope = grads[np.uint64(g3 + j)]
-                    d0 += slope * v0
-                    d1 += slope * v1
-                    d2 += slope * v2
-                at = filters + output * taps + tap
-                total[np.uint64(at)] += a0
-                total[np.uint64(at + 1)] += a1
-                total[np.uint64(at + 2)] += a2
-                total[np.uint64(at + taps)] += b0
-                total[np.uint64(at + taps + 1)] += b1
-                total[np.uint64(at + taps + 2)] += b2
-                total[np.uint64(at + 2 * taps)] += c0
-                total[np.uint64(at + 2 * taps + 1)] += c1
-                total[np.uint64(at + 2 * taps + 2)] += c2
-                total[np.uint64(at + 3 * taps)] += d0
-                total[np.uint64(at + 3 * taps + 1)] += d1
-                total[np.uint64(at + 3 * taps + 2)] += d2
-        for output in range(outputs):
-            g0 = slopes + output * segment
-            for tap in range(whole if output < outputs // 4 * 4 else 0, taps):
-                x0 = origin + offsets[tap]
-                a0 = nothing
-                for j in range(n):
-                    a0 += grads[np.uint64(g0 + j)] * planes[np.uint64(x0 + j)]
-                total[np.uint64(filters + output * taps + tap)] += a0
+def _correlated(outputs: int, taps: int) -> list[str]:
+    """The lines that correlate some outputs, from `output` on, with some taps."""
+    square = [(o, t) for o in range(outputs) for t in range(taps)]
+    steps = [f"v{t} = planes[np.uint64(x{t} + j)]" for t in range(taps)]
+    for o in range(outputs):
+        steps.append(f"slope = grads[np.uint64(g{o} + j)]")
+        steps += [f"s{o}{t} += slope * v{t}" for t in range(taps)]
+    return [
+        *[f"g{o} = slopes + (output + {o}) * segment" for o in range(outputs)],
+        *[f"x{t} = origin + offsets[tap + {t}]" for t in range(taps)],
+        *[f"s{o}{t} = nothing" for o, t in square],
+        *block("for j in range(n):", steps),
+        "at = filters + output * taps + tap",
+        *[f"total[np.uint64(at + {o} * taps + {t})] += s{o}{t}" for o, t in square],
+    ]
+
+
+@template("convolution", "", np=np, CORRELATED=CORRELATED, _unit=_unit)
+def _correlate() -> list[str]:
+    """Four outputs with three taps at a time, the others one by one."""
+    given = "total, grads, planes, offsets, shift, groups, group_step, outputs, "
+    return block(
+        f"def correlate({given}segment, length):",
+        [
+            "taps = len(offsets)",
+            "fours, threes = outputs // 4 * 4, taps // 3 * 3",
+            "nothing = total.dtype.type(0)",
+            *block(
+                "for unit in range(groups * -(-length // CORRELATED)):",
+                [
+                    "group, start, n = _unit(unit, CORRELATED, length)",
+                    "origin = shift + group * group_step + start",
+                    "slopes = group * outputs * segment + start",
+                    "filters = group * outputs * taps",
+                    *block(
+                        "for output in range(0, fours, 4):",
+                        block("for tap in range(0, threes, 3):", _correlated(4, 3)),
+                    ),
+                    *block(
+                        "for output in range(outputs):",
+                        [
+                            "first = threes if output < fours else 0",
+                            *block("for tap in range(first, taps):", _correlated(1, 1)),
+                        ],
+                    ),
+                ],
+            ),
+        ],
+    )
 
 
 def _channel_sums(
@@ -324,7 +270,7 @@ PACK = Family("conv_pack", _pack, _signature("T[::1], T[::1], int64[::1]", 14))
 # results <- planes and weights
 SWEEP = Family(
     "conv_sweep",
-    _sweep,
+    _sweep()(),
     _signature("T[::1], T[::1], T[::1], int64[::1]", 6),
     fastmath=True,
 )
@@ -335,7 +281,7 @@ UNPACK = Family("conv_unpack", _unpack, _signature("T[::1], T[::1], T[::1]", 16)
 # gradient of the weights += planes of the gradient and of the input
 CORRELATE = Family(
     "conv_correlate",
-    _correlate,
+    _correlate()(),
     _signature("T[::1], T[::1], T[::1], int64[::1]", 6),
     fastmath=True,
 )
