@@ -10,7 +10,7 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.kernels.cpu.elementwise import coalesced
+from runtime.kernels.cpu.operand import coalesced
 from runtime.kernels.cuda import elementwise
 from runtime.kernels.cuda.elementwise import RANK, Piece, pieces
 from runtime.tensors.shape import contiguous_strides

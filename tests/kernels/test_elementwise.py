@@ -8,7 +8,8 @@ import pytest
 
 from runtime.kernels import threads
 from runtime.kernels.cpu import KERNELS, elementwise, pointwise
-from runtime.kernels.cpu.elementwise import coalesced, plan
+from runtime.kernels.cpu.elementwise import plan
+from runtime.kernels.cpu.operand import coalesced
 from runtime.tensors.making import from_numpy
 from tests.kernels.made import data, empty
 from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY

@@ -28,8 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from runtime.generated import block, template
 from runtime.kernels.cpu.copy import contiguous, copy
-from runtime.kernels.cpu.operand import element
+from runtime.kernels.cpu.operand import Ints, coalesced, element
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import LIGHT
@@ -40,39 +41,11 @@ from runtime.tensors.elements import info
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
-Ints = tuple[int, ...]
-
 # Layouts remembered: more than a network has; each is a few hundred bytes.
 REMEMBERED = 1024
 
 # The dtypes that networks compute in.
 SPECIALISED = frozenset(("float32", "float64"))
-
-
-def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
-    """The shape and strides with neighbouring dimensions merged.
-
-    There is always at least one dimension.
-    """
-    sizes: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
-    for dim, size in enumerate(shape):
-        if size == 1:
-            continue
-        here = [given[dim] for given in strides]
-        if sizes and all(
-            own[-1] == step * size for own, step in zip(steps, here, strict=True)
-        ):
-            sizes[-1] *= size
-            for own, step in zip(steps, here, strict=True):
-                own[-1] = step
-        else:
-            sizes.append(size)
-            for own, step in zip(steps, here, strict=True):
-                own.append(step)
-    if not sizes:
-        return (1,), tuple((0,) for _ in strides)
-    return tuple(sizes), tuple(tuple(own) for own in steps)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -91,6 +64,43 @@ def plan(shape: Ints, *operands: tuple[Ints, Ints]) -> tuple[int, int, Any]:
     return prod(sizes[:-1]), sizes[-1], table
 
 
+@template("elementwise loop", "function")
+def loop(operands: str) -> list[str]:
+    """The loop that writes `function` of each element of the operands into `out`.
+
+    `operands` has a letter for each: "a" is an array, "n" a number, "o" the output.
+    """
+    given = [f"x{at}" for at, each in enumerate(operands) if each != "o"]
+    forms = {"a": "x{}[i]", "n": "x{}", "o": "out[i]"}
+    read = ", ".join([forms[each].format(at) for at, each in enumerate(operands)])
+    lines = block("for i in range(out.size):", [f"out[i] = function({read})"])
+    return block(f"def loop({', '.join([*given, 'out'])}):", lines)
+
+
+def family(
+    name: str, function: Scalar, operands: str, first: str = "T", result: str = "T"
+) -> Family:
+    """Such loops; the dtype of the first operand and of the output may be another."""
+    kinds = [first, *"T" * (len(operands) - 1)]
+    forms = {"a": "{}[::1], ", "n": "{}, ", "o": ""}
+    types = [forms[at].format(kind) for at, kind in zip(operands, kinds, strict=True)]
+    signature = f"void({''.join(types)}{result}[::1])"
+    return Family(name, loop(operands)(function), signature)
+
+
+def run(entry: Entry, grain: int, target: Any, *operands: Any) -> None:
+    """Run a loop, on several threads if it is long: arrays are cut, numbers are not."""
+    if target.size < 2 * grain:
+        entry(*operands, target)
+        return
+
+    def part(lo: int, hi: int) -> None:
+        cut = [x[lo:hi] if isinstance(x, np.ndarray) else x for x in operands]
+        entry(*cut, target[lo:hi])
+
+    parallel_for(target.size, grain, part)
+
+
 class Unary:
     """One function of one number; the output may have another dtype (`result`)."""
 
@@ -100,26 +110,12 @@ class Unary:
         self.grain = grain
         self._scalar = scalar
         self.same = result == "T"
-        flat, onto = self.loops(scalar)
-        self.flat = Family(name, flat, f"void(T[::1], {result}[::1])")
-        self.onto = Family(f"{name}_onto", onto, "void(T[::1])")
+        self.flat = family(name, scalar, "a", result=result)
+        self.onto = family(f"{name}_onto", scalar, "o")
 
     def scalar(self, kind: str) -> Scalar:
         """The function; it is the same for every kind of dtype."""
         return self._scalar
-
-    def loops(self, scalar: Scalar) -> tuple[Entry, Entry]:
-        """The loop from one array to another, and the one within an array."""
-
-        def flat(x: Any, out: Any) -> None:
-            for i in range(x.size):
-                out[i] = scalar(x[i])
-
-        def onto(out: Any) -> None:
-            for i in range(out.size):
-                out[i] = scalar(out[i])
-
-        return flat, onto
 
     def __call__(self, out: Tensor, x: Tensor) -> None:
         """Write the function of every element of `x` into `out`."""
@@ -127,18 +123,11 @@ class Unary:
         if source is None or target is None or source is target or x.shape != out.shape:
             source, target = self._prepared(out, x)
         if source is None:
-            onto = self.onto[x.dtype.name]
-            parallel_for(target.size, self.grain, lambda lo, hi: onto(target[lo:hi]))
-            return
-        entry = self.flat[x.dtype.name]
-        if target.size < 2 * self.grain:
-            entry(source, target)
+            run(self.onto[x.dtype.name], self.grain, target)
+        elif target.size < 2 * self.grain:
+            self.flat[x.dtype.name](source, target)
         else:
-            parallel_for(
-                target.size,
-                self.grain,
-                lambda lo, hi: entry(source[lo:hi], target[lo:hi]),
-            )
+            run(self.flat[x.dtype.name], self.grain, target, source)
 
     def _prepared(self, out: Tensor, x: Tensor) -> tuple[Any, Any]:
         """The flat arrays; the first is None where the elements are in the output."""
@@ -173,38 +162,21 @@ class _Loop(dict[str, Entry]):
 _KINDS = {"i": "whole", "u": "whole", "c": "complex"}
 
 
+# Loops around a function of two numbers: behind the name, and the operands.
+_FLAT = {"": "aa", "_onto": "oa", "_right": "an", "_right_onto": "on"}
+
+
 def _pairs(name: str, scalar: Scalar, result: str) -> tuple[Family, ...]:
-    """The loops around a function of two numbers: flat, onto, right, right onto it,
-    and strided.
-    """
-
-    def flat(a: Any, b: Any, out: Any) -> None:
-        for i in range(out.size):
-            out[i] = scalar(a[i], b[i])
-
-    def onto(b: Any, out: Any) -> None:
-        for i in range(out.size):
-            out[i] = scalar(out[i], b[i])
-
-    def right(a: Any, y: Any, out: Any) -> None:
-        for i in range(out.size):
-            out[i] = scalar(a[i], y)
-
-    def right_onto(y: Any, out: Any) -> None:
-        for i in range(out.size):
-            out[i] = scalar(out[i], y)
-
-    r = f"{result}[::1]"
+    """These loops, and the strided one."""
+    signature = (
+        f"void(T[::1], int64, T[::1], int64, {result}[::1], int64[::1], int64, int64)"
+    )
     return (
-        Family(name, flat, f"void(T[::1], T[::1], {r})"),
-        Family(f"{name}_onto", onto, "void(T[::1], T[::1])"),
-        Family(f"{name}_right", right, f"void(T[::1], T, {r})"),
-        Family(f"{name}_right_onto", right_onto, "void(T, T[::1])"),
-        Family(
-            f"{name}_strided",
-            _strided(scalar),
-            f"void(T[::1], int64, T[::1], int64, {r}, int64[::1], int64, int64)",
-        ),
+        *[
+            family(name + end, scalar, operands, result=result)
+            for end, operands in _FLAT.items()
+        ],
+        Family(f"{name}_strided", _strided(scalar), signature),
     )
 
 
@@ -270,46 +242,19 @@ class Binary:
             if isinstance(x, np.ndarray):
                 onto = x is target and self.same
                 if isinstance(y, np.ndarray):
-                    if onto:
-                        self._run(self.onto[name], target, y)
-                    else:
-                        self._run(self.flat[name], target, x, y)
+                    entry = (self.onto if onto else self.flat)[name]
+                elif y is not None and self.same:
+                    entry = (self.right_onto if onto else self.right)[name]
+                else:
+                    self._run_strided(target, name, shape, a, b)
                     return
-                if y is not None and self.same:
-                    self._run_number(name, target, None if onto else x, y)
-                    return
+                operands = (y,) if onto else (x, y)
+                if target.size < 2 * self.grain:
+                    entry(*operands, target)
+                else:
+                    run(entry, self.grain, target, *operands)
+                return
         self._run_strided(target, name, shape, a, b)
-
-    def _run(self, entry: Entry, target: Any, *operands: Any) -> None:
-        if target.size < 2 * self.grain:
-            entry(*operands, target)
-        else:
-            parallel_for(
-                target.size,
-                self.grain,
-                lambda lo, hi: entry(*(o[lo:hi] for o in operands), target[lo:hi]),
-            )
-
-    def _run_number(self, name: str, target: Any, x: Any, y: Any) -> None:
-        """One loop with a number to the right; `x` is None where it is the target."""
-        small = target.size < 2 * self.grain
-        if x is None:
-            onto = self.right_onto[name]
-            if small:
-                onto(y, target)
-            else:
-                parallel_for(
-                    target.size, self.grain, lambda lo, hi: onto(y, target[lo:hi])
-                )
-        elif small:
-            self.right[name](x, y, target)
-        else:
-            entry = self.right[name]
-            parallel_for(
-                target.size,
-                self.grain,
-                lambda lo, hi: entry(x[lo:hi], y, target[lo:hi]),
-            )
 
     def _run_strided(
         self, target: Any, name: str, shape: tuple[int, ...], a: Any, b: Any
@@ -329,12 +274,12 @@ class Binary:
             return
         _, _, step_x, step_y = (int(number) for number in table)
 
-        def run(lo: int, hi: int) -> None:
-            part = np.array((1, hi - lo, step_x, step_y), np.int64)
+        def part(lo: int, hi: int) -> None:
+            own = np.array((1, hi - lo, step_x, step_y), np.int64)
             ends = at_x + lo * step_x, at_y + lo * step_y
-            entry(x, ends[0], y, ends[1], target[lo:hi], part, 0, 1)
+            entry(x, ends[0], y, ends[1], target[lo:hi], own, 0, 1)
 
-        parallel_for(inner, self.grain, run)
+        parallel_for(inner, self.grain, part)
 
 
 def _operand(operand: Any, name: str, shape: tuple[int, ...]) -> Any:

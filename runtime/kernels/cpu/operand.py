@@ -108,6 +108,32 @@ def strides_of(shape: Ints, strides: Ints | None) -> Ints:
     return contiguous_strides(shape) if strides is None else strides
 
 
+def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
+    """The shape and strides with neighbouring dimensions merged.
+
+    There is always at least one dimension.
+    """
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for dim, size in enumerate(shape):
+        if size == 1:
+            continue
+        here = [given[dim] for given in strides]
+        if sizes and all(
+            own[-1] == step * size for own, step in zip(steps, here, strict=True)
+        ):
+            sizes[-1] *= size
+            for own, step in zip(steps, here, strict=True):
+                own[-1] = step
+        else:
+            sizes.append(size)
+            for own, step in zip(steps, here, strict=True):
+                own.append(step)
+    if not sizes:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(sizes), tuple(tuple(own) for own in steps)
+
+
 def nothing(*arrays: Any) -> None:
     """What is run where there are no elements."""
 

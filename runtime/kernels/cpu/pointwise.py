@@ -1,10 +1,15 @@
-"""Kernels of one and of two operands: the table of functions in loops of the CPU.
+"""Kernels of one, two and three operands: the table of functions in loops of the CPU.
 
 Which function a name stands for, by the kind of its dtype, is said by
 `runtime.kernels.math.scalars`.  Here are the functions that the CPU has for it (our
 polynomials; NumPy's, which Numba compiles one by one, of the parts of complex numbers
 and where there is no polynomial), and what is more than a function of elements:
 factors, powers, and what integers cannot do, which raises before anything is written.
+
+`where` moves elements and never looks at them, so one loop for each item size serves
+every dtype; `clamp` with numbers is one loop, with tensors two passes; bounds that an
+integer dtype cannot hold are moved to what it can; NaN, in the elements or in a bound,
+stays NaN.
 
 Delegated to NumPy: `pow` of inexact numbers and `atan2`, which run on vectors there (an
 element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took 2.2).
@@ -15,16 +20,18 @@ element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took
 import math as libm
 import operator
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.errors.operands import DivisionByZero, NegativeExponent
+from runtime.generated import block, template
 from runtime.kernels import math
 from runtime.kernels.cpu.copy import contiguous, copy, fill
-from runtime.kernels.cpu.elementwise import Binary, Unary
-from runtime.kernels.cpu.operand import element
-from runtime.kernels.jit import Entry, Family
+from runtime.kernels.cpu.elementwise import SPECIALISED, Binary, Unary, family, run
+from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
+from runtime.kernels.jit import Entry
 from runtime.kernels.math.complex import Reals, Scalar, complexes
 from runtime.kernels.math.scalars import (
     BINARY,
@@ -37,13 +44,22 @@ from runtime.kernels.math.scalars import (
     SLOW,
     UNARY,
     Function,
+    bounded,
     scaled,
+    select,
 )
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of, flat_of
-from runtime.tensors.elements import SUPPORTED, compute_dtype, info
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.elements import (
+    SUPPORTED,
+    compute_dtype,
+    info,
+    itemsize,
+    numpy_dtype,
+)
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
 # Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
@@ -123,41 +139,27 @@ class Circular(Unary):
     """A function that is vectorised where a whole block of numbers is near zero."""
 
     def __init__(self, name: str, scalar: Scalar, near: Scalar) -> None:
-        self.near = near
         super().__init__(name, scalar, grain=HEAVY)
+        self.flat.body = _near_loop(False)(scalar, near, math.is_near)
+        self.onto.body = _near_loop(True)(scalar, near, math.is_near)
 
-    def loops(self, scalar: Scalar) -> tuple[Entry, Entry]:
-        """The loop from one array to another, and the one within an array."""
-        near = self.near
-        is_near = math.is_near
 
-        def flat(x: Any, out: Any) -> None:
-            for begin in range(0, x.size, BLOCK):
-                source, target = x[begin : begin + BLOCK], out[begin : begin + BLOCK]
-                far = 0
-                for i in range(source.size):
-                    far += 0 if is_near(source[i]) else 1
-                if far == 0:
-                    for i in range(source.size):
-                        target[i] = near(source[i])
-                else:
-                    for i in range(source.size):
-                        target[i] = scalar(source[i])
-
-        def onto(out: Any) -> None:
-            for begin in range(0, out.size, BLOCK):
-                target = out[begin : begin + BLOCK]
-                far = 0
-                for i in range(target.size):
-                    far += 0 if is_near(target[i]) else 1
-                if far == 0:
-                    for i in range(target.size):
-                        target[i] = near(target[i])
-                else:
-                    for i in range(target.size):
-                        target[i] = scalar(target[i])
-
-        return flat, onto
+@template("elementwise loop", "function, near, is_near", BLOCK=BLOCK)
+def _near_loop(onto: bool) -> list[str]:
+    """The loop from one array to another, or within an array."""
+    lines = [
+        "target = out[begin : begin + BLOCK]",
+        "source = target" if onto else "source = x[begin : begin + BLOCK]",
+        "far = 0",
+        "for i in range(source.size):",
+        "    far += 0 if is_near(source[i]) else 1",
+        "if far == 0:",
+        "    for i in range(source.size): target[i] = near(source[i])",
+        "else:",
+        "    for i in range(source.size): target[i] = function(source[i])",
+    ]
+    head = f"def loop({'out' if onto else 'x, out'}):"
+    return block(head, block("for begin in range(0, out.size, BLOCK):", lines))
 
 
 def _unary(name: str, function: Function) -> Unary:
@@ -213,12 +215,7 @@ _GELU_BACKWARD = {form: PLAIN[f"{name}_backward"] for form, name in GELU.items()
 # Of one operand.
 
 
-def _size(x: Any, out: Any) -> None:
-    for i in range(x.size):
-        out[i] = abs(x[i])
-
-
-COMPLEX_ABS = Family("abs_complex", _size, "void(T[::1], U[::1])")
+COMPLEX_ABS = family("abs_complex", abs, "a", result="U")
 
 
 def complex_abs(out: Tensor, x: Tensor) -> None:
@@ -270,18 +267,8 @@ def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> Non
     _GELU_BACKWARD[approximate](out, grad, x)
 
 
-def _scaled(a: Any, b: Any, factor: Any, out: Any) -> None:
-    for i in range(out.size):
-        out[i] = scaled(a[i], b[i], factor)
-
-
-def _scaled_onto(b: Any, factor: Any, out: Any) -> None:
-    for i in range(out.size):
-        out[i] = scaled(out[i], b[i], factor)
-
-
-SCALED = Family("add_scaled", _scaled, "void(T[::1], T[::1], T, T[::1])")
-SCALED_ONTO = Family("add_scaled_onto", _scaled_onto, "void(T[::1], T, T[::1])")
+SCALED = family("add_scaled", scaled, "aan")
+SCALED_ONTO = family("add_scaled_onto", scaled, "oan")
 
 
 def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
@@ -315,19 +302,10 @@ def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
         PLAIN["add"](out, a, product)
         return
     factor = element(name, alpha)
-    grain = PLAIN["add"].grain
     if x is target:
-        onto = SCALED_ONTO[name]
-        parallel_for(
-            target.size, grain, lambda lo, hi: onto(y[lo:hi], factor, target[lo:hi])
-        )
+        run(SCALED_ONTO[name], LIGHT, target, y, factor)
     else:
-        flat = SCALED[name]
-        parallel_for(
-            target.size,
-            grain,
-            lambda lo, hi: flat(x[lo:hi], y[lo:hi], factor, target[lo:hi]),
-        )
+        run(SCALED[name], LIGHT, target, x, y, factor)
 
 
 def _is_whole(tensor: Tensor) -> bool:
@@ -368,12 +346,12 @@ def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
     flat = target.reshape(-1)
     flats = [array.reshape(-1) if array.ndim else array for array in arrays]
 
-    def run(lo: int, hi: int) -> None:
+    def part(lo: int, hi: int) -> None:
         parts = (array[lo:hi] if array.ndim else array for array in flats)
         with np.errstate(all="ignore"):
             function(*parts, out=flat[lo:hi])
 
-    parallel_for(flat.size, HEAVY, run)
+    parallel_for(flat.size, HEAVY, part)
 
 
 # Exponents that are another kernel.
@@ -403,6 +381,155 @@ def atan2(out: Tensor, a: Any, b: Any) -> None:
     _delegate(np.arctan2, out, a, b)
 
 
+# Of three operands.
+
+# Selection moves elements as words and never looks at them.  Both values are read
+# before one is chosen: a read that depends on the mask would keep the loop from being
+# vectorised.
+_WHERE = {
+    operands: family(f"where_{operands}", select, f"a{operands}", first="boolean")
+    for operands in ("aa", "an", "na", "nn", "no")
+}
+
+
+def where(out: Tensor, cond: Tensor, a: Any, b: Any) -> None:
+    """Elements of `a` where `cond` is true, of `b` elsewhere."""
+    target = flat_of(out)
+    assert target is not None, "outputs are contiguous"
+    name, words = out.dtype.name, _words(out.dtype)
+    if type(a) is Tensor and type(b) is Tensor and name == words:
+        x, y, mask = a._flat, b._flat, cond._flat
+        flat = x is not None and y is not None and mask is not None
+        alike = out.shape == a.shape == b.shape == cond.shape
+        if flat and alike and target.size < 2 * LIGHT:
+            _WHERE["aa"][name](mask, x, y, target)
+            return
+    target = target.view(words)
+    mask = _elements(cond, out.shape)
+    x, y = (_moved(operand, out, words) for operand in (a, b))
+    form = "".join(["a" if isinstance(each, np.ndarray) else "n" for each in (x, y)])
+    if form == "na" and b is out:
+        run(_WHERE["no"][words], LIGHT, target, mask, x)
+    else:
+        run(_WHERE[form][words], LIGHT, target, mask, x, y)
+
+
+def _ready_where(out: Geometry, cond: Geometry, a: Any, b: Any) -> Run | None:
+    """Of small rows of one shape, and numbers."""
+    given = [each for each in (cond, a, b) if isinstance(each, Geometry)]
+    alike = all(each.shape == out.shape and each.strides is None for each in given)
+    if not alike or prod(out.shape) >= 2 * LIGHT:
+        return None
+    words = _words(out.dtype)
+    if isinstance(a, Geometry) and isinstance(b, Geometry):
+        entry = _WHERE["aa"][words]
+        if words == out.dtype.name:
+            return entry
+        return lambda mask, x, y, to: entry(
+            mask, x.view(words), y.view(words), to.view(words)
+        )
+    if isinstance(b, Geometry):
+        word, entry = _word(a, out.dtype), _WHERE["na"][words]
+        return lambda mask, y, to: entry(mask, word, y.view(words), to.view(words))
+    return None
+
+
+def _words(dtype: DType) -> str:
+    """What elements are moved as."""
+    return dtype.name if dtype.name in SPECIALISED else BY_SIZE[itemsize(dtype)]
+
+
+def _word(number: Any, dtype: DType) -> Any:
+    """A number as a word."""
+    one = np.empty(1, numpy_dtype(dtype))
+    name = dtype.name
+    one[0] = element("float32" if name in ("float16", "bfloat16") else name, number)
+    return one.view(_words(dtype))[0]
+
+
+def _moved(operand: Any, out: Tensor, words: str) -> Any:
+    """A flat array of words, or one word for all."""
+    if not isinstance(operand, Tensor):
+        return _word(operand, out.dtype)
+    if operand.shape != out.shape and all(size == 1 for size in operand.shape):
+        return _elements(operand, operand.shape).view(words)[0]
+    return _elements(operand, out.shape).view(words)
+
+
+def _elements(operand: Tensor, shape: tuple[int, ...]) -> Any:
+    """The elements, broadcast to the shape, in order; copied if they do not lie so."""
+    if operand.shape == shape:
+        flat = flat_of(operand)
+        if flat is not None:
+            return flat
+    else:
+        strides = broadcast_strides(operand.shape, operand.strides, shape)
+        operand = view_of(operand, shape, strides, operand.offset)
+    return flat_of(contiguous(operand))
+
+
+_CLAMP = family("clamp", bounded, "ann")
+_CLAMP_ONTO = family("clamp_onto", bounded, "onn")
+
+
+def clamp(out: Tensor, x: Tensor, lo: Any, hi: Any) -> None:
+    """Elements of `x`, none below `lo`, then none above `hi`; None is no bound."""
+    if isinstance(lo, Tensor) or isinstance(hi, Tensor):
+        source: Any = x
+        for name, bound in (("maximum", lo), ("minimum", hi)):
+            if bound is not None:
+                PLAIN[name](out, source, _bound(bound, out))
+                source = out
+        return
+    if lo != lo or hi != hi:
+        fill(out, float("nan"))
+        return
+    name, target = out.dtype.name, flat_of(out)
+    assert target is not None, "outputs are contiguous"
+    ends = limit(name, lo, -1), limit(name, hi, 1)
+    source = flat_of(x) if x.shape == out.shape else None
+    if source is None:
+        copy(out, x)
+        source = target
+    if source is target:
+        run(_CLAMP_ONTO[name], LIGHT, target, *ends)
+    else:
+        run(_CLAMP[name], LIGHT, target, source, *ends)
+
+
+def _ready_clamp(out: Geometry, x: Geometry, lo: Any, hi: Any) -> Run | None:
+    """Of small rows, between numbers."""
+    if x != out or prod(out.shape) >= 2 * LIGHT or lo != lo or hi != hi:
+        return None
+    if isinstance(lo, Geometry) or isinstance(hi, Geometry):
+        return None
+    name = out.dtype.name
+    low, high, entry = limit(name, lo, -1), limit(name, hi, 1), _CLAMP[name]
+    return lambda a, to: entry(a, low, high, to)
+
+
+def _bound(bound: Any, out: Tensor) -> Any:
+    """A bound as an operand; one that may share memory with the output is copied."""
+    if isinstance(bound, Tensor) and bound is out:
+        kept = empty_tensor(out.shape, out.dtype, out.device)
+        copy(kept, bound)
+        return kept
+    return bound
+
+
+def limit(name: str, bound: Any, side: int) -> Any:
+    """The bound in that dtype, or the nearest to it; where there is none, its end.
+
+    Not remembered by its value: -0.0 equals 0.0.
+    """
+    facts = info(DType.named(name))
+    if facts.kind == "f":
+        return element(name, side * float("inf") if bound is None else bound)
+    end = facts.largest if side > 0 else facts.smallest
+    wanted = end if bound is None else bound
+    return element(name, min(max(wanted, facts.smallest), facts.largest))
+
+
 # One kernel for both forms.
 _FORMS = {f"{each}{of}" for each in GELU.values() for of in ("", "_backward")}
 
@@ -416,7 +543,10 @@ KERNELS: dict[str, Callable[..., None]] = {
     "pow": pow,
     "atan2": atan2,
     "gelu_backward": gelu_backward,
+    "where": where,
+    "clamp": clamp,
 }
+READY = {"where": _ready_where, "clamp": _ready_clamp}
 
 
 # For loops of others.

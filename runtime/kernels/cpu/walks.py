@@ -34,7 +34,15 @@ from typing import Any
 import numpy as np
 
 from runtime.errors.operands import IndexOutOfRange
-from runtime.kernels.cpu.operand import FORMS, Geometry, Ints, Lying, Run, strides_of
+from runtime.kernels.cpu.operand import (
+    FORMS,
+    Geometry,
+    Ints,
+    Lying,
+    Run,
+    coalesced,
+    strides_of,
+)
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
 
@@ -176,18 +184,9 @@ def plan(
     if 0 in shape:
         nothing = np.array([*head, 0, 0, 0, 0, 0, 0, 0, 0], np.int64)
         return Plan(nothing, 0, 0, (False, False, False), 1)
-    dims: list[Ints] = []
-    for row in zip(shape, addressed, index, linear, strict=True):
-        if row[0] == 1:
-            continue
-        if dims and all(
-            outer == row[0] * inner
-            for outer, inner in zip(dims[-1][1:], row[1:], strict=True)
-        ):
-            dims[-1] = (dims[-1][0] * row[0], *row[1:])
-        else:
-            dims.append(row)
-    columns = dims.pop() if dims else (1, 0, 0, 0)
+    sizes, strides = coalesced(shape, addressed, index, linear)
+    dims = [*zip(sizes, *strides, strict=True)]
+    columns = dims.pop()
     rows = dims.pop() if dims else (1, 0, 0, 0)
     sheets = prod(outer[0] for outer in dims)
     return Plan(

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cpu.elementwise import coalesced
-from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cpu.operand import BY_SIZE, coalesced
 from runtime.kernels.cuda.device import cuda, current_device, spread
 from runtime.kernels.cuda.jit import Body, Family, Key, device, number_of, scalar_type
 from runtime.kernels.cuda.memory import device_array

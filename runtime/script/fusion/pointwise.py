@@ -20,8 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from runtime.errors.base import EveryorderError
-from runtime.kernels.cpu.pointwise import Applied, applied
-from runtime.kernels.cpu.ternary import limit
+from runtime.kernels.cpu.pointwise import Applied, applied, limit
 from runtime.kernels.math.scalars import GELU, LIGHT, bounded, scaled, select
 from runtime.operators import binary, pointwise, unary
 from runtime.operators.plan import COMPLEXES, Plan, number_for
