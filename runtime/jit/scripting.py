@@ -53,13 +53,13 @@ from runtime.script.emission import (
     register_sugar,
 )
 from runtime.script.emission.forms import SpecialForm, register_forms
+from runtime.script.frontend import scope_of_class
 from runtime.script.modules import (
     Compiled,
     ScriptModule,
     compile_module,
     define,
     freeze_module,
-    scope_of_class,
     uncompiled_module,
 )
 from runtime.script.program import (

@@ -38,13 +38,13 @@ from runtime.script.emission import (
     Emitter,
     SimpleValue,
     Sugared,
-    Syntactic,
+    SyntaxForm,
     compile_text,
     register_sugar,
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.emission.emitter import STATEMENTS
+from runtime.script.emission.emitter import STATEMENTS, OfPython
 from runtime.script.ir import Graph
 from runtime.script.program import Function, Program, marks
 from runtime.tensors import tensor
@@ -69,20 +69,15 @@ class Path:
         return Path(path, self._known)
 
 
-class _Looked(Sugared):
+class _Looked(OfPython):
     """Something whose attributes are objects of Python."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """What stands in the text."""
         return "a name of the program"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """What the object has of this name."""
         return sugar_of(getattr(self.python, name), e)
 
 
@@ -107,7 +102,6 @@ class Later(Sugared):
         self.node = node
 
     def says(self) -> str:
-        """The function."""
         return f"the function `{self.node.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -135,11 +129,6 @@ def _create(e: Emitter, node: ast.Call) -> Sugared:
     return sugar_of_value(e.node("prim::CreateObject", (), (wanted,)).output)
 
 
-def _cast(e: Emitter, node: ast.Call) -> Sugared:
-    wanted = e.annotations.type(node.args[0])
-    return sugar_of_value(e.cast(e.value(node.args[1]), wanted))
-
-
 def _device(e: Emitter, node: ast.Call) -> Sugared:
     """A device as it is written, or one that the program makes."""
     match node:
@@ -161,14 +150,13 @@ def _raise(e: Emitter, node: ast.Call) -> Sugared:
     return SimpleValue(e.constant(None))
 
 
-FORMS: Mapping[str, Syntactic] = {
-    name: Syntactic(name, emit)
+FORMS: Mapping[str, SyntaxForm] = {
+    name: SyntaxForm(name, emit)
     for name, emit in (
         ("create", _create),
         ("device", _device),
         ("non_finite", _float),
         ("raise_exception", _raise),
-        ("unchecked_cast", _cast),
         ("uninitialized", _uninitialized),
     )
 }
@@ -201,6 +189,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "math": math,
         "ops": load("runtime").ops,
         "tensor": tensor,
+        "unchecked_cast": marks.unchecked_cast,
         **{name: getattr(autograd, name) for name in MANAGERS},
         "wait": marks.wait,
         "warnings": warnings,

@@ -6,7 +6,6 @@ from runtime.script.emission.builtins import (
     CLASSES,
     ExceptionClass,
     Manager,
-    register_annotate,
 )
 from runtime.script.emission.calls import (
     Form,
@@ -35,7 +34,6 @@ from runtime.script.emission.forms import (
     install_forms,
     register_forms,
 )
-from runtime.script.emission.functions import Primitive, Special, Syntactic, plain
 from runtime.script.emission.iteration import Iteration, Static
 from runtime.script.emission.objects import ObjectValue, install_objects
 from runtime.script.emission.sugar import (
@@ -68,16 +66,13 @@ __all__ = [
     "Iteration",
     "Manager",
     "ObjectValue",
-    "Primitive",
     "PythonFunction",
     "Registration",
     "SimpleValue",
-    "Special",
     "SpecialForm",
     "Static",
     "Sugared",
     "SugaredTuple",
-    "Syntactic",
     "SyntaxForm",
     "arguments_of",
     "bound_values",
@@ -89,8 +84,6 @@ __all__ = [
     "constant_of",
     "no_attribute",
     "part_of",
-    "plain",
-    "register_annotate",
     "register_forms",
     "register_special_form",
     "register_sugar",

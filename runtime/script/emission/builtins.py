@@ -1,60 +1,347 @@
 """Builtins: the functions, classes and modules of Python that programs know.
 
-A table of special forms by identity; what is a primitive alone is found by the table of
-primitives.
+Here are the sugar of primitives, what a function of Python is before its primitives are
+asked (`BEFORE`), `range` and its like, exceptions, and classes of Python.
 
 Rules:
+- `range`, `zip`, `enumerate` and `reversed` are for loops and comprehensions; `list` of
+  one makes a list of it;
+- what consists of a known number of elements is a tuple to all of them;
+- a method of an object's own (`__len__`, ...) comes before the primitives;
 - classes of exceptions are raised by their names; what they are given is one text.
 """
 
 import builtins
-import typing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from runtime.autograd import (
+from runtime.autograd.modes import (
     enable_grad,
     inference_mode,
     no_grad,
     set_grad_enabled,
 )
 from runtime.errors.script import UnknownAttribute
-from runtime.schema.subtyping import is_subtype
+from runtime.schema.declaration import DeclaredType, ModuleType
 from runtime.schema.types import (
+    BoolType,
+    DictType,
+    IntType,
     ListType,
     PyObjectType,
     StrType,
-    Type,
+    TensorType,
+    TupleType,
 )
-from runtime.script.emission.branches import instance_test
 from runtime.script.emission.calls import PythonFunction, call_forms, forms_of_rows
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared
-from runtime.script.emission.expressions import for_type
-from runtime.script.emission.functions import (
-    Primitive,
-    Special,
-    Syntactic,
-    enumerated,
-    plain,
-    range_of,
-    reversed_of,
-    tuple_of,
-    zipped,
+from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
+from runtime.script.emission.expressions import dict_display, list_display
+from runtime.script.emission.forms import SpecialForm, positional_of, register_forms
+from runtime.script.emission.iteration import (
+    Enumerated,
+    Iteration,
+    Range,
+    Reversed,
+    Zipped,
+    list_of,
 )
 from runtime.script.emission.sugar import (
     SimpleValue,
+    SugaredTuple,
     Unknown,
     constant_of,
     register_special_form,
     register_sugar,
-    sugar_of_value,
+    type_of,
 )
 from runtime.script.emission.values import text_of
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function
+from runtime.script.primitives import by_form, by_function
 from runtime.script.primitives.table import FUNCTIONS
+
+
+class Primitive(OfPython):
+    """A function of Python that is a primitive."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        module = self.python.__module__
+        name = self.python.__name__
+        return f"`{name}`" if module == "builtins" else f"`{module}.{name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        special = BEFORE.get(self.python)
+        if special is not None:
+            found = special(e, arguments)
+            if found is not None:
+                return found
+        forms = forms_of_rows(by_function(self.python))
+        return call_forms(e, self.says(), forms, arguments)
+
+
+class Iterated(Sugared):
+    """What loops go through, and nobody else: a range, a zip."""
+
+    __slots__ = ("iteration", "name")
+
+    def __init__(self, name: str, iteration: Iteration) -> None:
+        self.name = name
+        self.iteration = iteration
+
+    def says(self) -> str:
+        return f"a `{self.name}`"
+
+    def value(self, e: Emitter) -> Value:
+        e.fail(
+            f"{self.says()} is used as a value",
+            "It can be gone through in a loop; `list(...)` makes a list of it.",
+        )
+
+    def elements(self, e: Emitter) -> Sequence[Sugared] | None:
+        return self.iteration.static()
+
+    def iterate(self, e: Emitter) -> Any:
+        return self.iteration
+
+    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        if not isinstance(self.iteration, Range):
+            return super().subscript(e, index)
+        bounds = self.iteration
+        forms = forms_of_rows(by_form("range({0}, {1}, {2})[{3}]"))
+        given = [SimpleValue(v) for v in (bounds.start, bounds.stop, bounds.step)]
+        return call_forms(e, "a subscript", forms, Arguments((*given, index)))
+
+    def binary(
+        self, e: Emitter, symbol: str, other: Sugared, reflected: bool
+    ) -> Sugared | None:
+        if symbol != "in" or not isinstance(self.iteration, Range):
+            return None
+        bounds = self.iteration
+        forms = forms_of_rows(by_form("{3} in range({0}, {1}, {2})"))
+        given = [SimpleValue(v) for v in (bounds.start, bounds.stop, bounds.step)]
+        return call_forms(e, "`in`", forms, Arguments((*given, other)))
+
+
+def range_of(e: Emitter, arguments: Arguments) -> Sugared:
+    """`range(...)`."""
+    given = positional_of(e, "range", arguments, 1, 2, 3)
+    values = [_int(e, each, "range") for each in given]
+    alone = len(values) == 1
+    if alone:
+        values.insert(0, e.constant(0))
+    step = values[2] if len(values) == 3 else e.constant(1)
+    return Iterated("range", Range(values[0], values[1], step, alone))
+
+
+def _int(e: Emitter, sugared: Sugared, name: str) -> Value:
+    value = sugared.value(e)
+    if value.type is BoolType:
+        return e.operator("script::int.bool", value)
+    return e.fit(
+        value, IntType, f"`{name}` takes ints, and a value of type {{}} is given"
+    )
+
+
+def enumerated(e: Emitter, arguments: Arguments) -> Sugared:
+    """`enumerate(...)`."""
+    given = list(positional_of(e, "enumerate", arguments, 1, 2, named=("start",)))
+    if "start" in arguments.named:
+        given.append(arguments.named["start"])
+    inner = given[0].iterate(e)
+    start = _int(e, given[1], "enumerate") if len(given) > 1 else None
+    return Iterated("enumerate", Enumerated(inner, start))
+
+
+def zipped(e: Emitter, arguments: Arguments) -> Sugared:
+    """`zip(...)`."""
+    given = arguments.positional
+    positional_of(e, "zip", arguments, len(given))
+    if not given:
+        e.fail("`zip` of nothing has no type")
+    return Iterated("zip", Zipped([each.iterate(e) for each in given]))
+
+
+def reversed_of(e: Emitter, arguments: Arguments) -> Sugared:
+    """`reversed(...)`."""
+    (given,) = positional_of(e, "reversed", arguments, 1)
+    items = given.elements(e)
+    if items is not None:
+        return SugaredTuple(items[::-1])
+    if isinstance(type_of(given), DictType):
+        e.fail("`reversed` of a dictionary", "Take `list(...)` of it first.")
+    inner = given.iterate(e)
+    return Iterated("reversed", Reversed(inner, inner.trips(e)))
+
+
+def _list(e: Emitter, arguments: Arguments) -> Sugared | None:
+    """`list` of what is no list yet."""
+    if arguments.named or len(arguments.positional) > 1:
+        return None
+    if not arguments.positional:
+        return list_display(e, ())
+    (given,) = arguments.positional
+    items = given.elements(e)
+    if items is not None:
+        return list_display(e, [each.value(e) for each in items])
+    if isinstance(given, Iterated) or type_of(given) is TensorType:
+        iteration = given.iterate(e)
+        if isinstance(iteration, Range):
+            bounds = iteration.start, iteration.stop, iteration.step
+            return SimpleValue(e.operator("script::range_list.int", *bounds))
+        return SimpleValue(list_of(e, iteration, lambda item: item.value(e)))
+    return None
+
+
+def _dict(e: Emitter, arguments: Arguments) -> Sugared | None:
+    if not arguments.positional:
+        inputs: list[Value] = []
+        for name, each in arguments.named.items():
+            inputs += [e.constant(name), each.value(e)]
+        return dict_display(e, inputs)
+    given = arguments.positional[0]
+    if len(arguments.positional) == 1 and isinstance(given, Iterated):
+        pairs = _list(e, Arguments((given,)))
+        assert pairs is not None, "what is gone through makes a list"
+        forms = forms_of_rows(by_function(dict))
+        return call_forms(e, "`dict`", forms, Arguments((pairs,), arguments.named))
+    return None
+
+
+def tuple_of(e: Emitter, arguments: Arguments) -> Sugared:
+    """`tuple(...)`, of what has a known length."""
+    given = positional_of(e, "tuple", arguments, 0, 1)
+    if not given:
+        return SugaredTuple(())
+    items = given[0].elements(e)
+    if items is None:
+        e.fail(
+            f"`tuple` of {given[0].says()}, whose length is not known",
+            "A tuple has as many elements as its type says: use a list.",
+        )
+    return SugaredTuple(items)
+
+
+def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
+    if len(arguments.positional) != 1 or arguments.named:
+        return None
+    (given,) = arguments.positional
+    if isinstance(given, Iterated) and isinstance(given.iteration, Range):
+        return SimpleValue(given.iteration.trips(e))
+    kind = type_of(given)
+    if isinstance(kind, TupleType):
+        return SimpleValue(e.constant(len(kind.elements)))
+    if isinstance(given, SugaredTuple):
+        return SimpleValue(e.constant(len(given.items)))
+    # How many modules a list of them has, is known.
+    is_open = kind is None or isinstance(kind, ModuleType)
+    known = given.elements(e) if is_open else None
+    if known is not None:
+        return SimpleValue(e.constant(len(known)))
+    return _own(e, given, "__len__")
+
+
+def _own(e: Emitter, given: Sugared, name: str) -> Sugared | None:
+    """The method of an object's own."""
+    kind = type_of(given)
+    if isinstance(kind, DeclaredType) and name in kind.declaration.methods:
+        return given.attribute(e, name).call(e, Arguments())
+    return None
+
+
+def _bool(e: Emitter, arguments: Arguments) -> Sugared | None:
+    if len(arguments.positional) != 1 or arguments.named:
+        return None
+    return SimpleValue(e.boolean(arguments.positional[0].truth(e)))
+
+
+def _of_method(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
+    def run(e: Emitter, arguments: Arguments) -> Sugared | None:
+        if len(arguments.positional) != 1 or arguments.named:
+            return None
+        given = arguments.positional[0]
+        if isinstance(given, SugaredTuple):
+            return None
+        return _own(e, given, name)
+
+    return run
+
+
+def _abs(e: Emitter, arguments: Arguments) -> Sugared | None:
+    if (
+        len(arguments.positional) == 1
+        and type_of(arguments.positional[0]) is TensorType
+    ):
+        return arguments.positional[0].attribute(e, "abs").call(e, Arguments())
+    return _of_method("__abs__")(e, arguments)
+
+
+def _whole(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
+    """`sum`, `sorted`, `any`, ... of a tuple or of what loops go through."""
+
+    def run(e: Emitter, arguments: Arguments) -> Sugared | None:
+        if len(arguments.positional) != 1:
+            return None
+        given = arguments.positional[0]
+        if given.elements(e) is None and not isinstance(given, Iterated):
+            if not isinstance(type_of(given), DictType):
+                return None
+            made = _PYTHON_LIST.call(e, Arguments((given,)))
+        else:
+            found = _list(e, Arguments((given,)))
+            assert found is not None, "it can be gone through"
+            made = found
+        rest = Arguments((made,), arguments.named)
+        rows = forms_of_rows(by_function(getattr(builtins, name)))
+        return call_forms(e, f"`{name}`", rows, rest)
+
+    return run
+
+
+def _extreme(python: Any) -> Callable[[Emitter, Arguments], Sugared | None]:
+    """`min` and `max` of more than two: from the left, two by two."""
+    name = python.__name__
+
+    def run(e: Emitter, arguments: Arguments) -> Sugared | None:
+        given = arguments.positional
+        if len(given) == 1:
+            return _whole(name)(e, arguments)
+        if len(given) < 3 or arguments.named:
+            return None
+        result = given[0]
+        for each in given[1:]:
+            forms = forms_of_rows(by_function(python))
+            result = call_forms(e, f"`{name}`", forms, Arguments((result, each)))
+        return result
+
+    return run
+
+
+# Function of Python -> what it means before its primitives are asked; None: nothing.
+BEFORE: dict[Any, Callable[[Emitter, Arguments], Sugared | None]] = {
+    list: _list,
+    dict: _dict,
+    len: _len,
+    bool: _bool,
+    abs: _abs,
+    min: _extreme(min),
+    max: _extreme(max),
+    str: _of_method("__str__"),
+    repr: _of_method("__repr__"),
+    hash: _of_method("__hash__"),
+    int: _of_method("__int__"),
+    float: _of_method("__float__"),
+    **{
+        getattr(builtins, name): _whole(name)
+        for name in ("sum", "sorted", "any", "all")
+    },
+}
+_PYTHON_LIST = Primitive(list)
+
+
+# Printing, exceptions, classes
 
 
 def _print(e: Emitter, arguments: Arguments) -> Sugared:
@@ -78,7 +365,7 @@ def _print(e: Emitter, arguments: Arguments) -> Sugared:
 
 def _warn(e: Emitter, arguments: Arguments) -> Sugared:
     allowed = ("message", "category", "stacklevel")
-    given = plain(e, "warnings.warn", arguments, 0, 1, 2, named=allowed)
+    given = positional_of(e, "warnings.warn", arguments, 0, 1, 2, named=allowed)
     message = given[0] if given else arguments.named.get("message")
     if message is None:
         e.fail("`warnings.warn` has nothing to say")
@@ -92,13 +379,10 @@ def _warn(e: Emitter, arguments: Arguments) -> Sugared:
     return SimpleValue(e.constant(None))
 
 
-class ExceptionClass(Sugared):
+class ExceptionClass(OfPython):
     """A class of exceptions."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: type[BaseException]) -> None:
-        self.python = python
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -106,16 +390,13 @@ class ExceptionClass(Sugared):
         return f"{self.python.__module__}.{self.python.__qualname__}"
 
     def says(self) -> str:
-        """The class."""
         return f"the class `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """An exception of the class."""
-        given = plain(e, self.python.__name__, arguments, 0, 1)
+        given = positional_of(e, self.python.__name__, arguments, 0, 1)
         return Exception_(self, given[0] if given else None)
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
-        """Its name, and no words."""
         return self.name, e.constant("")
 
 
@@ -129,11 +410,9 @@ class Exception_(Sugared):  # noqa: N801  # the word without it is Python's
         self.message = message
 
     def says(self) -> str:
-        """An exception of its class."""
         return f"a `{self.kind.name}`"
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
-        """The name of its class, and its words."""
         if self.message is None:
             return self.kind.name, e.constant("")
         return self.kind.name, text_of(e, self.message)
@@ -146,16 +425,12 @@ def _class(python: type) -> Sugared | None:
     return None
 
 
-class PythonClass(Sugared):
+class PythonClass(OfPython):
     """A class of Python that programs have no meaning for."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The class."""
         return f"the class `{self.python.__module__}.{self.python.__qualname__}`"
 
 
@@ -182,12 +457,12 @@ def _builtin(python: Any) -> Sugared:
 
 
 def _has_attribute(e: Emitter, arguments: Arguments) -> Sugared:
-    owner, name = plain(e, "hasattr", arguments, 2)
+    owner, name = positional_of(e, "hasattr", arguments, 2)
     return SimpleValue(e.constant(_found(e, owner, name, "hasattr") is not None))
 
 
 def _get_attribute(e: Emitter, arguments: Arguments) -> Sugared:
-    given = plain(e, "getattr", arguments, 2, 3)
+    given = positional_of(e, "getattr", arguments, 2, 3)
     if len(given) == 3:
         found = _found(e, given[0], given[1], "getattr")
         return given[2] if found is None else found
@@ -209,51 +484,15 @@ def _found(e: Emitter, owner: Sugared, name: Sugared, what: str) -> Sugared | No
         return None
 
 
-def _isinstance(e: Emitter, node: Any) -> Sugared:
-    if len(node.args) != 2 or node.keywords:
-        e.fail(f"`isinstance` takes 2 arguments, not {len(node.args)}")
-    found = instance_test(e, e.expression(node.args[0]), node.args[0], node.args[1])
-    truth = found.truth
-    return SimpleValue(e.constant(truth) if isinstance(truth, bool) else truth)
-
-
-def _cast(e: Emitter, node: Any) -> Sugared:
-    """`cast(T, x)`: the value is taken for one of the type."""
-    if len(node.args) != 2 or node.keywords:
-        e.fail(f"`cast` takes 2 arguments, not {len(node.args)}")
-    return _annotated(e, node.args[0], node.args[1], True)
-
-
-def _annotate(e: Emitter, node: Any) -> Sugared:
-    """`annotate(T, x)`: the value is of the type."""
-    if len(node.args) != 2 or node.keywords:
-        e.fail(f"`annotate` takes 2 arguments, not {len(node.args)}")
-    return _annotated(e, node.args[0], node.args[1], False)
-
-
-def _annotated(e: Emitter, written: Any, inner: Any, narrows: bool) -> Sugared:
-    wanted: Type = e.annotations.type(written)
-    value = for_type(e, inner, wanted).value(e)
-    fitted = e.fitted(value, wanted)
-    if fitted is None and not (narrows and is_subtype(wanted, value.type)):
-        e.fail(f"a value of type {value.type} is no {wanted}")
-    return sugar_of_value(e.cast(value, wanted))
-
-
-class Manager(Sugared):
+class Manager(OfPython):
     """A class of Python whose objects are context managers, made when entered."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The class."""
         return f"`{self.python.__name__}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """A new one, made by Python when the program runs."""
         for each in arguments.named:
             e.fail(f"{self.says()} is given `{each}` by name", "Give it by place.")
         values = [each.value(e) for each in arguments.positional]
@@ -264,20 +503,17 @@ class Manager(Sugared):
 
 def install_builtins() -> None:
     """Let objects of Python mean what they are."""
-    for name, run in (
-        ("range", range_of),
-        ("enumerate", enumerated),
-        ("zip", zipped),
-        ("reversed", reversed_of),
-        ("tuple", tuple_of),
-        ("print", _print),
-        ("hasattr", _has_attribute),
-        ("getattr", _get_attribute),
-    ):
-        register_special_form(getattr(builtins, name), Special(name, run))
-    register_special_form(warnings.warn, Special("warnings.warn", _warn))
-    register_special_form(isinstance, Syntactic("isinstance", _isinstance))
-    register_special_form(typing.cast, Syntactic("cast", _cast))
+    register_forms(
+        SpecialForm("range", range_of, range),
+        SpecialForm("enumerate", enumerated, enumerate),
+        SpecialForm("zip", zipped, zip),
+        SpecialForm("reversed", reversed_of, reversed),
+        SpecialForm("tuple", tuple_of, tuple),
+        SpecialForm("print", _print, print),
+        SpecialForm("hasattr", _has_attribute, hasattr),
+        SpecialForm("getattr", _get_attribute, getattr),
+        SpecialForm("warnings.warn", _warn, warnings.warn),
+    )
     for python in FUNCTIONS:
         register_special_form(python, Primitive(python))
     for python in (no_grad, enable_grad, inference_mode, set_grad_enabled):
@@ -285,8 +521,3 @@ def install_builtins() -> None:
     register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)
-
-
-def register_annotate(python: Any) -> None:
-    """Let an object be `annotate(T, x)` in programs."""
-    register_special_form(python, Syntactic("annotate", _annotate))

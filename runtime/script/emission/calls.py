@@ -22,6 +22,7 @@ from runtime.dispatch.handle import provide
 from runtime.errors.script import NoSource, NoSuchCall
 from runtime.operators.written import Ordered
 from runtime.schema.codes import Device
+from runtime.schema.declaration import InterfaceType
 from runtime.schema.schema import NUMBERS_AS_TENSORS
 from runtime.schema.signature import Argument, OperatorName, Signature
 from runtime.schema.subtyping import Mismatch, is_subtype, match, substitute, variables
@@ -39,7 +40,6 @@ from runtime.schema.types import (
     MemoryFormatType,
     NoneType_,
     NumberType,
-    OptionalType,
     ScalarTypeType,
     StrType,
     TensorType,
@@ -51,6 +51,7 @@ from runtime.schema.types import (
 from runtime.script.emission.emitter import (
     Arguments,
     Emitter,
+    OfPython,
     Sugared,
     becomes,
     constant_type,
@@ -83,10 +84,17 @@ class Form(NamedTuple):
     numbers: bool = False
 
 
-class _Given(NamedTuple):
-    """The values for a form, each with how it is converted, and what they bind."""
+class _Pending(NamedTuple):
+    """A value that is made as soon as the form is known that takes it."""
 
-    values: tuple[Any, ...]
+    type: Type
+    make: Callable[[Emitter], Value]
+
+
+class _Binding(NamedTuple):
+    """The values for a form, and what the variables of its schema stand for."""
+
+    values: tuple[Value | _Pending, ...]
     bound: dict[str, Type]
 
 
@@ -162,7 +170,10 @@ def _chosen(
                 if not exact:
                     reasons.append((_shown(form, callee), found))
                 continue
-            values = [_made(e, each) for each in found.values]
+            values = [
+                each if isinstance(each, Value) else each.make(e)
+                for each in found.values
+            ]
             returns = [_result(each) for each in form.schema.returns]
             return form, values, [substitute(each, found.bound) for each in returns]
     raise NoSuchCall(
@@ -208,6 +219,21 @@ def compiled(e: Emitter, python: Any) -> Function:
         e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
 
 
+def call_method(
+    e: Emitter,
+    callee: str,
+    schema: Signature,
+    owner: SimpleValue,
+    name: str,
+    arguments: Arguments,
+) -> Sugared:
+    """Call a method of a class, a module or an interface."""
+    values, types = bound_values(e, callee, schema, arguments.behind(owner))
+    kind = "Interface" if isinstance(owner.type, InterfaceType) else "Method"
+    node = e.node(f"prim::Call{kind}", values, types, {"name": name})
+    return together(e, node.outputs)
+
+
 class FunctionOfProgram(Sugared):
     """A compiled function."""
 
@@ -217,49 +243,73 @@ class FunctionOfProgram(Sugared):
         self.function = function
 
     def says(self) -> str:
-        """The function."""
         return f"the function `{self.function.name}`"
 
     def value(self, e: Emitter) -> Value:
-        """The function, as a constant."""
         return function_constant(e, self.function)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it."""
         return call_function(e, self.function, arguments)
 
 
-# What calls a function that has a mark; the chapter of those that are left to Python
-# puts its own here.
-LEAVES: dict[Mark | None, Callable[[Emitter, Any, Arguments], Sugared]] = {}
-
-
-class PythonFunction(Sugared):
+class PythonFunction(OfPython):
     """A function that is written in Python: it is compiled when it is called."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The function."""
         return f"the function `{self.python.__qualname__}`"
 
     def function(self, e: Emitter) -> Function:
-        """What it is compiled to, for a use at this place."""
         return compiled(e, self.python)
 
     def value(self, e: Emitter) -> Value:
-        """The compiled function, as a constant."""
         return function_constant(e, self.function(e))
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Call what it is compiled to, or Python, if it is left to that."""
-        mark = mark_of(self.python)
-        if mark in LEAVES:
-            return LEAVES[mark](e, self.python, arguments)
+        if mark_of(self.python) in LEFT:
+            return LeftFunction(self.python).call(e, arguments)
         return call_function(e, self.function(e), arguments)
+
+
+# The marks of functions that are left to Python.
+LEFT = (Mark.IGNORE, Mark.UNUSED)
+
+
+class LeftFunction(Sugared):
+    """A function that is left to Python; `owner` is the object of a method.
+
+    Only its annotations are looked at: without any its parameters and its result are
+    tensors.  One that is ignored is called by Python when the program runs, and what it
+    gives is held against the type that it promises; one that is unused raises.
+    """
+
+    __slots__ = ("owner", "python")
+
+    def __init__(self, python: Any, owner: SimpleValue | None = None) -> None:
+        self.python = python
+        self.owner = owner
+
+    def says(self) -> str:
+        return f"the function `{self.python.__qualname__}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        kind = None
+        if self.owner is not None:
+            kind = self.owner.type
+            arguments = arguments.behind(self.owner)
+        schema = e.compiler.signature(self.python, kind).schema(TensorType)
+        values, _ = bound_values(e, self.says(), schema, arguments)
+        wanted = schema.returns[0].type
+        if mark_of(self.python) is Mark.UNUSED:
+            name = self.python.__qualname__
+            words = f"{name} is marked as unused, and was called by a script"
+            e.raises("builtins.RuntimeError", words)
+            return sugar_of_value(e.uninitialized(wanted))
+        types = () if wanted is NoneType_ else (wanted,)
+        attributes = {"name": self.python.__name__, "object": self.python}
+        return together(e, e.node("prim::PythonOp", values, types, attributes).outputs)
 
 
 def _result(returned: Argument) -> Type:
@@ -301,23 +351,22 @@ class _Values:
         return self._e.open
 
 
-def _bind(form: Form, given: _Values, exact: bool) -> _Given | str:
+def _bind(form: Form, given: _Values, exact: bool) -> _Binding | str:
     """What the arguments of a form are given, or why it does not take the call."""
     schema, arguments = form.schema, given.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
-    plain = [given.of(each) for each in arguments.positional]
+    plain: list[Value | _Pending] = [given.of(each) for each in arguments.positional]
     named = {name: given.of(each) for name, each in arguments.named.items()}
-    sizes = _sizes(form, positional, plain, exact)
-    if sizes is not None:
-        plain = sizes
-    surplus: list[Value] = []
+    if form.loose and not exact:
+        plain = _with_sizes(positional, plain)
+    surplus: list[Value | _Pending] = []
     if schema.is_vararg:
         plain, surplus = plain[: len(positional)], plain[len(positional) :]
     if len(plain) > len(positional):
         count = len(positional)
         some = f"{count} argument{'s' * (count != 1)}"
         return f"it takes {some} by place, and {len(plain)} are given"
-    slots: dict[str, Any] = {}
+    slots: dict[str, Value | _Pending] = {}
     for argument, each in zip(positional, plain, strict=False):
         slots[argument.name] = each
     known = [each.name for each in schema.arguments]
@@ -337,138 +386,100 @@ def _bind(form: Form, given: _Values, exact: bool) -> _Given | str:
     found = _matched(form, slots, given, exact)
     if isinstance(found, str) or not surplus:
         return found
-    return _Given((*found.values, *surplus), found.bound)
+    return _Binding((*found.values, *surplus), found.bound)
 
 
-def _sizes(
-    form: Form, positional: Sequence[Argument], plain: list[Value], exact: bool
-) -> list[Any] | None:
+def _with_sizes(
+    positional: Sequence[Argument], plain: list[Value | _Pending]
+) -> list[Value | _Pending]:
     """The values, with the numbers that come one by one as one list of sizes."""
-    if exact or not form.loose:
-        return None
     for place, argument in enumerate(positional):
-        rest = plain[place:]
         if unwrap_optional(argument.type) is ListType(IntType):
+            rest = plain[place:]
             last = place == len(positional) - 1 or len(rest) > len(positional) - place
             if last and rest and all(each.type is IntType for each in rest):
-                return [*plain[:place], tuple(rest)]
-            return None
+                sizes = _of_node("prim::ListConstruct", rest, ListType(IntType))
+                return [*plain[:place], sizes]
+            break
         if place and argument.type is not TensorType:
-            return None
-    return None
+            break
+    return plain
+
+
+def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
+    return _Pending(type_, lambda e: e.node(kind, inputs, (type_,)).output)
 
 
 def _matched(
-    form: Form, slots: dict[str, Any], given: _Values, exact: bool
-) -> _Given | str:
+    form: Form, slots: dict[str, Value | _Pending], given: _Values, exact: bool
+) -> _Binding | str:
+    names: list[str] = []
     formals: list[Type] = []
     actuals: list[Type] = []
-    values: list[Any] = []
-    opened: list[int] = []
+    values: list[Value | _Pending] = []
+    opened: list[tuple[Argument, Value]] = []
     for argument in form.schema.arguments:
-        if argument.name not in slots:
-            values.append(_Default(argument))
-            continue
-        slot = slots[argument.name]
         formal = argument.fake_type
-        converted = slot
-        if not isinstance(slot, tuple):
-            actual = slot.type
-            open_ = slot in given.open and not slot.uses
-            same = type(actual) is type(formal) or isinstance(formal, TypeVariable)
-            if open_ and variables(formal) and same:
-                opened.append(len(values))
+        slot = slots.get(argument.name)
+        if slot is None:
+            values.append(_default(argument))
+            continue
+        if isinstance(slot, Value):
+            same = type(slot.type) is type(formal) or isinstance(formal, TypeVariable)
+            is_open = slot in given.open and not slot.uses
+            if is_open and variables(formal) and same:
+                opened.append((argument, slot))
                 values.append(slot)
                 continue
             found = _converted(form, argument, slot, given, exact)
             if isinstance(found, str):
                 return (
-                    f"`{argument.name}` is {_of(formal)}, and {actual} is given{found}"
+                    f"`{argument.name}` is of type {formal}, and {slot.type} is given"
+                    f"{found}"
                 )
-            converted = found
-        values.append(converted)
+            slot = found
+        values.append(slot)
+        names.append(argument.name)
         formals.append(formal)
-        actuals.append(_type_of(converted, formal))
+        actuals.append(slot.type)
     bound = match(formals, actuals)
     if isinstance(bound, Mismatch):
-        names = [each.name for each in form.schema.arguments if each.name in slots]
         return f"`{names[bound.index]}` does not fit: {bound.reason}"
     result = dict(bound)
-    for place in opened:
-        formal = form.schema.arguments[place].fake_type
-        value: Value = values[place]
-        wanted = substitute(formal, result)
+    for argument, value in opened:
+        wanted = substitute(argument.fake_type, result)
         if variables(wanted):
-            filled = match((formal,), (value.type,))
+            filled = match((argument.fake_type,), (value.type,))
             if isinstance(filled, Mismatch):
-                return f"`{form.schema.arguments[place].name}` does not fit"
+                return f"`{argument.name}` does not fit"
             result |= {k: v for k, v in filled.items() if k not in result}
         elif not becomes(value, wanted, given.open):
             return f"{value.type} is no {wanted}"
-    return _Given(tuple(values), result)
+    return _Binding(tuple(values), result)
 
 
-class _Default(NamedTuple):
+def _default(argument: Argument) -> _Pending:
     """An argument that is left out."""
-
-    argument: Argument
-
-
-class _Converted(NamedTuple):
-    """A value that a primitive, or a node, makes of the one that was given."""
-
-    kind: str
-    inputs: tuple[Value, ...]
-    type: Type
-
-
-def _type_of(converted: Any, formal: Type) -> Type:
-    if isinstance(converted, tuple) and not isinstance(converted, _Converted):
-        return ListType(IntType)
-    if isinstance(converted, _Number):
-        return TensorType
-    found: Type = converted.type
-    return found
-
-
-class _Number:
-    """A number that stands for a tensor, as it is."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    wanted = argument.fake_type
+    return _Pending(wanted, lambda e: stored_value(e, argument.default, wanted))
 
 
 def _converted(
     form: Form, argument: Argument, slot: Value, given: _Values, exact: bool
-) -> Any:
+) -> Value | _Pending | str:
     """What is given for an argument: the value or what is made of it; or why not."""
     formal, actual = argument.fake_type, slot.type
+    target = unwrap_optional(formal)
     if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
         # A number that is written is a size first: `x.view(6)`.
         return ""
     if variables(formal) or is_subtype(actual, formal):
-        if (
-            exact
-            and formal is NumberType
-            and actual is not NumberType
-            and not form.loose
-        ):
-            return ""
-        return slot
+        widens = formal is NumberType and actual is not NumberType
+        return "" if exact and widens and not form.loose else slot
     if becomes(slot, formal, given.open):
         return slot
-    if (
-        form.numbers
-        and unwrap_optional(formal) is TensorType
-        and actual
-        in (
-            *_NUMBERS,
-            NumberType,
-        )
-    ):
-        return _Number(slot)
+    if form.numbers and target is TensorType and actual in (*_NUMBERS, NumberType):
+        return _Pending(TensorType, lambda e: slot)
     if exact:
         return ""
     why = why_not(actual, formal)
@@ -478,69 +489,34 @@ def _converted(
     if form.schema.is_mutable and isinstance(first, DictType):
         # The key that is stored would be another one than Python's.
         return ""
-    target = unwrap_optional(formal)
     wider = widened(actual, target)
     if wider is not None:
-        return _Converted(wider, (slot,), target)
+        return _of_node(wider, (slot,), target)
     if not form.loose:
         return ""
     if target is NumberType and actual is BoolType:
-        return _Converted("script::int.bool", (slot,), IntType)
+        return _of_node("script::int.bool", (slot,), IntType)
     if isinstance(target, ListType):
         element = target.element
         if argument.size is not None and is_subtype(actual, element):
-            return _Converted("prim::ListConstruct", (slot,), target)
-        if isinstance(actual, TupleType) and all(
-            is_subtype(each, element) for each in actual.elements
-        ):
-            return _Converted("tuple", (slot,), target)
-        if isinstance(actual, ListType) and element is OptionalType(TensorType):
-            return ""
+            return _of_node("prim::ListConstruct", (slot,), target)
+        parts = actual.elements if isinstance(actual, TupleType) else None
+        if parts is not None and all(is_subtype(each, element) for each in parts):
+            return _list_of_tuple(slot, parts, target)
     if target is DeviceType and actual is StrType:
         known, text = constant_of(SimpleValue(slot))
         if known:
-            return _Text(Device.parse(text))
+            device = Device.parse(text)
+            return _Pending(DeviceType, lambda e: e.constant(device, DeviceType))
     return ""
 
 
-class _Text:
-    """A device that was written as a text."""
+def _list_of_tuple(slot: Value, parts: Sequence[Type], wanted: Type) -> _Pending:
+    def make(e: Emitter) -> Value:
+        elements = e.node("prim::TupleUnpack", (slot,), parts).outputs
+        return e.node("prim::ListConstruct", elements, (wanted,)).output
 
-    __slots__ = ("device", "type")
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self.type = DeviceType
-
-
-def _of(type: Type) -> str:  # noqa: A002  # the field's own word
-    return f"of type {type}"
-
-
-def _made(e: Emitter, given: Any) -> Value:
-    """The value for a node."""
-    if isinstance(given, Value):
-        return given
-    if isinstance(given, _Default):
-        return default_value(e, given.argument)
-    if isinstance(given, _Number):
-        return given.value
-    if isinstance(given, _Text):
-        return e.constant(given.device, DeviceType)
-    if isinstance(given, _Converted):
-        if given.kind != "tuple":
-            return e.node(given.kind, given.inputs, (given.type,)).output
-        source = given.inputs[0]
-        assert isinstance(source.type, TupleType), "a tuple is made a list"
-        parts = e.node("prim::TupleUnpack", (source,), source.type.elements).outputs
-        return e.node("prim::ListConstruct", parts, (given.type,)).output
-    return e.node("prim::ListConstruct", given, (ListType(IntType),)).output
-
-
-def default_value(e: Emitter, argument: Argument) -> Value:
-    """The value of an argument that is left out."""
-    wanted = argument.fake_type
-    return stored_value(e, argument.default, wanted)
+    return _Pending(wanted, make)
 
 
 def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:

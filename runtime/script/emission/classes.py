@@ -25,26 +25,24 @@ from runtime.errors.schema import AnnotationError
 from runtime.errors.script import IllTyped, NoSource
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
-    DeclaredType,
     ScriptClassType,
     qualified_name,
 )
 from runtime.schema.scope import Scope
-from runtime.schema.types import AnyType, NoneType_, TensorType, Type
+from runtime.schema.types import AnyType, NoneType_, Type
 from runtime.script.emission.builtins import CLASSES
-from runtime.script.emission.calls import fail_recursive
+from runtime.script.emission.calls import LEFT, fail_recursive
 from runtime.script.emission.compiler import CLASS_TYPES, CallChain, Compiler
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared
-from runtime.script.emission.forms import install_python_calls
+from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
 from runtime.script.emission.objects import (
-    LEFT,
+    LEFT_METHODS,
     PENDING,
     EnumClass,
     EnumValue,
     InterfaceSugar,
     NamedTupleClass,
     ObjectValue,
-    call_method,
+    call_own,
     interface_type,
     member,
     method_schema,
@@ -57,11 +55,9 @@ from runtime.script.emission.python_class import (
     with_factories,
 )
 from runtime.script.emission.sugar import register_sugar, sugar_of_value, type_of_class
-from runtime.script.frontend import Annotations, place_of, read_function, scope_of
-from runtime.script.frontend.signature import read_signature
+from runtime.script.frontend import Annotations, place_of, read_function, scope_of_class
 from runtime.script.program import (
     SHARED_PROGRAM,
-    Mark,
     Program,
     declare_objects,
     is_interface,
@@ -84,7 +80,6 @@ class InitValue(ObjectValue):
     __slots__ = ()
 
     def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
-        """An attribute that is written with its type."""
         declared = self.declared
         known = declared.declaration.attributes.get(name)
         if known is None:
@@ -151,8 +146,8 @@ class _Class:
         declare_objects(python, declared)
         declaration = declared.declaration
         declaration.memo[PENDING] = self.ask
-        declaration.memo[LEFT] = self.left
-        scope = self._scope()
+        declaration.memo[LEFT_METHODS] = self.left
+        scope = scope_of_class(python, compiler.classes)
         for name, annotation in self.print.attributes.items():
             declaration.add_attribute(name, self._attribute(name, annotation, scope))
         for name, value in self.print.constants.items():
@@ -168,25 +163,6 @@ class _Class:
         place = self.print.place(name)
         assert isinstance(place, ast.AnnAssign), "it is annotated there"
         return Annotations(self.print.definition, scope).type(place.annotation)
-
-    def _scope(self) -> Scope:
-        import sys
-
-        python = self.print.python
-        module = sys.modules.get(python.__module__)
-        own = {python.__name__: python}
-        names = {} if module is None else vars(module)
-        around: dict[str, Any] = {}
-        for _, function in self.print.functions.values():
-            cells = zip(
-                function.__code__.co_freevars, function.__closure__ or (), strict=True
-            )
-            for name, cell in cells:
-                try:
-                    around[name] = cell.cell_contents
-                except ValueError:  # it has no value yet
-                    continue
-        return Scope(own, around, names, classes=self.compiler.classes)
 
     def compile(self) -> None:
         """Compile `__init__`, and let the rest be compiled behind what is asked for."""
@@ -219,8 +195,7 @@ class _Class:
         if name not in self.pending or name in self._active:
             return
         role, function = self.pending[name]
-        mark = mark_of(function)
-        if mark in (Mark.IGNORE, Mark.UNUSED):
+        if mark_of(function) in LEFT:
             return
         if role is Role.STATIC:
             del self.pending[name]
@@ -261,23 +236,10 @@ class _Class:
                     since=since,
                 )
 
-    def left(self, name: str) -> "tuple[Any, Mark, Any] | None":
-        """A method that is left to Python: the function, its mark and its schema."""
-        found = self.print.functions.get(name)
-        if found is None:
-            return None
-        mark = mark_of(found[1])
-        if mark not in (Mark.IGNORE, Mark.UNUSED):
-            return None
-        return found[1], mark, left_schema(self.compiler, found[1], self.declared)
-
-
-def left_schema(compiler: Compiler, python: Any, owner: DeclaredType | None) -> Any:
-    """The schema of a function that is left to Python, from its annotations."""
-    definition = read_function(python)
-    scope = scope_of(python, definition, compiler.classes)
-    signature = read_signature(Annotations(definition, scope), python, owner)
-    return signature.schema(TensorType)
+    def left(self, name: str) -> Any:
+        """The function of a method that is left to Python; None: it is none."""
+        _, python = self.print.functions.get(name, (None, None))
+        return python if mark_of(python) in LEFT else None
 
 
 def class_type(
@@ -310,16 +272,12 @@ def compile_class(python: type, program: Program = SHARED_PROGRAM) -> ScriptClas
     return found
 
 
-class ClassSugar(Sugared):
+class ClassSugar(OfPython):
     """A class in a program."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: type) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The class."""
         return f"the class `{self.python.__name__}`"
 
     def type(self, e: Emitter) -> ScriptClassType:
@@ -333,19 +291,17 @@ class ClassSugar(Sugared):
             )
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """A new object."""
         declared = self.type(e)
         node = e.node("prim::CreateObject", (), (declared,))
         made = ObjectValue(node.output)
         if method_schema(e, declared, "__init__") is not None:
             given = with_factories(e, self.python, arguments)
-            call_method(e, made, "__init__", given)
+            call_own(e, made, "__init__", given)
         elif arguments.positional or arguments.named:
             e.fail(f"{self.says()} has no `__init__`, and takes no arguments")
         return made
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """A constant, a static method, or a method that is given its object."""
         declared = self.type(e)
         if method_schema(e, declared, name) is not None:
             return _Unbound(declared, name)
@@ -362,16 +318,14 @@ class _Unbound(Sugared):
         self.name = name
 
     def says(self) -> str:
-        """The method and the class."""
         return f"the method `{self.name}` of {self.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it with the object that is given first."""
         first = arguments.positional[0] if arguments.positional else None
         if not isinstance(first, ObjectValue) or first.type is not self.type:
             e.fail(f"{self.says()} is given no object of {self.type} first")
         rest = Arguments(arguments.positional[1:], arguments.named)
-        return call_method(e, first, self.name, rest)
+        return call_own(e, first, self.name, rest)
 
 
 def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
@@ -422,7 +376,6 @@ class _Typed(Sugared):
         self.make = make
 
     def here(self, e: Emitter) -> Sugared:
-        """What the type makes of it."""
         return self.make(e, type_of_class(e, self.python))
 
 
@@ -435,4 +388,3 @@ def install_classes() -> None:
     CLASS_TYPES.append(_type_of)
     CLASSES.append(_sugar)
     register_sugar(enum.Enum, _member)
-    install_python_calls(lambda e, python: left_schema(e.compiler, python, None))

@@ -142,7 +142,6 @@ class _TextFunction(PythonFunction):
         self.made: Function | None = None
 
     def says(self) -> str:
-        """The function."""
         return f"the function `{self.python.name}`"
 
     def compiled(self, compiler: Compiler, since: CallChain = ()) -> Function:
@@ -158,7 +157,6 @@ class _TextFunction(PythonFunction):
         return self.made
 
     def function(self, e: Emitter) -> Function:
-        """What it is compiled to, for a use at this place."""
         if self.made is None and e.compiler.is_active(self):
             fail_recursive(e, f"`{self.python.name}`")
         return self.compiled(e.compiler, e.since(self.python.name))

@@ -114,10 +114,20 @@ class Compiler:
         with told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            scope = scope_of(python, definition, self.classes)
-            annotations = Annotations(definition, scope)
+            annotations, scope = self._annotations(python, definition)
             signature = read_signature(annotations, python, owner).typed(types)
         return Body(definition, annotations, scope, signature)
+
+    def _annotations(
+        self, python: Any, definition: Definition[Any]
+    ) -> tuple[Annotations, Scope]:
+        scope = scope_of(python, definition, self.classes)
+        return Annotations(definition, scope), scope
+
+    def signature(self, python: Any, owner: Type | None) -> FunctionSignature:
+        """The signature of a function whose body is not looked at."""
+        annotations, _ = self._annotations(python, read_function(python))
+        return read_signature(annotations, python, owner)
 
     def function(
         self, python: Any, since: CallChain = (), types: Mapping[str, Type] = NO_TYPES

@@ -370,6 +370,10 @@ class Arguments:
     positional: Sequence["Sugared"] = ()
     named: Mapping[str, "Sugared"] = field(default_factory=dict)
 
+    def behind(self, first: "Sugared") -> "Arguments":
+        """The same behind one more: the object of a method."""
+        return Arguments((first, *self.positional), self.named)
+
     def words(self) -> tuple[str, ...]:
         """What is given, in words: its types."""
         return (
@@ -454,6 +458,15 @@ class Sugared(Holder):
     def enter(self, e: Emitter) -> Value:
         """The manager of a `with`."""
         return self.value(e)
+
+
+class OfPython(Sugared):
+    """What an object of Python means."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
 
 
 ITERABLES = (

@@ -311,11 +311,21 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
 
 
 @emits(ast.List)
-def list_display(e: Emitter, node: ast.List) -> Sugared:
+def list_(e: Emitter, node: ast.List) -> Sugared:
     """`[x, y]`; of no elements it is a list of tensors until something says more."""
     values = [each.value(e) for each in elements_of(e, node.elts)]
-    made = ListType(common_type(e, values, wide=_wide(e, node, ListType, "element")))
-    return SimpleValue(display(e, "prim::ListConstruct", values, made))
+    return list_display(e, values, wide=_wide(e, node, ListType, "element"))
+
+
+def list_display(
+    e: Emitter,
+    values: Sequence[Value],
+    what: str = "elements of this list",
+    wide: Type | None = None,
+) -> SimpleValue:
+    """A list of values."""
+    kind = ListType(_common_type(e, values, what, wide))
+    return _display(e, "prim::ListConstruct", values, kind)
 
 
 def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  # the field's own word
@@ -334,19 +344,17 @@ def _wide(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | Non
     return found
 
 
-def display(e: Emitter, kind: str, values: Sequence[Value], type: Type) -> Value:  # noqa: A002  # the field's own word
-    """A list or dictionary of values."""
-    made = e.node(kind, values, (type,)).output
+def _display(
+    e: Emitter, kind: str, values: Sequence[Value], of: ListType | DictType
+) -> SimpleValue:
+    made = e.node(kind, values, (of,)).output
     if not values:
         e.open.add(made)
-    return made
+    return SimpleValue(made)
 
 
-def common_type(
-    e: Emitter,
-    values: Sequence[Value],
-    what: str = "elements of this list",
-    wide: Type | None = None,
+def _common_type(
+    e: Emitter, values: Sequence[Value], what: str, wide: Type | None = None
 ) -> Type:
     """The type of which all values are; `wide` if they have no other in common.
 
@@ -356,35 +364,40 @@ def common_type(
     if not values:
         return TensorType
     found = e.common(values)
-    fits = wide is not None and all(is_subtype(each.type, wide) for each in values)
-    if isinstance(found, Mismatch) and wide is not None and fits:
+    if not isinstance(found, Mismatch):
+        return found
+    if wide is not None and all(is_subtype(each.type, wide) for each in values):
         return wide
-    if isinstance(found, Mismatch):
-        others = [
-            (f"It is of type {each.type} here", each.node.place)
-            for each in (values[0], values[found.index])
-        ]
-        e.fail(f"the {what} are of different types: {found.reason}", _ANY, others)
-    return found
+    others = [
+        (f"It is of type {each.type} here", each.node.place)
+        for each in (values[0], values[found.index])
+    ]
+    return e.fail(f"the {what} are of different types: {found.reason}", _ANY, others)
 
 
 _ANY = "Use a tuple, or make the values of one type."
 
 
 @emits(ast.Dict)
-def dict_display(e: Emitter, node: ast.Dict) -> Sugared:
+def dict_(e: Emitter, node: ast.Dict) -> Sugared:
     """`{x: y}`; keys and values are computed in turns."""
     values = []
     for key, value in zip(node.keys, node.values, strict=True):
         assert key is not None, "`**` is refused before"
         values += [e.value(key), e.value(value)]
+    return dict_display(e, values, _wide(e, node, DictType, "value"))
+
+
+def dict_display(
+    e: Emitter, values: Sequence[Value], wide: Type | None = None
+) -> SimpleValue:
+    """A dictionary of keys and values in turns."""
     kind = DictType(StrType, TensorType)
     if values:
-        keys = common_type(e, values[::2], "keys of this dictionary")
-        wide = _wide(e, node, DictType, "value")
-        held = common_type(e, values[1::2], "values of this dictionary", wide)
+        keys = _common_type(e, values[::2], "keys of this dictionary")
+        held = _common_type(e, values[1::2], "values of this dictionary", wide)
         kind = DictType(check_key(e, keys), held)
-    return SimpleValue(display(e, "prim::DictConstruct", values, kind))
+    return _display(e, "prim::DictConstruct", values, kind)
 
 
 def check_key(e: Emitter, key: Type) -> Type:
@@ -505,8 +518,7 @@ def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
         place = starred[0]
         stop = len(items) - (count - 1 - place)
         middle = [each.value(e) for each in items[place:stop]]
-        kind = ListType(common_type(e, middle, "values of a starred target"))
-        made = SimpleValue(display(e, "prim::ListConstruct", middle, kind))
+        made = list_display(e, middle, "values of a starred target")
         parts = [*items[:place], made, *items[stop:]]
     else:
         if len(items) != count:

@@ -4,7 +4,6 @@
     SyntaxForm     one that is given the call as it is written
     register_forms    lets their objects mean them; gives what takes that back
     fork, awaitable   put a call into a closure, which runs later
-    LeftFunction   a function that is marked `ignore` or `unused`
 
 Rules:
 - a form is found by the identity of its object, whatever it is called in the program;
@@ -13,42 +12,31 @@ Rules:
 - of a fork the callee and its arguments are what they are now; the call itself is what
   is in the closure, so that it is matched, and refused, like any other;
 - a future has `wait`, and nothing else; an attribute of an await is one of its value,
-  for which is waited first, but for `wait`, which is the await's own;
-- of a marked function only the annotations are looked at: without any its parameters
-  and its result are tensors.  An ignored one is called by Python when the program runs,
-  and what it gives is held against the type that it promises; an unused one raises.
+  for which is waited first, but for `wait`, which is the await's own.
 """
 
 import ast
+import typing
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from runtime import futures
 from runtime.schema.annotation import register_wrapper
-from runtime.schema.schema import Schema
 from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
-    AnyType,
-    AwaitType,
-    FunctionType,
-    FutureType,
-    NoneType_,
-    Type,
-)
-from runtime.script.emission.branches import INSTANCE_TESTS
-from runtime.script.emission.builtins import register_annotate
-from runtime.script.emission.calls import LEAVES, bound_values
+from runtime.schema.types import AnyType, AwaitType, FunctionType, FutureType, Type
+from runtime.script.emission.branches import INSTANCE_TESTS, instance_test
 from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
+from runtime.script.emission.expressions import for_type
 from runtime.script.emission.sugar import (
     Registration,
     SimpleValue,
     register_special_form,
     register_value,
-    special_form,
     sugar_of_value,
 )
 from runtime.script.ir import Value
-from runtime.script.program import Mark, marks
+from runtime.script.program import marks
 
 
 class SpecialForm(Sugared):
@@ -64,42 +52,36 @@ class SpecialForm(Sugared):
         self.python = python
 
     def says(self) -> str:
-        """Its name."""
         return f"`{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What it means of the arguments."""
         return self.emit(e, arguments)
 
 
-class SyntaxForm(Sugared):
+class SyntaxForm(SpecialForm):
     """A form that is given its call as it is written, as types are in it."""
 
-    __slots__ = ("emit", "name", "python")
+    __slots__ = ("call_syntax",)
 
     def __init__(
-        self, name: str, emit: Callable[[Emitter, ast.Call], Sugared], python: Any
+        self,
+        name: str,
+        emit: Callable[[Emitter, ast.Call], Sugared],
+        python: Any = None,
     ) -> None:
-        self.name = name
-        self.emit = emit
-        self.python = python
+        super().__init__(name, self._indirect, python)
+        self.call_syntax = emit
 
-    def says(self) -> str:
-        """Its name."""
-        return f"`{self.name}`"
-
-    def call_syntax(self, e: Emitter, node: ast.Call) -> Sugared:
-        """What the call means."""
-        return self.emit(e, node)
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """It is called where it is written, and nowhere else."""
-        e.fail(f"`{self.name}` is given a type, and is called by its name only")
+    def _indirect(self, e: Emitter, arguments: Arguments) -> Sugared:
+        e.fail(f"{self.says()} is called by its name only")
 
 
-def register_forms(*forms: SpecialForm | SyntaxForm) -> list[Registration]:
+def register_forms(*forms: SpecialForm) -> list[Registration]:
     """Let the objects of forms mean them."""
     return [register_special_form(each.python, each) for each in forms]
+
+
+# The arguments of forms
 
 
 def arguments_of(
@@ -114,47 +96,78 @@ def arguments_of(
     Raises:
         IllTyped: it gives too much, or not all of the first `required`, or of all.
     """
+    callee = name if name.startswith("the ") else f"`{name}`"
+    hint = f"Its parameters are `({', '.join(parameters)})`." if parameters else ""
     count = len(arguments.positional)
     if count > len(parameters):
         takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
-        some = f"`({', '.join(parameters)})`" if parameters else ""
-        e.fail(
-            f"{_called(name)} takes {takes}, and {count} are given", some and _is(some)
-        )
+        e.fail(f"{callee} takes {takes}, and {count} are given", hint)
     given: dict[str, Any] = dict(zip(parameters, arguments.positional, strict=False))
     for key, each in arguments.named.items():
         if key in given:
-            e.fail(f"{_called(name)} is given `{key}` twice")
+            e.fail(f"{callee} is given `{key}` twice")
         if key not in parameters:
-            hint = _is(f"`({', '.join(parameters)})`") if parameters else ""
-            e.fail(f"{_called(name)} has no argument `{key}`", hint)
+            e.fail(f"{callee} has no argument `{key}`", hint)
         given[key] = each
     least = len(parameters) if required is None else required
     for word in parameters[:least]:
         if word not in given:
-            e.fail(f"{_called(name)} is given no `{word}`")
+            e.fail(f"{callee} is given no `{word}`")
     return [given.get(word) for word in parameters]
 
 
-def _called(name: str) -> str:
-    return name if name.startswith("the ") else f"`{name}`"
+def positional_of(
+    e: Emitter, name: str, arguments: Arguments, *counts: int, named: Sequence[str] = ()
+) -> Sequence[Sugared]:
+    """The positional arguments, of which there may be so many.
+
+    Raises:
+        IllTyped: there are others, or a name that is not among `named`.
+    """
+    for each in arguments.named:
+        if each not in named:
+            e.fail(f"`{name}` has no argument `{each}`")
+    count = len(arguments.positional)
+    if count not in counts:
+        some = " or ".join(map(str, counts))
+        e.fail(f"`{name}` takes {some} arguments, not {count}")
+    return arguments.positional
 
 
-def _is(parameters: str) -> str:
-    return f"Its parameters are {parameters}."
-
-
-def _types(e: Emitter, name: str, node: ast.Call) -> tuple[Type, ast.expr]:
-    """The type and the value of a call such as `annotate(int, x)`."""
+def _of_two(e: Emitter, name: str, node: ast.Call) -> tuple[ast.expr, ast.expr]:
+    """The two arguments of a form that takes a type."""
     if len(node.args) != 2 or node.keywords:
-        hint = f"Write `{name}(list[int], x)`."
-        e.fail(f"`{name}` takes a type and a value, in this order", hint)
-    return e.annotations.type(node.args[0]), node.args[1]
+        given = "x, list[int]" if name == "isinstance" else "list[int], x"
+        e.fail(
+            f"`{name}` takes 2 arguments, not {len(node.args)}",
+            f"Write `{name}({given})`.",
+        )
+    return node.args[0], node.args[1]
+
+
+# Types of values
+
+
+def _isinstance(e: Emitter, node: ast.Call) -> Sugared:
+    value, kinds = _of_two(e, "isinstance", node)
+    found = instance_test(e, e.expression(value), value, kinds)
+    return SimpleValue(e.boolean(found.truth))
+
+
+def _annotated(name: str, narrows: bool, e: Emitter, node: ast.Call) -> Sugared:
+    """`annotate(T, x)`, or `cast(T, x)`, which may be narrower than the value."""
+    written, inner = _of_two(e, name, node)
+    wanted: Type = e.annotations.type(written)
+    value = for_type(e, inner, wanted).value(e)
+    fitted = e.fitted(value, wanted)
+    if fitted is None and not (narrows and is_subtype(wanted, value.type)):
+        e.fail(f"a value of type {value.type} is no {wanted}")
+    return sugar_of_value(e.cast(value, wanted))
 
 
 def _unchecked_cast(e: Emitter, node: ast.Call) -> Sugared:
-    wanted, inner = _types(e, "unchecked_cast", node)
-    value = e.value(inner)
+    written, inner = _of_two(e, "unchecked_cast", node)
+    wanted, value = e.annotations.type(written), e.value(inner)
     if not (is_subtype(wanted, value.type) or is_subtype(value.type, wanted)):
         e.fail(f"no value of type {value.type} is of type {wanted}")
     return sugar_of_value(e.cast(value, wanted))
@@ -172,10 +185,10 @@ _OF_PYTHON = ("done", "fn", "args", "kwargs", "type", "is_nowait")
 _WAIT = "Wait for it first: `awaitable_wait(...)`."
 
 
-def _closure(e: Emitter, name: str, arguments: Arguments, kind: str) -> Sugared:
+def _closure(kind: str, e: Emitter, arguments: Arguments) -> Sugared:
     if not arguments.positional:
-        hint = f"Write `{name}(f, x)` for what would be `f(x)`."
-        e.fail(f"`{name}` takes a function, and its arguments", hint)
+        hint = f"Write `{kind}(f, x)` for what would be `f(x)`."
+        e.fail(f"`{kind}` takes a function, and its arguments", hint)
     callee, *rest = arguments.positional
     # What is computed for the call is computed now.
     given = [_now(e, each) for each in rest]
@@ -194,14 +207,6 @@ def _now(e: Emitter, sugared: Sugared) -> Sugared:
     """An argument that is computed before the closure; what is no value, as it is."""
     items = getattr(sugared, "items", None)
     return sugar_of_value(sugared.value(e)) if items is not None else sugared
-
-
-def _fork(e: Emitter, arguments: Arguments) -> Sugared:
-    return _closure(e, "fork", arguments, "fork")
-
-
-def _awaitable(e: Emitter, arguments: Arguments) -> Sugared:
-    return _closure(e, "awaitable", arguments, "awaitable")
 
 
 def _wait(e: Emitter, arguments: Arguments) -> Sugared:
@@ -250,11 +255,9 @@ class Wait(Sugared):
         self.waits = waits
 
     def says(self) -> str:
-        """The method."""
         return f"the method `wait` of {self.waits.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The value."""
         arguments_of(e, self.says(), (), arguments)
         return waited(e, self.waits.node_value)
 
@@ -269,8 +272,7 @@ class FutureValue(SimpleValue):
         if name == "wait":
             return Wait(self)
         hint = "In a script a future can only be waited for: `wait`."
-        no_attribute(e, str(self.type), name, (), hint)
-        raise AssertionError("an attribute that is missing was refused")
+        return no_attribute(e, str(self.type), name, (), hint)
 
 
 class AwaitValue(SimpleValue):
@@ -288,108 +290,44 @@ class AwaitValue(SimpleValue):
         return waited(e, self.node_value).attribute(e, name)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Attributes are set on the value itself."""
         e.fail(f"attributes of {self.says()} cannot be set", _WAIT)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """An await is not called."""
         e.fail(f"{self.says()} cannot be called", _WAIT)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """An await has no elements."""
         e.fail(f"{self.says()} has no elements", _WAIT)
 
     def iterate(self, e: Emitter) -> object:
-        """An await is not gone through."""
         e.fail(f"{self.says()} cannot be gone through", _WAIT)
 
     def truth(self, e: Emitter) -> Value | bool:
-        """What an await is says nothing of its value."""
         e.fail(f"{self.says()} is neither true nor false", _WAIT)
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
-        """Awaits have no operators."""
         return e.fail(f"`{symbol}` of {self.says()} is nothing", _WAIT)
-
-
-# Functions that are left to Python
-
-# What an unused function raises where it is called.
-RAISED = "builtins.RuntimeError"
-
-
-class LeftFunction(Sugared):
-    """A function that is left to Python; `owner` is the object of a method."""
-
-    __slots__ = ("mark", "owner", "python", "schema")
-
-    def __init__(
-        self, python: Any, schema: Schema, mark: Mark, owner: SimpleValue | None = None
-    ) -> None:
-        self.python = python
-        self.schema = schema
-        self.mark = mark
-        self.owner = owner
-
-    def says(self) -> str:
-        """The function."""
-        return f"the function `{self.python.__qualname__}`"
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it in Python, or raise."""
-        if self.owner is not None:
-            arguments = Arguments((self.owner, *arguments.positional), arguments.named)
-        values, _ = bound_values(e, self.says(), self.schema, arguments)
-        wanted = self.schema.returns[0].type
-        if self.mark is Mark.UNUSED:
-            name = self.python.__qualname__
-            words = f"{name} is marked as unused, and was called by a script"
-            attributes = {"class": RAISED}
-            e.node("prim::RaiseException", (e.constant(words),), (), attributes)
-            return sugar_of_value(e.uninitialized(wanted))
-        types = () if wanted is NoneType_ else (wanted,)
-        attributes = {"name": self.python.__name__, "object": self.python}
-        node = e.node("prim::PythonOp", values, types, attributes)
-        if not types:
-            return SimpleValue(e.constant(None))
-        return sugar_of_value(node.output)
-
-
-def install_python_calls(
-    schema_of: Callable[[Emitter, Any], Schema],
-) -> None:
-    """Let marked functions be left to Python; `schema_of` reads their annotations."""
-
-    def left(mark: Mark) -> Callable[[Emitter, Any, Arguments], Sugared]:
-        def call(e: Emitter, python: Any, arguments: Arguments) -> Sugared:
-            made = LeftFunction(python, schema_of(e, python), mark)
-            return made.call(e, arguments)
-
-        return call
-
-    for mark in (Mark.IGNORE, Mark.UNUSED):
-        LEAVES[mark] = left(mark)
 
 
 def install_forms() -> None:
     """Let the functions of this chapter, futures and awaits mean what they are."""
-    register_annotate(marks.annotate)
     register_wrapper(futures.Future, FutureType)
     register_wrapper(futures.Await, AwaitType, AnyType)
     register_value(FutureType, FutureValue)
     register_value(AwaitType, AwaitValue)
+    later = futures.awaitable, futures.awaitable_wait, futures.awaitable_nowait
     register_forms(
+        SyntaxForm("isinstance", _isinstance, isinstance),
+        SyntaxForm("isinstance", _isinstance, marks.is_of_type),
+        SyntaxForm("cast", partial(_annotated, "cast", True), typing.cast),
+        SyntaxForm("annotate", partial(_annotated, "annotate", False), marks.annotate),
         SyntaxForm("unchecked_cast", _unchecked_cast, marks.unchecked_cast),
         SpecialForm("is_scripting", _is_scripting, marks.is_scripting),
-        SpecialForm("fork", _fork, marks.fork),
+        SpecialForm("fork", partial(_closure, "fork"), marks.fork),
         SpecialForm("wait", _wait, marks.wait),
-        SpecialForm("awaitable", _awaitable, futures.awaitable),
-        SpecialForm("awaitable_wait", _awaitable_wait, futures.awaitable_wait),
-        SpecialForm("awaitable_nowait", _awaitable_nowait, futures.awaitable_nowait),
+        SpecialForm("awaitable", partial(_closure, "awaitable"), later[0]),
+        SpecialForm("awaitable_wait", _awaitable_wait, later[1]),
+        SpecialForm("awaitable_nowait", _awaitable_nowait, later[2]),
     )
-    asked = special_form(isinstance)
-    assert asked is not None, "builtins are installed before"
-    register_special_form(marks.is_of_type, asked)
     INSTANCE_TESTS.append(marks.is_of_type)

@@ -11,11 +11,12 @@ Rules:
 - `zip` ends with the shortest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.schema.types import (
     DictType,
+    IntType,
     ListType,
     OptionalType,
     StrType,
@@ -71,20 +72,16 @@ class Indexed(Iteration):
     length: Value
 
     def trips(self, e: Emitter) -> Value:
-        """Its length."""
         return self.length
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """Its element."""
         return self.container.subscript(e, SimpleValue(index))
 
     def watched(self) -> Sequence[Value]:
-        """The list."""
         value = self.container.node_value
         return [value] if isinstance(value.type, ListType) else []
 
     def has(self, e: Emitter, index: Value) -> Value | None:
-        """Whether it is that long now."""
         if not self.watched():
             return None
         return e.operator("script::lt.int", index, length_of(e, self.container))
@@ -99,29 +96,21 @@ class Keys(Iteration):
     dictionary: Value
 
     def trips(self, e: Emitter) -> Value:
-        """How many there are."""
         return self.length
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """A key."""
         return self.keys.subscript(e, SimpleValue(index))
 
     def watched(self) -> Sequence[Value]:
-        """The dictionary."""
         return [self.dictionary]
 
     def check(self, e: Emitter) -> None:
-        """It must be as large as it was."""
         now = length_of(e, SimpleValue(self.dictionary))
         node = e.node("prim::If", (e.operator("script::eq.int", now, self.length),))
         node.add_block()
 
-        def fail() -> None:
-            message = e.constant("dictionary changed size during iteration")
-            raised = {"class": "builtins.RuntimeError"}
-            e.node("prim::RaiseException", (message,), (), raised)
-
-        e.branch(node, fail)
+        message = "dictionary changed size during iteration"
+        e.branch(node, lambda: e.raises("builtins.RuntimeError", message))
 
 
 @dataclass
@@ -134,12 +123,10 @@ class Range(Iteration):
     plain: bool
 
     def trips(self, e: Emitter) -> Value:
-        """How many there are."""
         bounds = self.start, self.stop, self.step
         return e.operator("script::range_length.int", *bounds)
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """The number at a place."""
         if self.plain:
             return SimpleValue(index)
         bounds = self.start, self.stop, self.step
@@ -154,26 +141,21 @@ class Enumerated(Iteration):
     start: Value | None
 
     def trips(self, e: Emitter) -> Value:
-        """As many as the other gives."""
         return self.inner.trips(e)
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """A number, and the other's."""
         number = index
         if self.start is not None:
             number = e.operator("script::add.int", self.start, index)
         return SugaredTuple([SimpleValue(number), self.inner.item(e, index)])
 
     def watched(self) -> Sequence[Value]:
-        """What the other watches."""
         return self.inner.watched()
 
     def has(self, e: Emitter, index: Value) -> Value | None:
-        """As the other."""
         return self.inner.has(e, index)
 
     def check(self, e: Emitter) -> None:
-        """As the other."""
         self.inner.check(e)
 
     def static(self) -> Sequence[Sugared] | None:
@@ -196,18 +178,15 @@ class _Numbered(SugaredTuple):
         self._start = start
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        """The number and the element."""
         number = e.constant(self._place)
         if self._start is not None:
             number = e.operator("script::add.int", self._start, number)
         return [SimpleValue(number), self._item]
 
     def value(self, e: Emitter) -> Value:
-        """The pair."""
         return SugaredTuple(self.elements(e) or ()).value(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """The number or the element."""
         return SugaredTuple(self.elements(e) or ()).subscript(e, index)
 
 
@@ -218,22 +197,18 @@ class Zipped(Iteration):
     parts: Sequence[Iteration]
 
     def trips(self, e: Emitter) -> Value:
-        """As many as the one that gives the fewest."""
         result = self.parts[0].trips(e)
         for each in self.parts[1:]:
             result = e.operator("script::min.int", result, each.trips(e))
         return result
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """What each gives."""
         return SugaredTuple([each.item(e, index) for each in self.parts])
 
     def watched(self) -> Sequence[Value]:
-        """All that they watch."""
         return [value for each in self.parts for value in each.watched()]
 
     def has(self, e: Emitter, index: Value) -> Value | None:
-        """Whether each has a round."""
         result = None
         for each in self.parts:
             one = each.has(e, index)
@@ -245,12 +220,10 @@ class Zipped(Iteration):
         return result
 
     def check(self, e: Emitter) -> None:
-        """What each checks."""
         for each in self.parts:
             each.check(e)
 
     def static(self) -> Sequence[Sugared] | None:
-        """Those of each, if one knows all."""
         parts = [each.static() for each in self.parts]
         known = [each for each in parts if each is not None]
         if len(known) < len(parts):
@@ -266,7 +239,6 @@ class Reversed(Iteration):
     count: Value
 
     def trips(self, e: Emitter) -> Value:
-        """As many as there were."""
         return self.count
 
     def _place(self, e: Emitter, index: Value) -> Value:
@@ -274,11 +246,9 @@ class Reversed(Iteration):
         return e.operator("script::sub.int", last, index)
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """The element so far from the end."""
         return self.inner.item(e, self._place(e, index))
 
     def watched(self) -> Sequence[Value]:
-        """What the other watches."""
         return self.inner.watched()
 
     def has(self, e: Emitter, index: Value) -> Value | None:
@@ -297,7 +267,6 @@ class Static(Iteration):
     items: Sequence[Sugared]
 
     def static(self) -> Sequence[Sugared] | None:
-        """The elements."""
         return self.items
 
     def trips(self, e: Emitter) -> Value:
@@ -306,6 +275,34 @@ class Static(Iteration):
             "a tuple is gone through together with something of unknown length",
             "Make a list of the tuple.",
         )
+
+
+def repeat(e: Emitter, iteration: Iteration, fill: Callable[[Sugared], None]) -> None:
+    """One round for each item, by a loop that carries nothing."""
+    loop = e.node("prim::Loop", (iteration.trips(e), e.constant(True)))
+    body = loop.add_block()
+    index = body.add_parameter(IntType, "index")
+
+    def emit() -> None:
+        fill(iteration.item(e, index))
+        body.add_result(e.constant(True))
+
+    e.within(body, emit)
+
+
+def list_of(
+    e: Emitter, iteration: Iteration, element: Callable[[Sugared], Value]
+) -> Value:
+    """A list of what `element` gives of each item."""
+    made = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
+
+    def fill(item: Sugared) -> None:
+        value = element(item)
+        made.type = ListType(value.type)
+        e.node("script::append.t", (made, value))
+
+    repeat(e, iteration, fill)
+    return made
 
 
 def length_of(e: Emitter, container: Sugared) -> Value:

@@ -20,12 +20,12 @@ Rules:
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
-    ListType,
     StrType,
     TensorType,
     Type,
@@ -53,17 +53,18 @@ from runtime.script.emission.emitter import (
 from runtime.script.emission.expressions import (
     assign,
     check_key,
-    common_type,
-    display,
+    list_display,
 )
 from runtime.script.emission.expressions import emits as emits_expression
-from runtime.script.emission.iteration import Iteration
+from runtime.script.emission.iteration import Iteration, list_of, repeat
 from runtime.script.emission.statements import ask, block, emits
 from runtime.script.emission.sugar import SimpleValue, sugar_of_value, type_of
 from runtime.script.frontend import JUMPS, Exit, constant
 from runtime.script.frontend.scopes import comprehension_targets
 from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
-from runtime.script.primitives import by_method, by_operator
+from runtime.script.primitives import by_operator
+
+T = TypeVar("T")
 
 
 @emits(ast.While)
@@ -481,18 +482,10 @@ def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
     if static is not None:
         values: list[Value] = []
         _own(e, node, lambda: values.extend(_each(e, node, each) for each in static))
-        kind = ListType(common_type(e, values))
-        return SimpleValue(display(e, "prim::ListConstruct", values, kind))
-    made = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
-
-    def fill(item: Sugared) -> None:
-        value = _each(e, node, item)
-        made.type = ListType(value.type)
-        row = by_method("append", made.type)[0]
-        e.node(row.name, (made, value))
-
-    _loop(e, node, iteration, fill)
-    return SimpleValue(made)
+        return list_display(e, values)
+    return SimpleValue(
+        _own(e, node, lambda: list_of(e, iteration, partial(_each, e, node)))
+    )
 
 
 def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
@@ -521,44 +514,20 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
         call_forms(e, "a dict comprehension", forms, given)
 
     static = iteration.static()
-    if static is None:
-        _loop(e, node, iteration, fill)
-    else:
+    if static is not None:
         e.open.add(made)
-
-        def all_of_them() -> None:
-            for each in static:
-                fill(each)
-
-        _own(e, node, all_of_them)
+        _own(e, node, lambda: [*map(fill, static)])
+    else:
+        _own(e, node, lambda: repeat(e, iteration, fill))
     return SimpleValue(made)
 
 
-def _own(
-    e: Emitter, node: ast.ListComp | ast.DictComp, emit: Callable[[], object]
-) -> None:
+def _own(e: Emitter, node: ast.ListComp | ast.DictComp, emit: Callable[[], T]) -> T:
     """Emit with variables of the comprehension's own."""
     names, declared = dict(e.names), dict(e.declared)
     for name in comprehension_targets(node):
         e.names.pop(name, None)
         e.declared.pop(name, None)
-    emit()
+    result = emit()
     e.names, e.declared = names, declared
-
-
-def _loop(
-    e: Emitter,
-    node: ast.ListComp | ast.DictComp,
-    iteration: Iteration,
-    fill: Callable[[Sugared], None],
-) -> None:
-    trips = iteration.trips(e)
-    loop = e.node("prim::Loop", (trips, e.constant(True)))
-    body = loop.add_block()
-    index = body.add_parameter(IntType, "index")
-
-    def emit() -> None:
-        fill(iteration.item(e, index))
-        body.add_result(e.constant(True))
-
-    _own(e, node, lambda: e.within(body, emit))
+    return result

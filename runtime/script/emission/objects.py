@@ -37,10 +37,19 @@ from runtime.schema.schema import Schema
 from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, Signature
 from runtime.schema.types import BoolType, IntType, StrType, TupleType
 from runtime.script.emission import operators
-from runtime.script.emission.calls import bound_values, together
+from runtime.script.emission.calls import (
+    LeftFunction,
+    bound_values,
+    call_method,
+)
 from runtime.script.emission.compiler import Compiler
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
-from runtime.script.emission.forms import LeftFunction
+from runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    OfPython,
+    Sugared,
+    no_attribute,
+)
 from runtime.script.emission.python_class import Blueprint, getter, setter
 from runtime.script.emission.sugar import (
     SimpleValue,
@@ -62,9 +71,8 @@ from runtime.script.ir import Value
 
 # In the memo of a declaration: what compiles a method that is asked for, by its name.
 PENDING = "pending"
-# Likewise: what knows of a method that is left to Python: its function, its mark and
-# its schema; None: it is none.
-LEFT = "left"
+# Likewise: what gives the function of a method that is left to Python, or None.
+LEFT_METHODS = "left"
 
 _ARITHMETIC = {
     "+": "add",
@@ -101,10 +109,10 @@ def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Signature | 
     return declared.declaration.methods.get(name)
 
 
-def call_method(
+def call_own(
     e: Emitter, owner: SimpleValue, name: str, arguments: Arguments
 ) -> Sugared:
-    """Call a method that there is.
+    """Call a method of an object that there is.
 
     Raises:
         NoSuchCall: it does not take the arguments.
@@ -114,11 +122,14 @@ def call_method(
     schema = method_schema(e, declared, name)
     assert schema is not None, "it was asked for"
     callee = f"the method `{name}` of {declared}"
-    given = Arguments((owner, *arguments.positional), arguments.named)
-    values, types = bound_values(e, callee, schema, given)
-    kind = "Interface" if isinstance(declared, InterfaceType) else "Method"
-    node = e.node(f"prim::Call{kind}", values, types, {"name": name})
-    return together(e, node.outputs)
+    return call_method(e, callee, schema, owner, name, arguments)
+
+
+def attribute_of(e: Emitter, owner: Value, name: str) -> Value:
+    """An attribute that the type of an object has."""
+    assert isinstance(owner.type, DeclaredType), "only such have attributes"
+    wanted = owner.type.declaration.attributes[name]
+    return e.node("prim::GetAttr", (owner,), (wanted,), {"name": name}).output
 
 
 class Method(Sugared):
@@ -131,12 +142,10 @@ class Method(Sugared):
         self.name = name
 
     def says(self) -> str:
-        """The method and the class."""
         return f"the method `{self.name}` of {self.owner.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it."""
-        return call_method(e, self.owner, self.name, arguments)
+        return call_own(e, self.owner, self.name, arguments)
 
 
 class ObjectValue(SimpleValue):
@@ -156,29 +165,25 @@ class ObjectValue(SimpleValue):
 
     def method(self, e: Emitter, name: str, *given: Sugared) -> Sugared:
         """The result of a method that there is."""
-        return call_method(e, self, name, Arguments(given))
+        return call_own(e, self, name, Arguments(given))
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """An attribute, a property, a method, a constant or a static method."""
         declaration = self.declared.declaration
-        known = declaration.attributes.get(name)
-        if known is not None:
-            node = e.node("prim::GetAttr", (self.node_value,), (known,), {"name": name})
-            node.output.hint = name
-            return sugar_of_value(node.output)
+        if name in declaration.attributes:
+            value = attribute_of(e, self.node_value, name)
+            value.hint = name
+            return sugar_of_value(value)
         if self.has(e, getter(name)):
             return self.method(e, getter(name))
         if self.has(e, name):
             return Method(self, name)
-        left = declaration.memo.get(LEFT)
-        found = None if left is None else left(name)
-        if found is not None:
-            python, mark, schema = found
-            return LeftFunction(python, schema, mark, self)
+        left = declaration.memo.get(LEFT_METHODS)
+        python = None if left is None else left(name)
+        if python is not None:
+            return LeftFunction(python, self)
         return member(e, self.declared, name)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Set an attribute, or a property that has a setter."""
         declared = self.declared
         declaration = declared.declaration
         if name not in declaration.attributes:
@@ -205,27 +210,23 @@ class ObjectValue(SimpleValue):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """`__call__`; `forward` of an interface, as modules are called so."""
         if isinstance(self.type, InterfaceType) and self.has(e, "forward"):
-            return call_method(e, self, "forward", arguments)
+            return call_own(e, self, "forward", arguments)
         self._needs(e, "__call__", "be called")
-        return call_method(e, self, "__call__", arguments)
+        return call_own(e, self, "__call__", arguments)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """`__getitem__`."""
         self._needs(e, "__getitem__", "be indexed")
         return self.method(e, "__getitem__", index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        """`__setitem__`."""
         self._needs(e, "__setitem__", "have elements set")
         self.method(e, "__setitem__", index, value)
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
-        """`__delitem__`."""
         self._needs(e, "__delitem__", "have elements deleted")
         self.method(e, "__delitem__", index)
 
     def iterate(self, e: Emitter) -> Any:
-        """Classes of programs have no iterators."""
         hint = "Give it a method that returns a list."
         e.fail(f"an object of {self.declared} cannot be gone through", hint)
 
@@ -242,7 +243,6 @@ class ObjectValue(SimpleValue):
         return True
 
     def enter(self, e: Emitter) -> Value:
-        """A manager has `__enter__` and `__exit__`."""
         for name in ("__enter__", "__exit__"):
             self._needs(e, name, "be used in `with`")
         return self.node_value
@@ -250,7 +250,6 @@ class ObjectValue(SimpleValue):
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
-        """The method that Python would call for an operator."""
         if symbol == "in":
             if not reflected:
                 return None
@@ -327,8 +326,7 @@ def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
         return sugar_of(static, e)
     known = [*declaration.attributes, *declaration.constants, *declaration.functions]
     known = [each.removesuffix(getter("")).removesuffix(setter("")) for each in known]
-    no_attribute(e, str(declared), name, known)
-    raise AssertionError("an attribute that is missing was refused")
+    return no_attribute(e, str(declared), name, known)
 
 
 # Interfaces
@@ -389,20 +387,15 @@ def _method(
     declared.declaration.add_method(name, signature.schema())
 
 
-class InterfaceSugar(Sugared):
+class InterfaceSugar(OfPython):
     """An interface in a program."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: type) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The interface."""
         return f"the interface `{self.python.__name__}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Any:
-        """It has no objects of its own."""
         hint = "Make an object of a class that has its methods."
         e.fail(f"{self.says()} has no objects of its own", hint)
 
@@ -420,27 +413,22 @@ class EnumClass(Sugared):
         self.type = type
 
     def says(self) -> str:
-        """The class."""
         return f"the enum `{self.python.__name__}`"
 
     def _member(self, e: Emitter, one: enum.Enum) -> Sugared:
         return EnumValue(e.constant(one, self.type))
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """A member."""
         found = self.python.__members__.get(name)
         if found is not None:
             return self._member(e, found)
-        no_attribute(e, self.says(), name, [*self.python.__members__])
-        raise AssertionError("an attribute that is missing was refused")
+        return no_attribute(e, self.says(), name, [*self.python.__members__])
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """No value is looked for."""
         hint = "Go through the members, and compare their values."
         e.fail(f"members of {self.says()} are not found by their values", hint)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """The member of a name that is known."""
         known, name = constant_of(index)
         if not known or not isinstance(name, str):
             hint = "Write the name in quotes, or go through the members."
@@ -452,7 +440,6 @@ class EnumClass(Sugared):
         return [self._member(e, each) for each in self.python]
 
     def iterate(self, e: Emitter) -> Any:
-        """One member after another."""
         return SugaredTuple(self.elements(e) or ()).iterate(e)
 
 
@@ -471,7 +458,6 @@ class EnumValue(SimpleValue):
         return self.attribute(e, "value")
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """`name` or `value`."""
         assert isinstance(self.type, EnumType), "registered for such types"
         known, one = constant_of(self)
         if known and name in ("name", "value"):
@@ -480,18 +466,14 @@ class EnumValue(SimpleValue):
         attributes = self.type.declaration.attributes
         if name not in attributes:
             no_attribute(e, str(self.type), name, [*attributes])
-        given = (attributes[name],)
-        node = e.node("prim::GetAttr", (self.node_value,), given, {"name": name})
-        return sugar_of_value(node.output)
+        return sugar_of_value(attribute_of(e, self.node_value, name))
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Members never change."""
         e.fail(f"attributes of {self.type}, an enum, cannot be set")
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
-        """Equality, and what a number or text has."""
         if not self._is_plain and symbol != "in":
             if symbol.endswith("x"):
                 return operators.unary(e, symbol[:-1], self._value(e))
@@ -508,7 +490,6 @@ class EnumValue(SimpleValue):
         return e.fail(f"`{symbol}` of {self.type}, an enum, is nothing", hint)
 
     def truth(self, e: Emitter) -> Value | bool:
-        """True, or what the value says."""
         return True if self._is_plain else self._value(e).truth(e)
 
 
@@ -525,17 +506,13 @@ class NamedTupleClass(Sugared):
         self.type = type
 
     def says(self) -> str:
-        """The class."""
         return f"the named tuple `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """Nothing of the class itself is known."""
         hint = "Make a tuple by calling the class."
-        no_attribute(e, self.says(), name, (), hint)
-        raise AssertionError("an attribute that is missing was refused")
+        return no_attribute(e, self.says(), name, (), hint)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """A tuple of its fields."""
         defaults = self.python._field_defaults
         fields = []
         for field, each in zip(self.type.names, self.type.elements, strict=True):

@@ -48,7 +48,13 @@ from runtime.script.emission.calls import (
     forms_of_operator,
     forms_of_rows,
 )
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
+from runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    OfPython,
+    Sugared,
+    no_attribute,
+)
 from runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
@@ -296,14 +302,12 @@ class Operator(Sugared):
         self.self_ = self_
 
     def says(self) -> str:
-        """The operator, or the method."""
         what = "operator" if self.self_ is None else "method"
         return f"the {what} `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call the form that takes the arguments."""
         if self.self_ is not None:
-            arguments = Arguments((self.self_, *arguments.positional), arguments.named)
+            arguments = arguments.behind(self.self_)
         return call_forms(e, self.says(), self.forms, arguments)
 
 
@@ -330,11 +334,9 @@ class RuntimeFunction(Sugared):
         self.name = name
 
     def says(self) -> str:
-        """The function."""
         return f"the function `runtime.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call the operator."""
         forms = forms_of_operator(f"core::{self.name}")
         return call_forms(e, self.says(), forms, _with_self(arguments))
 
@@ -347,20 +349,15 @@ def _with_self(arguments: Arguments) -> Arguments:
     return Arguments(arguments.positional, named)
 
 
-class _RuntimeModule(Sugared):
+class _RuntimeModule(OfPython):
     """The package `runtime`, or another Python module."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The module."""
         return f"the module `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """What the module has of the name."""
         try:
             found = getattr(self.python, name)
         except AttributeError:
@@ -375,7 +372,6 @@ class _Names(_RuntimeModule):
     __slots__ = ()
 
     def says(self) -> str:
-        """It has no name of its own."""
         return "the operators of the runtime"
 
 
@@ -389,15 +385,12 @@ class Code(Sugared):
         self.kind = kind
 
     def says(self) -> str:
-        """Its name."""
         return f"`{self.code}`"
 
     def words(self) -> str:
-        """Its type."""
         return str(self.kind)
 
     def value(self, e: Emitter) -> Value:
-        """The number."""
         return e.constant(self.code.code, self.kind)
 
 
@@ -432,18 +425,13 @@ class TensorProgram(Sugared):
         self.self_ = self_
 
     def says(self) -> str:
-        """The method, or the function."""
         what = "function `runtime" if self.self_ is None else "method `Tensor"
         return f"the {what}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call it, compiled."""
-        if self.self_ is None:
-            arguments = _with_self(arguments)
-        else:
-            given = (self.self_, *arguments.positional)
-            arguments = Arguments(given, arguments.named)
-        return call_function(e, compiled(e, PROGRAMS[self.name]), arguments)
+        self_ = self.self_
+        given = _with_self(arguments) if self_ is None else arguments.behind(self_)
+        return call_function(e, compiled(e, PROGRAMS[self.name]), given)
 
 
 class _OfMethod(RuntimeFunction):
@@ -452,7 +440,6 @@ class _OfMethod(RuntimeFunction):
     __slots__ = ()
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call the method."""
         named = dict(arguments.named)
         given = [*arguments.positional]
         if not given:
@@ -470,7 +457,6 @@ class _IsTensor(RuntimeFunction):
     __slots__ = ()
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Whether it is, known beforehand."""
         if len(arguments.positional) != 1 or arguments.named:
             e.fail(f"{self.says()} takes one value")
         kind = type_of(arguments.positional[0])
@@ -493,11 +479,9 @@ class _Conversion(Sugared):
         self.dtype = dtype
 
     def says(self) -> str:
-        """The method."""
         return f"the method `Tensor.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The tensor in the dtype."""
         named = {**arguments.named, "dtype": Code(self.dtype, ScalarTypeType)}
         given = Arguments((self.self_, *arguments.positional), named)
         return call_forms(e, self.says(), forms_of_operator("core::to"), given)
@@ -512,11 +496,9 @@ class _To(Sugared):
         self.self_ = self_
 
     def says(self) -> str:
-        """The method."""
         return "the method `Tensor.to`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The tensor in a dtype, on a device."""
         named = dict(arguments.named)
         places = ["non_blocking", "copy"]
         for each in arguments.positional:

@@ -28,7 +28,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared
+from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
 from runtime.script.ir import Value
 
 
@@ -46,46 +46,36 @@ class SimpleValue(Sugared):
         return self.node_value.type
 
     def says(self) -> str:
-        """A value of its type."""
         return f"a value of type {self.type}"
 
     def words(self) -> str:
-        """Its type."""
         return str(self.type)
 
     def value(self, e: Emitter) -> Value:
-        """The value."""
         return self.node_value
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """A field, an attribute of the class, or a method."""
         return VALUE_ATTRIBUTES(e, self, name)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """An element."""
         return VALUE_SUBSCRIPT(e, self, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        """Set an element."""
         VALUE_SET_SUBSCRIPT(e, self, index, value)
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
-        """Delete an element."""
         VALUE_DELETE_SUBSCRIPT(e, self, index)
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        """Those of a tuple."""
         if not isinstance(self.type, TupleType):
             return None
         node = e.node("prim::TupleUnpack", (self.node_value,), self.type.elements)
         return [sugar_of_value(each) for each in node.outputs]
 
     def iterate(self, e: Emitter) -> Any:
-        """A list, a text, a tensor, a dictionary, or a tuple."""
         return VALUE_ITERATE(e, self)
 
     def truth(self, e: Emitter) -> Value | bool:
-        """What `bool` says of it."""
         return VALUE_TRUTH(e, self)
 
 
@@ -121,25 +111,20 @@ class SugaredTuple(Sugared):
         self.items = tuple(items)
 
     def says(self) -> str:
-        """A tuple of so many."""
         return f"a tuple of {len(self.items)}"
 
     def words(self) -> str:
-        """Its elements."""
         return f"({', '.join(each.words() for each in self.items)})"
 
     def value(self, e: Emitter) -> Value:
-        """The tuple of the values of the elements."""
         values = [each.value(e) for each in self.items]
         made = TupleType(tuple(each.type for each in values))
         return e.node("prim::TupleConstruct", values, (made,)).output
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """Those of the value."""
         return SimpleValue(self.value(e)).attribute(e, name)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """An element, or those of a slice."""
         part = part_of(e, self.items, index)
         if isinstance(part, list):
             return SugaredTuple(part)
@@ -148,15 +133,12 @@ class SugaredTuple(Sugared):
         )
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        """Its items."""
         return self.items
 
     def iterate(self, e: Emitter) -> Any:
-        """One after another."""
         return VALUE_ITERATE(e, self)  # type: ignore[arg-type]  # what is asked has elements
 
     def truth(self, e: Emitter) -> Value | bool:
-        """Whether it has any."""
         return bool(self.items)
 
 
@@ -169,7 +151,6 @@ class SugaredSlice(Sugared):
     step: Sugared | None
 
     def says(self) -> str:
-        """A slice."""
         return "a slice"
 
     @property
@@ -184,7 +165,6 @@ class SugaredEllipsis(Sugared):
     __slots__ = ()
 
     def says(self) -> str:
-        """It is itself."""
         return "`...`"
 
 
@@ -314,16 +294,12 @@ def sugar_of_value(value: Value) -> Sugared:
     return SimpleValue(value) if make is None else make(value)
 
 
-class Unknown(Sugared):
+class Unknown(OfPython):
     """An object that programs do not know; using it is the error."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """An object of its class."""
         kind = type(self.python)
         return f"an object of the class {kind.__module__}.{kind.__qualname__}"
 
@@ -333,15 +309,12 @@ class Unknown(Sugared):
         e.fail(f"{self.says()} means nothing in a program", hint)
 
     def value(self, e: Emitter) -> Value:
-        """It is none."""
         self.refuse(e)
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """It is not looked into."""
         self.refuse(e)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """It is not called."""
         self.refuse(e)
 
 

@@ -3,7 +3,6 @@
 from runtime.script.frontend.absence import (
     Absence,
     absences,
-    check_defined,
     not_defined,
 )
 from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
@@ -26,7 +25,6 @@ from runtime.script.frontend.scopes import (
     Exits,
     Names,
     Scopes,
-    Unreachable,
     constant,
     mangled,
     names,
@@ -37,15 +35,13 @@ from runtime.script.frontend.signature import (
     FunctionSignature,
     read_signature,
     scope_of,
+    scope_of_class,
 )
 from runtime.script.frontend.source import (
     Definition,
-    Row,
     read_class,
     read_function,
     read_text,
-    rows,
-    tree_text,
 )
 from runtime.script.plug_ins import ready
 
@@ -65,13 +61,10 @@ __all__ = [
     "FunctionSignature",
     "Names",
     "Restriction",
-    "Row",
     "Scopes",
     "Section",
-    "Unreachable",
     "absences",
     "check",
-    "check_defined",
     "constant",
     "construct_of",
     "mangled",
@@ -86,10 +79,9 @@ __all__ = [
     "reference",
     "refusal",
     "register_section",
-    "rows",
     "scope_of",
+    "scope_of_class",
     "sections",
-    "tree_text",
 ]
 
 ready(__name__)

@@ -76,16 +76,6 @@ def not_defined(use: ast.Name, absence: Absence, source: Source) -> UnknownName:
     )
 
 
-def check_defined(function: Function, source: Source, taken: Taken = constant) -> None:
-    """Look whether all variables of a function have values where they are used.
-
-    Raises:
-        UnknownName: one may have none; the first in the text is told.
-    """
-    for use, absence in absences(function, taken).items():
-        raise not_defined(use, absence, source)
-
-
 class _Loop(NamedTuple):
     """What is collected of a loop while its body is gone through."""
 

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runtime.schema.values import INT_END
 from runtime.script.frontend.constructs import Construct
 
-# What an `int` can be; source: 64 bits, two's complement.
-INT_END = 2**63
 # How names begin that the compiler makes up.
 RESERVED = "__jit"
 

@@ -1,13 +1,10 @@
 """Scopes: which variables the parts of a function read and assign, and its exits.
 
-    Exits             for each statement and block: whether it may end behind itself, or
-                      by `return`, `break`, `continue` or `raise`
-    Names.reads       the variables that are read, with the first place of each
-    Names.writes      those that are assigned, likewise
-    Names.deletes     those that `del` takes away, likewise
-    Names.captured    those that are read and may have their value from outside
-    Names.assigned    those that have a value of this part at each end of it
-    mangled           what Python makes of a private name in a class
+    Exits     for each statement: whether it may end behind itself, or by `return`,
+              `break`, `continue` or `raise`
+    Names     the variables that a part reads, assigns, and takes away by `del`, each
+              with its first place
+    mangled   what Python makes of a private name in a class
 
 Rules of exits:
 - what is said is what may happen, whatever the values are; of conditions only the
@@ -20,18 +17,16 @@ Rules of names:
 - everything is in the order of the text, in dictionaries: never in sets;
 - the variables of a comprehension are its own, and those of a function in a function;
 - a name that is declared `global` or `nonlocal` is no variable of the function;
-- a loop assigns nothing for sure: it may not run;
 - annotations, decorators and defaults of functions read nothing.
 
-Both go from the inner statements to the outer ones.  Blocks are at most as deep as
-`runtime.script.frontend.language` allows, so they recurse.
+Blocks are as deep as `runtime.script.frontend.language` allows at most: both recurse.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import Any, NamedTuple
+from typing import Any
 
 # Whether the body of a condition is what runs: yes, no, or only the values tell.
 Taken = Callable[[ast.expr], bool | None]
@@ -53,13 +48,6 @@ JUMPS = Exit.RETURN | Exit.BREAK | Exit.CONTINUE
 _LOOP = Exit.BREAK | Exit.CONTINUE
 
 
-class Unreachable(NamedTuple):
-    """A statement that control never reaches, and the one that it does not pass."""
-
-    statement: ast.stmt
-    behind: ast.stmt
-
-
 def constant(test: ast.expr) -> bool | None:
     """What a condition is that is a constant, or `not` of one."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -71,12 +59,11 @@ def constant(test: ast.expr) -> bool | None:
 class Exits:
     """The exits of all statements of some, by the statement."""
 
-    __slots__ = ("_of", "_taken", "unreachable")
+    __slots__ = ("_of", "_taken")
 
     def __init__(self, body: Sequence[ast.stmt], taken: Taken = constant) -> None:
         self._taken = taken
         self._of: dict[ast.stmt, Exit] = {}
-        self.unreachable: list[Unreachable] = []
         self._block(body)
 
     def of(self, statement: ast.stmt) -> Exit:
@@ -87,26 +74,12 @@ class Exits:
         """
         return self._of[statement]
 
-    def of_block(self, body: Sequence[ast.stmt]) -> Exit:
-        """How control may leave statements one after another; raises as `of`."""
+    def _block(self, body: Sequence[ast.stmt]) -> Exit:
         found = Exit.NEXT
         for each in body:
-            if Exit.NEXT not in found:
-                break
-            found = (found & ~Exit.NEXT) | self._of[each]
-        return found
-
-    def _block(self, body: Sequence[ast.stmt]) -> Exit:
-        found, last = Exit.NEXT, None
-        for each in body:
-            one = self._statement(each)
-            self._of[each] = one
+            one = self._of[each] = self._statement(each)
             if Exit.NEXT in found:
                 found = (found & ~Exit.NEXT) | one
-                last = each
-            else:
-                assert last is not None, "before the first statement nothing ends"
-                self.unreachable.append(Unreachable(each, last))
         return found
 
     def _statement(self, node: ast.stmt) -> Exit:
@@ -167,24 +140,6 @@ class Names:
     reads: Places = field(default_factory=dict)
     writes: Places = field(default_factory=dict)
     deletes: Places = field(default_factory=dict)
-    captured: Places = field(default_factory=dict)
-    assigned: Places = field(default_factory=dict)
-
-    def _include(self, other: "Names") -> None:
-        """Add what another part reads, writes and deletes, behind this one."""
-        for mine, theirs in (
-            (self.reads, other.reads),
-            (self.writes, other.writes),
-            (self.deletes, other.deletes),
-        ):
-            for name, place in theirs.items():
-                mine.setdefault(name, place)
-
-    def _capture(self, places: Mapping[str, ast.AST], known: Iterable[str]) -> None:
-        """Those of the places are captured whose names are not known."""
-        for name, place in places.items():
-            if name not in known:
-                self.captured.setdefault(name, place)
 
 
 def mangled(name: str, owner: str) -> str:
@@ -207,14 +162,10 @@ def parameters(node: Function) -> Iterator[ast.arg]:
 
 
 def names(*parts: ast.AST) -> Names:
-    """What expressions and targets read, write and delete, in the order of the text.
-
-    Of statements with blocks `captured` and `assigned` are in `Scopes`.
-    """
+    """What parts of a program read, write and delete, in the order of the text."""
     found = Names()
     for part in parts:
         _collect(part, found)
-    found.captured = dict(found.reads)
     return found
 
 
@@ -235,128 +186,32 @@ def declared_outside(node: Function) -> Places:
 
 
 class Scopes:
-    """The names of a function, and those of each block and each statement in it.
+    """The exits and names of a function, and of each statement in it.
 
     `variables` are all that the function assigns, parameters first, with the first
-    place of each; `outside` those that it declares to be of somebody else.
+    place of each.
     """
 
-    __slots__ = ("_blocks", "_statements", "exits", "outside", "variables")
+    __slots__ = ("_names", "exits", "variables")
 
     def __init__(self, function: Function, taken: Taken = constant) -> None:
         self.exits = Exits(function.body, taken)
-        self._statements: dict[ast.stmt, Names] = {}
-        self._blocks: dict[tuple[ast.AST, str], Names] = {}
-        body = self._block(function, "body", function.body)
-        self.outside = declared_outside(function)
         self.variables: Places = {each.arg: each for each in parameters(function)}
+        self._names: dict[ast.stmt, Names] = {}
+        body, outside = names(*function.body), declared_outside(function)
         # In Python `del` alone makes a variable, too.
         for name, place in sorted(
             [*body.writes.items(), *body.deletes.items()], key=_position
         ):
-            if name not in self.outside:
+            if name not in outside:
                 self.variables.setdefault(name, place)
 
     def of(self, statement: ast.stmt) -> Names:
         """The names of a statement, with all that is in it."""
-        return self._statements[statement]
-
-    def of_block(self, node: ast.AST, block: str = "body") -> Names:
-        """The names of the block `body` or `orelse` of a statement or the function."""
-        return self._blocks[node, block]
-
-    def _block(self, owner: ast.AST, block: str, body: Sequence[ast.stmt]) -> Names:
-        found = Names()
-        passes = True
-        for each in body:
-            one = self._statement(each)
-            self._statements[each] = one
-            found._include(one)
-            if not passes:
-                # Control does not come here; what stands here has no values to take.
-                continue
-            found._capture(one.captured, found.assigned)
-            for name in one.deletes:
-                found.assigned.pop(name, None)
-            for name, place in one.assigned.items():
-                found.assigned.setdefault(name, place)
-            passes = Exit.NEXT in self.exits.of(each)
-        self._blocks[owner, block] = found
-        return found
-
-    def _statement(self, node: ast.stmt) -> Names:
-        if isinstance(node, ast.If):
-            return self._if(node)
-        if isinstance(node, ast.For):
-            return self._loop(node, node.iter, node.target)
-        if isinstance(node, ast.While):
-            return self._loop(node, node.test, None)
-        if isinstance(node, ast.With):
-            return self._with(node)
-        found = Names()
-        _collect(node, found)
-        # In a simple statement all that is read is read before anything is assigned.
-        found.captured = dict(found.reads)
-        found.assigned = {
-            name: place
-            for name, place in found.writes.items()
-            if name not in found.deletes
-        }
-        return found
-
-    def _if(self, node: ast.If) -> Names:
-        found = names(node.test)
-        blocks = [
-            self._block(node, "body", node.body),
-            self._block(node, "orelse", node.orelse),
-        ]
-        ends = []
-        for block, body in zip(blocks, (node.body, node.orelse), strict=True):
-            found._include(block)
-            found._capture(block.captured, ())
-            if Exit.NEXT in self.exits.of_block(body):
-                ends.append(block.assigned)
-        if ends:
-            found.assigned = {
-                name: place
-                for name, place in ends[0].items()
-                if all(name in each for each in ends)
-            }
-        return found
-
-    def _loop(
-        self, node: ast.For | ast.While, head: ast.expr, target: ast.expr | None
-    ) -> Names:
-        found = names(head)
-        own = names() if target is None else names(target)
-        found._include(own)
-        found._capture(own.reads, ())
-        body = self._block(node, "body", node.body)
-        found._include(body)
-        found._capture(body.captured, own.writes)
-        behind = self._block(node, "orelse", node.orelse)
-        found._include(behind)
-        found._capture(behind.captured, ())
-        return found
-
-    def _with(self, node: ast.With) -> Names:
-        found = Names()
-        for item in node.items:
-            head = names(item.context_expr)
-            found._include(head)
-            found._capture(head.reads, found.writes)
-            if item.optional_vars is not None:
-                found._include(names(item.optional_vars))
-        entered = dict(found.writes)
-        body = self._block(node, "body", node.body)
-        found._include(body)
-        found._capture(body.captured, entered)
-        found.assigned = {
-            name: place for name, place in entered.items() if name not in body.deletes
-        }
-        for name, place in body.assigned.items():
-            found.assigned.setdefault(name, place)
-        return found
+        known = self._names.get(statement)
+        if known is None:
+            known = self._names[statement] = names(statement)
+        return known
 
 
 def _position(item: tuple[str, ast.AST]) -> tuple[int, int]:

@@ -21,6 +21,8 @@ Rules of defaults:
 """
 
 import ast
+import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
@@ -71,13 +73,39 @@ def scope_of(
     function = getattr(function, "__func__", function)
     meanings = [*_meanings(function, definition.tree)]
     sure = {each.name: each.meaning for each in meanings if not each.around}
-    known = Scope.of(function, classes).within({**names, **_own(function), **sure})
+    known = Scope.of(function, classes).within(
+        {**names, **closure_of(function), **sure}
+    )
     guesses = {
         each.name: each.meaning
         for each in meanings
         if each.around and not _is_known(each, known)
     }
     return known.within(guesses)
+
+
+def scope_of_class(python: type, classes: Classes) -> Scope:
+    """What names mean in a class: of its methods, itself, and its module."""
+    around: dict[str, Any] = {}
+    for each in vars(python).values():
+        method: Any = each.fget if isinstance(each, property) else each
+        function = inspect.unwrap(getattr(method, "__func__", method))
+        if inspect.isfunction(function):
+            around.update(closure_of(function))
+    names = getattr(sys.modules.get(python.__module__), "__dict__", {})
+    return Scope({python.__name__: python}, around, names, classes=classes)
+
+
+def closure_of(function: Any) -> dict[str, Any]:
+    """The variables around a function that it uses and that have a value."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    found = {}
+    for name, cell in cells:
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # it has none yet
+            continue
+    return found
 
 
 class Annotations:
@@ -148,18 +176,6 @@ class Annotations:
             if line in own and line not in typed:
                 message = "this comment says a type where nothing is typed"
                 self._reader.fail(span, message, hint=_MISPLACED)
-
-
-def _own(function: Any) -> dict[str, Any]:
-    """The variables around a function that it uses and that have a value."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    found = {}
-    for name, cell in cells:
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # it has none yet
-            continue
-    return found
 
 
 class _Meaning(NamedTuple):

@@ -9,7 +9,6 @@ from runtime.script.modules.shape import (
     Shape,
     Shaping,
     discard,
-    scope_of_class,
     shape_of,
 )
 
@@ -23,7 +22,6 @@ __all__ = [
     "define",
     "discard",
     "freeze_module",
-    "scope_of_class",
     "shape_of",
     "uncompiled_module",
 ]

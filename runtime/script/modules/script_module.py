@@ -47,6 +47,7 @@ from runtime.script.emission import (
     no_attribute,
     sugar_of,
 )
+from runtime.script.emission.emitter import OfPython
 from runtime.script.emission.python_class import getter, setter
 from runtime.script.ir import Graph, copy_graph
 from runtime.script.passes import inline_calls
@@ -409,20 +410,15 @@ class ScriptModule(Module):
 RESERVED = frozenset(dir(ScriptModule)) - frozenset(dir(Module))
 
 
-class ModuleClass(Sugared):
+class ModuleClass(OfPython):
     """A class of modules, of which programs call the static methods."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: type[Module]) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The class."""
         return f"the class `{self.python.__name__}` of modules"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """A static method."""
         found = inspect.getattr_static(self.python, name, None)
         if isinstance(found, staticmethod):
             return sugar_of(found.__func__, e)
@@ -430,7 +426,6 @@ class ModuleClass(Sugared):
         return no_attribute(e, self.says(), name, (), hint)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """It makes no modules in programs."""
         e.fail(f"{self.says()} is called", "Make the module outside of the program.")
 
 

@@ -20,8 +20,7 @@ Rules:
 """
 
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, get_origin
@@ -39,6 +38,7 @@ from runtime.schema.declaration import (
 from runtime.schema.scope import Classes, Scope
 from runtime.schema.types import NoneType_, TensorType, Type
 from runtime.schema.values import MISMATCH, converter
+from runtime.script.frontend import scope_of_class
 from runtime.script.modules.script_module import RESERVED, ScriptModule
 from runtime.script.program import (
     Attribute,
@@ -366,27 +366,6 @@ def _is_constant(value: Any) -> bool:
         and not hasattr(value, "key_bits")
         and not isinstance(value, dict)
     )
-
-
-def scope_of_class(python: type, classes: Classes) -> Scope:
-    """What names mean in the annotations of a class: of its methods, and its module."""
-    around: dict[str, Any] = {}
-    for each in vars(python).values():
-        function = inspect.unwrap(getattr(each, "__func__", each))
-        if inspect.isfunction(function):
-            around.update(_cells(function))
-    module = sys.modules.get(python.__module__)
-    names = {} if module is None else vars(module)
-    return Scope(around, names, classes=classes)
-
-
-def _cells(function: Any) -> Iterator[tuple[str, Any]]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # it has no value yet
-            continue
 
 
 def _is_final(written: Any, scope: Scope) -> bool:

@@ -30,7 +30,6 @@ from runtime.script.emission import (
     SimpleValue,
     Sugared,
     SugaredTuple,
-    bound_values,
     constant_of,
     no_attribute,
     part_of,
@@ -39,10 +38,15 @@ from runtime.script.emission import (
     register_value,
     sugar_of,
     sugar_of_value,
-    together,
 )
-from runtime.script.emission.calls import fail_recursive
-from runtime.script.emission.classes import left_schema
+from runtime.script.emission.calls import (
+    LEFT,
+    LeftFunction,
+    call_method,
+    fail_recursive,
+)
+from runtime.script.emission.objects import attribute_of
+from runtime.script.emission.sugar import Unknown
 from runtime.script.ir import Value
 from runtime.script.modules.building import (
     begun,
@@ -52,7 +56,7 @@ from runtime.script.modules.building import (
 )
 from runtime.script.modules.script_module import container_of
 from runtime.script.modules.shape import Shape, shape_of
-from runtime.script.program import Mark, mark_of
+from runtime.script.program import mark_of
 
 _CALL = "Call the modules that are in it."
 _NO_CLASS = "Make it a static method, or a function."
@@ -67,12 +71,9 @@ _LITERALS = (
 )
 
 
-def got(e: Emitter, owner: Value, name: str) -> Sugared:
-    """The attribute of a module."""
-    assert isinstance(owner.type, ModuleType), "only modules are asked"
-    wanted = owner.type.declaration.attributes[name]
-    node = e.node("prim::GetAttr", (owner,), (wanted,), {"name": name})
-    return sugar_of_value(node.output)
+def attribute_value(e: Emitter, owner: Value, name: str) -> Sugared:
+    """An attribute of a module."""
+    return sugar_of_value(attribute_of(e, owner, name))
 
 
 class ModuleValue(SimpleValue):
@@ -102,21 +103,18 @@ class ModuleValue(SimpleValue):
         return ".".join([value.hint or "module", *reversed(names)])
 
     def says(self) -> str:
-        """The module by its path, and its class."""
         name = str(self.type).rpartition(".")[2]
         return f"the module `{self.path}` of class {name}"
 
     def words(self) -> str:
-        """Its type."""
         return str(self.type)
 
     # Its attributes.
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """An attribute, a constant, a function, a method, a property."""
         declaration, shape = self.module_type.declaration, self.shape
         if name in declaration.attributes:
-            return got(e, self.node_value, name)
+            return attribute_value(e, self.node_value, name)
         if name in declaration.constants:
             return _constant(e, declaration.constants[name])
         if name in declaration.methods:
@@ -148,8 +146,8 @@ class ModuleValue(SimpleValue):
         if _is_of_python(found):
             e.fail(f"`{name}` of {self.says()} is for Python only")
         if inspect.isfunction(found):
-            if mark_of(found) in (Mark.IGNORE, Mark.UNUSED):
-                return PythonMethod(self, name, found)
+            if mark_of(found) in LEFT:
+                return LeftFunction(found, self)
             return MethodValue(self, name)
         if isinstance(found, classmethod):
             message = f"`{name}` of {self.says()} is a class method"
@@ -239,10 +237,9 @@ class ModuleValue(SimpleValue):
         ]
 
     def _modules(self, e: Emitter) -> list[Sugared]:
-        return [got(e, self.node_value, name) for name in self._names()]
+        return [attribute_value(e, self.node_value, name) for name in self._names()]
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        """The modules of a list; the keys of a dictionary."""
         if self.container is None:
             return None
         if self.container is ModuleDict:
@@ -250,14 +247,12 @@ class ModuleValue(SimpleValue):
         return self._modules(e)
 
     def iterate(self, e: Emitter) -> Any:
-        """One module, or key, after another."""
         elements = self.elements(e)
         if elements is None:
             e.fail(f"{self.says()} cannot be gone through", _CONTAINERS)
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """The module at a literal index, or of a literal key."""
         if self.container is None:
             e.fail(f"{self.says()} has no elements", _CONTAINERS)
         names = self._names()
@@ -268,13 +263,13 @@ class ModuleValue(SimpleValue):
             if key not in names:
                 told = ", ".join(map(repr, names)) or "none"
                 e.fail(f"{self.says()} has no module {key!r}", f"It has {told}.")
-            return got(e, self.node_value, key)
+            return attribute_value(e, self.node_value, key)
         known, place = constant_of(index)
         if known and isinstance(place, int) and not isinstance(place, bool):
             if not -len(names) <= place < len(names):
                 count = f"{len(names)} module{'s' * (len(names) != 1)}"
                 e.fail(f"{self.says()} has {count}, and none at {place}")
-            return got(e, self.node_value, names[place])
+            return attribute_value(e, self.node_value, names[place])
         part = part_of(e, self._modules(e), index)
         if not isinstance(part, list):
             e.fail(f"the index of {self.says()} is no literal", _LITERALS)
@@ -296,21 +291,17 @@ class ModuleValue(SimpleValue):
         return sugar_of_value(made.output).subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        """Modules stay where they are."""
         e.fail(f"the modules of {self.says()} stay as they are")
 
     def enter(self, e: Emitter) -> Value:
-        """A module is no manager."""
         e.fail(f"{self.says()} cannot be used in `with`")
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
-        """As `set_subscript`."""
         self.set_subscript(e, index, index)
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
-        """Whether a dictionary has a key, which is a literal."""
         if symbol != "in" or not reflected:
             return None
         if self.container is not ModuleDict:
@@ -367,11 +358,9 @@ class MethodValue(Sugared):
         return inspect.getattr_static(shape.python, self.name, None)
 
     def says(self) -> str:
-        """The method by its path."""
         return f"the method `{self.owner.path}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What it gives."""
         owner = self.owner
         methods = owner.module_type.declaration.methods
         if owner.shape is not None and self.name not in methods:
@@ -379,46 +368,8 @@ class MethodValue(Sugared):
             if e.compiler.is_active((self.python, owner.module_type)):
                 fail_recursive(e, self.says(), "self, ...")
             method_of(owner.shape, self.name, e.compiler, e.since(path))
-        schema = methods[self.name]
-        given = Arguments((owner, *arguments.positional), arguments.named)
         callee = f"`{owner.path}.{self.name}`"
-        values, types = bound_values(e, callee, schema, given)
-        node = e.node("prim::CallMethod", values, types, {"name": self.name})
-        return together(e, node.outputs)
-
-
-class PythonMethod(Sugared):
-    """A method that is left to Python."""
-
-    __slots__ = ("name", "owner", "python")
-
-    def __init__(self, owner: ModuleValue, name: str, python: Any) -> None:
-        self.owner = owner
-        self.name = name
-        self.python = python
-
-    def says(self) -> str:
-        """The method by its path."""
-        return f"Python's method `{self.owner.path}.{self.name}`"
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What Python gives; one that is unused raises there."""
-        schema = left_schema(e.compiler, self.python, self.owner.module_type)
-        given = Arguments((self.owner, *arguments.positional), arguments.named)
-        callee = f"`{self.owner.path}.{self.name}`"
-        values, types = bound_values(e, callee, schema, given)
-        if mark_of(self.python) is Mark.UNUSED:
-            text = f"{callee} is unused, and was called"
-            message = e.constant(text)
-            e.node(
-                "prim::RaiseException",
-                (message,),
-                (),
-                {"class": "builtins.RuntimeError"},
-            )
-            return sugar_of_value(e.uninitialized(types[0]))
-        attributes = {"name": self.python.__qualname__, "object": self.python}
-        return together(e, e.node("prim::PythonOp", values, types, attributes).outputs)
+        return call_method(e, callee, methods[self.name], owner, self.name, arguments)
 
 
 class Walk(Sugared):
@@ -437,11 +388,9 @@ class Walk(Sugared):
         self.make = make
 
     def says(self) -> str:
-        """The method by its path."""
         return f"the method `{self.owner.path}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """A tuple of what it names."""
         if arguments.positional or arguments.named:
             e.fail(f"{self.says()} takes no arguments in a program")
         return SugaredTuple(self.make(e, self.owner))
@@ -452,7 +401,9 @@ def _pair(e: Emitter, name: str, value: Sugared) -> Sugared:
 
 
 def _children(e: Emitter, owner: ModuleValue) -> list[tuple[str, Sugared]]:
-    return [(name, got(e, owner.node_value, name)) for name in owner._names()]
+    return [
+        (name, attribute_value(e, owner.node_value, name)) for name in owner._names()
+    ]
 
 
 def _within(
@@ -473,7 +424,9 @@ def _tensors(role: str) -> Callable[[Emitter, ModuleValue], list[tuple[str, Suga
             attributes: Any = each.module_type.declaration.attributes
             for name, own in roles.items():
                 if own == role and attributes[name] is TensorType:
-                    found.append((joined(path, name), got(e, each.node_value, name)))
+                    found.append(
+                        (joined(path, name), attribute_value(e, each.node_value, name))
+                    )
         return found
 
     return make
@@ -515,11 +468,9 @@ class Super(Sugared):
     __slots__ = ()
 
     def says(self) -> str:
-        """The class."""
         return "`super`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The object, looked into from above the class."""
         first = next(iter(e.graph.block.parameters), None)
         owner = None if first is None else sugar_of_value(first)
         try:
@@ -543,7 +494,6 @@ class _Above(Sugared):
         self.python = python
 
     def says(self) -> str:
-        """The module, and the class."""
         return f"{self.owner.says()} above {self.python.__name__}"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
@@ -561,34 +511,19 @@ class _Above(Sugared):
         return MethodValue(self.owner, method)
 
 
-class UncompiledModule(Sugared):
+class UncompiledModule(Unknown):
     """A module that a program names which is no part of one: refused."""
 
-    __slots__ = ("python",)
-
-    def __init__(self, python: Module) -> None:
-        self.python = python
+    __slots__ = ()
 
     def says(self) -> str:
-        """The module by its class."""
         return (
             f"a module of class {type(self.python).__name__}, of outside the program,"
         )
 
-    def value(self, e: Emitter) -> Value:
-        """It is none."""
-        e.fail(f"{self.says()} means nothing in it", _OUTSIDE)
-
-    def attribute(self, e: Emitter, name: str) -> Sugared:
-        """It is not looked into."""
-        e.fail(f"{self.says()} means nothing in it", _OUTSIDE)
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """It is not called."""
-        e.fail(f"{self.says()} means nothing in it", _OUTSIDE)
-
-
-_OUTSIDE = "Make it an attribute of a module whose method this is."
+    def refuse(self, e: Emitter) -> NoReturn:
+        hint = "Make it an attribute of a module whose method this is."
+        e.fail(f"{self.says()} means nothing in it", hint)
 
 
 register_value(ModuleType, ModuleValue)

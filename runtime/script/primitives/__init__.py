@@ -3,14 +3,12 @@
 from runtime.script.primitives.row import NAMESPACE, Row, Way
 from runtime.script.primitives.table import (
     ROWS,
-    Choice,
     by_attribute,
     by_form,
     by_function,
     by_method,
     by_name,
     by_operator,
-    choose,
     install,
     methods_of,
     widened,
@@ -19,7 +17,6 @@ from runtime.script.primitives.table import (
 __all__ = [
     "NAMESPACE",
     "ROWS",
-    "Choice",
     "Row",
     "Way",
     "by_attribute",
@@ -28,7 +25,6 @@ __all__ = [
     "by_method",
     "by_name",
     "by_operator",
-    "choose",
     "install",
     "methods_of",
     "widened",

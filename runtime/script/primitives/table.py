@@ -1,7 +1,7 @@
 """The table of primitives: all rows, how they are found, chosen, and installed.
 
     by_name, by_operator, ...    the rows of one way to them
-    choose      which of several rows a program means, by the types of its operands
+    widened     the conversion of a number to a wider one
     install     the rows as operators of the namespace `script`
 
 Rules of look-ups:
@@ -13,11 +13,11 @@ Rules of look-ups:
   (`+=` of numbers) is the operator, and an assignment;
 - a look-up gives no rows, an empty tuple, for what is no primitive.
 
-Rules of choice:
-- the rows are tried in order, first with the types as they are, then with narrower
-  numbers in place of wider ones: bool, int, float, complex, and a Scalar only where
-  there is no row of the kind itself: the narrowest row that all operands fit, which is
-  how Python itself has it;
+Rules of numbers:
+- whoever calls tries the rows in order, first with the types as they are, then with
+  narrower numbers in place of wider ones: bool, int, float, complex, and a Scalar only
+  where there is no row of the kind itself: the narrowest row that all operands fit,
+  which is how Python itself has it;
 - a number that is widened is converted by a primitive of its own (`float.int`), so that
   the row's function gets exactly what its schema says.
 
@@ -30,8 +30,7 @@ Rules of operators:
   handles are kept here.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
@@ -56,18 +55,6 @@ from runtime.script.primitives.row import NAMESPACE, Kind, Row
 KINDS = (BoolType, IntType, FloatType, ComplexType)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A row, what its variables stand for, and how each operand is converted first.
-
-    A conversion is the name of a primitive of one operand, or None.
-    """
-
-    row: Row
-    bound: Mapping[str, Type]
-    conversions: tuple[str | None, ...]
-
-
 def widened(actual: Type, formal: Type) -> str | None:
     """The primitive that makes a `formal` of an `actual`; None if there is none."""
     if actual not in KINDS or formal not in KINDS:
@@ -75,55 +62,6 @@ def widened(actual: Type, formal: Type) -> str | None:
     if KINDS.index(actual) >= KINDS.index(formal):
         return None
     return f"{NAMESPACE}::{formal}.{actual}"
-
-
-def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
-    """The row that positional operands of these types mean, or None.
-
-    Raises nothing; which rows there were is known to whoever asked.
-    """
-    fitting = [row for row in rows if _takes(row, len(actuals))]
-    for row in fitting:
-        bound = None if _loses_kind(row, actuals) else _match(row, actuals)
-        if bound is not None:
-            return Choice(row, bound, (None,) * len(actuals))
-    for row in fitting:
-        formals = [argument.type for argument in row.schema.arguments]
-        pairs = list(zip(actuals, formals, strict=False))
-        conversions = [widened(actual, formal) for actual, formal in pairs]
-        converted = [
-            formal if conversion else actual
-            for (actual, formal), conversion in zip(pairs, conversions, strict=True)
-        ]
-        converted += actuals[len(pairs) :]
-        bound = _match(row, converted)
-        if bound is not None:
-            rest = (None,) * (len(actuals) - len(pairs))
-            return Choice(row, bound, (*conversions, *rest))
-    return None
-
-
-def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
-    """Whether a number of a known kind would become a `Scalar`."""
-    pairs = zip(row.schema.arguments, actuals, strict=False)
-    return any(
-        formal.type is NumberType and actual is not NumberType
-        for formal, actual in pairs
-    )
-
-
-def _takes(row: Row, count: int) -> bool:
-    """Whether the row can be called with so many positional operands."""
-    schema = row.schema
-    places = [a for a in schema.arguments if not a.kwarg_only]
-    required = sum(not a.has_default for a in schema.arguments)
-    return required <= count and (schema.is_vararg or count <= len(places))
-
-
-def _match(row: Row, actuals: Sequence[Type]) -> Mapping[str, Type] | None:
-    formals = [argument.type for argument in row.schema.arguments][: len(actuals)]
-    found = match(formals, actuals[: len(formals)])
-    return None if isinstance(found, Mismatch) else found
 
 
 Rows = tuple[Row, ...]

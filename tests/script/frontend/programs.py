@@ -22,8 +22,9 @@ from runtime.script.frontend import (
     Exits,
     FunctionSignature,
     Scopes,
+    absences,
     check,
-    check_defined,
+    not_defined,
     read_signature,
     read_text,
 )
@@ -54,7 +55,8 @@ def frontend(text: str) -> list[FunctionSignature]:
         for each in ast.walk(node):
             if isinstance(each, ast.Assign | ast.AnnAssign):
                 annotations.assignment(each)
-        check_defined(node, text_of.source)
+        for use, absence in absences(node).items():
+            raise not_defined(use, absence, text_of.source)
     return found
 
 

@@ -2,22 +2,21 @@
 
 import ast
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.script import UnknownName
 from runtime.errors.source import Source
 from runtime.script.frontend import (
     JUMPS,
     Exit,
     Exits,
     absences,
-    check_defined,
     constant,
+    not_defined,
 )
-from tests.coded import code
 from tests.script.frontend.flows import programs, runs
 
 
@@ -35,6 +34,24 @@ def number_of(node: ast.stmt) -> int | None:
         assert isinstance(value.args[0].value, int)
         return value.args[0].value
     return None
+
+
+def ends_of(body: Sequence[ast.stmt], exits: Exits) -> Exit:
+    """How control may leave statements one after another."""
+    found = Exit.NEXT
+    for each in body:
+        if Exit.NEXT in found:
+            found = (found & ~Exit.NEXT) | exits.of(each)
+    return found
+
+
+def unreachable_in(body: Sequence[ast.stmt], exits: Exits) -> Iterator[ast.stmt]:
+    """The statements of blocks that control does not come to, inner ones first."""
+    for at, each in enumerate(body):
+        for block in ("body", "orelse"):
+            yield from unreachable_in(getattr(each, block, []), exits)
+        if Exit.NEXT not in ends_of(body[:at], exits):
+            yield each
 
 
 def told(node: ast.FunctionDef) -> set[tuple[int, str]]:
@@ -71,9 +88,9 @@ def test_what_the_frontend_says_is_what_happens_in_python() -> None:
         absent = {each for run in every for each in run.absent}
         assert absent <= told(node), "a use without a value is told"
         never = {
-            number_of(each.statement)
-            for each in exits.unreachable
-            if number_of(each.statement) is not None
+            number_of(each)
+            for each in unreachable_in(node.body, exits)
+            if number_of(each) is not None
         }
         reached = {each for run in every for each in run.reached}
         assert not never & reached, "what is unreachable is not reached"
@@ -81,13 +98,13 @@ def test_what_the_frontend_says_is_what_happens_in_python() -> None:
         ends = Exit.NOWHERE
         for each in every:
             ends |= names.get(each.end, Exit.NOWHERE)
-        assert ends in exits.of_block(node.body), "a function ends as is said"
+        assert ends in ends_of(node.body, exits), "a function ends as is said"
         seen["absent"] += bool(absent)
         seen["all told happen"] += absent == told(node)
         seen["some told do not"] += absent != told(node)
         seen["some are cut"] += any(each.end == "cut" for each in every)
         seen["unreachable"] += bool(never)
-        seen["all ends happen"] += ends == exits.of_block(node.body)
+        seen["all ends happen"] += ends == ends_of(node.body, exits)
 
     run()
     unlucky = seen.pop("some told do not")
@@ -125,10 +142,8 @@ def test_what_the_frontend_says_is_what_happens_in_python() -> None:
 def test_exits(body: str, exits: Exit, unreachable: list[str]) -> None:
     nodes = ast.parse(body).body
     found = Exits(nodes)
-    assert found.of_block(nodes) == exits
-    assert [ast.unparse(each.statement) for each in found.unreachable] == unreachable
-    for each in found.unreachable:
-        assert Exit.NEXT not in found.of(each.behind)
+    assert ends_of(nodes, found) == exits
+    assert [*map(ast.unparse, unreachable_in(nodes, found))] == unreachable
 
 
 def test_jumps_are_the_exits_of_statements_inside_of_loops() -> None:
@@ -157,17 +172,18 @@ def test_conditions_that_are_decided_elsewhere_count() -> None:
 
     assert [each.id for each in absences(node)] == ["u"]
     assert [*absences(node, taken)] == []
-    check_defined(node, Source("", "p.py"), taken)
     assert Exit.RETURN not in Exits(node.body[:1], taken).of(node.body[0])
 
 
 def test_of_several_uses_the_first_in_the_text_is_told() -> None:
     loop = "    for x in xs:\n        print(y, z)\n        del z\n        y = z\n"
     text = f"def f(xs):\n{loop}"
-    with pytest.raises(UnknownName, check=code("NotDefined")) as caught:
-        check_defined(function(text), Source(text, "p.py"))
-    assert (caught.value.variable, caught.value.way) == ("y", "before it is used")
     uses = absences(function(text))
+    use, absence = next(iter(uses.items()))
+    error = not_defined(use, absence, Source(text, "p.py"))
+    assert (error.code, error.variable, error.way) == (
+        *("NotDefined", "y", "before it is used"),
+    )
     assert [(each.id, each.lineno) for each in uses] == [
         ("y", 3),
         ("z", 3),

@@ -20,12 +20,11 @@ from runtime.script.frontend import (
     read_class,
     read_function,
     read_text,
-    rows,
     source,
-    tree_text,
 )
 from tests.coded import code
 from tests.script.frontend.flows import programs
+from tests.script.frontend.trees import rows, tree_text
 
 
 # fmt: off

@@ -435,7 +435,7 @@ class Unfinished(Module):
 def test_what_is_unused_raises_where_it_is_called() -> None:
     compiled = script(Unfinished())
     assert compiled(1) == "ab!"
-    with pytest.raises(RuntimeError, match=r"`self\.later` is unused"):
+    with pytest.raises(RuntimeError, match=r"Unfinished\.later is marked as unused"):
         compiled(4)
 
 

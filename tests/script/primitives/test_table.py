@@ -17,11 +17,10 @@ from runtime.script.primitives import (
     by_method,
     by_name,
     by_operator,
-    choose,
     methods_of,
     widened,
 )
-from tests.script.primitives.trial import sample_arguments, type_of
+from tests.script.primitives.trial import choose, sample_arguments, type_of
 
 
 def typed(text: str) -> Type:

@@ -2,7 +2,7 @@
 
 import cmath
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import runtime
 from runtime.errors.operands import NegativeExponent
 from runtime.errors.program import IntegerOverflow, ScriptValueError
 from runtime.schema.codes import DType
+from runtime.schema.subtyping import Mismatch, match
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -18,12 +19,13 @@ from runtime.schema.types import (
     IntType,
     ListType,
     NoneType_,
+    NumberType,
     StrType,
     TensorType,
     Type,
 )
 from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives import Row, choose, table
+from runtime.script.primitives import Row, table, widened
 from tests.coded import coded, kind_of
 
 ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
@@ -176,3 +178,64 @@ def perform(rows: Sequence[Row], *values: Any) -> Any:
         row = None if name is None else table.by_name(name)
         converted.append(value if row is None else row.function(value))
     return choice.row.function(*in_order(choice.row, converted, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A row, what its variables stand for, and how each operand is converted first.
+
+    A conversion is the name of a primitive of one operand, or None.
+    """
+
+    row: Row
+    bound: Mapping[str, Type]
+    conversions: tuple[str | None, ...]
+
+
+def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
+    """The row that positional operands of these types mean, or None.
+
+    Raises nothing; which rows there were is known to whoever asked.
+    """
+    fitting = [row for row in rows if _takes(row, len(actuals))]
+    for row in fitting:
+        bound = None if _loses_kind(row, actuals) else _match(row, actuals)
+        if bound is not None:
+            return Choice(row, bound, (None,) * len(actuals))
+    for row in fitting:
+        formals = [argument.type for argument in row.schema.arguments]
+        pairs = list(zip(actuals, formals, strict=False))
+        conversions = [widened(actual, formal) for actual, formal in pairs]
+        converted = [
+            formal if conversion else actual
+            for (actual, formal), conversion in zip(pairs, conversions, strict=True)
+        ]
+        converted += actuals[len(pairs) :]
+        bound = _match(row, converted)
+        if bound is not None:
+            rest = (None,) * (len(actuals) - len(pairs))
+            return Choice(row, bound, (*conversions, *rest))
+    return None
+
+
+def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
+    """Whether a number of a known kind would become a `Scalar`."""
+    pairs = zip(row.schema.arguments, actuals, strict=False)
+    return any(
+        formal.type is NumberType and actual is not NumberType
+        for formal, actual in pairs
+    )
+
+
+def _takes(row: Row, count: int) -> bool:
+    """Whether the row can be called with so many positional operands."""
+    schema = row.schema
+    places = [a for a in schema.arguments if not a.kwarg_only]
+    required = sum(not a.has_default for a in schema.arguments)
+    return required <= count and (schema.is_vararg or count <= len(places))
+
+
+def _match(row: Row, actuals: Sequence[Type]) -> Mapping[str, Type] | None:
+    formals = [argument.type for argument in row.schema.arguments][: len(actuals)]
+    found = match(formals, actuals[: len(formals)])
+    return None if isinstance(found, Mismatch) else found
