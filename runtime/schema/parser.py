@@ -1,31 +1,27 @@
-"""Default values of the schema language, from tokens.
+"""Schema text to a `Schema`: names, arguments, defaults, results.
 
-True only here: which defaults a type takes, and the form they are stored in.
+What a whole schema is, what must hold between its arguments, which defaults a type
+takes, and the form in which they are stored.
 
 Rules:
-- a scalar type takes any one constant and checks it hardly at all (`int x=1.5` holds);
-  an optional type likewise; only a plain `float` makes a float of `1`;
+- total: every text gives a schema, a name, or one `SchemaSyntaxError`;
+- what is parsed prints as text that parses to an equal value;
+- results are kept by their text; they are values, so sharing them is safe;
+- a scalar type takes any one constant as its default and checks it hardly at all
+  (`int x=1.5` holds); an optional type likewise; only a plain `float` makes a float of
+  `1`;
 - a list of int, float, complex or bool takes `[..]`; a sized one also takes a single
   constant, stored as often as the size says;
 - everything that `default_text` prints is read back here: complex numbers as a sum,
   devices bare.
 
-Schema text to a `Schema`.
-
-What a whole schema is, and what must hold between its arguments.
-
-Rules:
-- total: every text gives a schema, a name, or one `SchemaSyntaxError`;
-- what is parsed prints as text that parses to an equal value;
-- results are kept by their text; they are values, so sharing them is safe.
-
-The words are made by `tokenizer`, types are read by `type_parser`, defaults by
-`default_parser`; each function here is one line of the grammar.
+The words are made by `tokenizer`, types are read by `type_parser`; each method here is
+one line of the grammar.
 """
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from runtime.errors.base import EveryorderError
@@ -56,7 +52,13 @@ from runtime.schema.types import (
     Type,
     fake,
 )
+from runtime.schema.values import INT_END, INT_FIRST
 
+# Three times what the library `core` asks for, a schema and a name of each operator:
+# what is defined again is met soon, and programs that make names up fill no memory.
+REMEMBERED = 2048
+# The usual form of a name, as `_Parser.name` reads it; only others need a parser.
+_NAME = re.compile(rf"(?:({NAME})::)?({NAME})(?:\.({NAME}))?")
 # Types of values that no text can write: their default can only be None.
 _ONLY_NONE = frozenset({TensorType, GeneratorType, QuantizerType})
 # Types that take one constant.
@@ -84,198 +86,10 @@ _WORDS = {
 }
 # Keyword -> the constant it is.
 _FIXED = {"True": True, "False": False, "None": None}
-# Integers travel in 64 bits.
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-# The decimal digits of the greatest; longer text is out of range without a look.
+# The decimal digits of the greatest integer; longer text is out of range unread.
 _DIGITS = 19
-
-
-class DefaultParser:
-    """Reads the default of one argument after another from a cursor."""
-
-    __slots__ = ("cursor",)
-
-    def __init__(self, cursor: Cursor) -> None:
-        self.cursor = cursor
-
-    def default(self, type: Type, size: int | None) -> Any:  # noqa: A002  # the grammar's own word
-        """default := 'None' | device | constant | list, by the type of the argument."""
-        if type in _CONSTANT:
-            return self._constant(type)
-        if type in _ONLY_NONE:
-            self.cursor.expect("None", f"`None`, the one default of a {type}")
-            return None
-        if type == DeviceType:
-            return self._device()
-        if isinstance(type, OptionalType):
-            if type.element == DeviceType and self.cursor.kind != "None":
-                return self._device()
-            of_code = type.element == ScalarTypeType
-            return self._constant(ScalarTypeType if of_code else NumberType)
-        if isinstance(type, ListType) and fake(type.element) in _ELEMENT:
-            return self._list(type.element, size)
-        text = type_text(type, None, size)
-        message = f"an argument of type {text} cannot have a default"
-        hint = f"Make it optional (`{text}?`) with the default None, or give none."
-        return self.cursor.fail(message, self.cursor.token, hint)
-
-    def _constant(self, type: Type) -> Any:  # noqa: A002  # the grammar's own word
-        """constant := 'True' | 'False' | 'None' | string | word | number."""
-        cursor = self.cursor
-        kind = cursor.kind
-        value: Any
-        if kind == "number" or kind == "-":
-            value = self._number(type)
-        elif kind == "name":
-            value = self._word(cursor.take(), type)
-        elif kind == "string":
-            return self.string(cursor.take())
-        elif kind in _FIXED:
-            cursor.take()
-            return _FIXED[kind]
-        else:
-            cursor.misplaced("a default: a number, a text, True, False or None")
-        if type == FloatType and value.__class__ is int:
-            return float(value)
-        return complex(value) if type == ComplexType else value
-
-    def _number(self, type: Type) -> int | float | complex:  # noqa: A002  # the grammar's own word
-        """number := ['-'] digits [('+' | '-') digits 'j']."""
-        cursor = self.cursor
-        start = cursor.token
-        negative = cursor.accept("-")
-        token = cursor.expect("number", "a number")
-        if token.text.endswith("j"):
-            return complex(0.0, self._real(token, negative))
-        if cursor.kind in ("+", "-"):
-            real = self._real(token, negative)
-            negative = cursor.take().kind == "-"
-            token = cursor.expect("number", "an imaginary number, such as 1.j")
-            if not token.text.endswith("j"):
-                hint = "Only a complex number is a sum: close it with `j`."
-                cursor.fail("defaults are not computed", start, hint, upto=token)
-            return complex(real, self._real(token, negative))
-        if type == FloatType or not token.text.isdecimal():
-            return self._real(token, negative)
-        digits = token.text.lstrip("0") or "0"
-        if len(digits) <= _DIGITS:
-            value = -int(digits) if negative else int(digits)
-            if _LEAST <= value <= _GREATEST:
-                return value
-        hint = "An int has 64 bits; write it with a point to make it a float."
-        return cursor.fail("this integer is too large", start, hint, upto=token)
-
-    def _real(self, token: Token, negative: bool) -> float:
-        value = float(token.text.removesuffix("j"))
-        if value == float("inf"):
-            hint = "A float reaches to about 1.8e308."
-            self.cursor.fail("this number is too large", token, hint)
-        # Adding zero turns a negative zero, which no schema keeps, into zero.
-        return (-value if negative else value) + 0.0
-
-    def string(self, token: Token) -> str:
-        """The text between the quotes, its escapes resolved."""
-        text = token.text
-        quote = text[:3] if text[:3] in ('"""', "'''") else text[0]
-        body = text[len(quote) : -len(quote)]
-        if "\\" not in body:
-            return body
-        return self._unescaped(body, token.start + len(quote))
-
-    def _unescaped(self, body: str, offset: int) -> str:
-        parts: list[str] = []
-        index = 0
-        while (found := body.find("\\", index)) >= 0:
-            parts.append(body[index:found])
-            mark, octal = body[found + 1], body[found + 1 : found + 4]
-            if mark in _ESCAPED:
-                parts.append(_ESCAPED[mark])
-                index = found + 2
-            elif len(octal) == 3 and set(octal) <= set("01234567"):
-                parts.append(chr(int(octal, 8)))
-                index = found + 4
-            else:
-                place = Token("string", "", offset + found, offset + found + 2)
-                hint = "Escape with \\n, \\t, \\\\, a quote, or three octal digits."
-                self.cursor.fail("this escape means nothing", place, hint)
-        parts.append(body[index:])
-        return "".join(parts)
-
-    def _word(self, token: Token, type: Type) -> int:  # noqa: A002  # the grammar's own word
-        """word := a name of the table above, or of a scalar type for a ScalarType."""
-        word = token.text
-        if word in _WORDS:
-            return _WORDS[word]
-        if type == ScalarTypeType:
-            try:
-                return DType.named(word).code
-            except KeyError:
-                pass
-        known = ", ".join(_WORDS)
-        return self.cursor.fail(
-            f"`{word}` is no default", token, f"Words with a meaning are {known}."
-        )
-
-    def _list(self, element: Type, size: int | None) -> tuple[Any, ...]:
-        """list := '[' [constant (',' constant)*] ']' | constant, for a sized list."""
-        cursor = self.cursor
-        if size is not None and cursor.kind != "[":
-            return (self._element(element),) * size
-        cursor.expect("[", "`[`, the begin of a list")
-        values: list[Any] = []
-        if not cursor.accept("]"):
-            values.append(self._element(element))
-            while cursor.accept(","):
-                values.append(self._element(element))
-            cursor.expect("]", "`,` and another element, or `]`")
-        return tuple(values)
-
-    def _element(self, element: Type) -> Any:
-        start = self.cursor.token
-        value = self._constant(element)
-        if value.__class__ not in _ELEMENT[fake(element)]:
-            message = f"this is no element of a list of {element}"
-            self.cursor.fail(message, start, upto=self.cursor.last)
-        return value
-
-    def _device(self) -> Device:
-        """device := string | ident [':' number]."""
-        cursor = self.cursor
-        start = cursor.token
-        if cursor.kind == "string":
-            text = self.string(cursor.take())
-        else:
-            text = cursor.expect("name", 'a device, such as "cuda:1"').text
-            if cursor.accept(":"):
-                text += ":" + cursor.expect("number", "the index of a device").text
-        try:
-            return Device.parse(text)
-        except EveryorderError as error:
-            message = f"{text!r} is no device"
-            return cursor.fail(message, start, str(error), upto=cursor.last)
-
-
-# The letter after a backslash -> what both mean; a broken line is joined.
-_ESCAPED = {
-    "\\": "\\",
-    '"': '"',
-    "'": "'",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\n": "",
-}
-
-
-# Three times what the library `core` asks for, a schema and a name of each operator:
-# what is defined again is met soon, and programs that make names up fill no memory.
-REMEMBERED = 2048
-# The usual form of a name, as `_Parser.name` reads it; only others need a parser.
-_NAME = re.compile(rf"(?:({NAME})::)?({NAME})(?:\.({NAME}))?")
+# What may follow a complete name.
+_AFTER_NAME = "`(` and the arguments, or nothing more"
 
 
 def parse_schema(
@@ -370,14 +184,13 @@ def parse_schema_or_name(
 class _Parser:
     """One run over one text."""
 
-    __slots__ = ("cursor", "defaults", "types")
+    __slots__ = ("cursor", "types")
 
     def __init__(
         self, text: str, type_variables: bool, namespace: Namespace | None = None
     ) -> None:
         self.cursor = Cursor(text)
         self.types = TypeParser(self.cursor, type_variables, namespace)
-        self.defaults = DefaultParser(self.cursor)
 
     def declaration(self) -> Schema | OperatorName:
         """decl := name ['(' args ')' '->' returns] [newline] eof."""
@@ -389,24 +202,19 @@ class _Parser:
             cursor.expect("->", "`->` and the results")
             returns, is_varret = self.returns()
             result = Schema(name, arguments, returns, is_vararg, is_varret)
-        while cursor.accept("newline"):
-            pass
-        cursor.expect("end", "nothing more" if result is not name else _AFTER_NAME)
+        self._end("nothing more" if result is not name else _AFTER_NAME)
         return result
 
     def only_type(self) -> Type:
         """whole := type [newline] eof, without annotations."""
-        cursor = self.cursor
-        start = cursor.token
-        read, alias = self.types.type()
-        if alias is not None:
-            cursor.fail(
-                "an alias annotation is no part of a type", start, upto=cursor.last
-            )
-        while cursor.accept("newline"):
+        plain = self.types.plain_type("an alias annotation is no part of a type")
+        self._end("nothing more")
+        return plain
+
+    def _end(self, belongs: str) -> None:
+        while self.cursor.accept("newline"):
             pass
-        cursor.expect("end", "nothing more")
-        return read
+        self.cursor.expect("end", belongs)
 
     def name(self) -> OperatorName:
         """name := ident ['::' ident] ['.' ident]."""
@@ -423,42 +231,39 @@ class _Parser:
         return OperatorName(name, overload.text)
 
     def arguments(self) -> tuple[tuple[Argument, ...], bool]:
-        """args := [item (',' item)*]      item := '*' | '...' | argument."""
+        """args := '(' [item (',' item)*] ')'      item := '*' | '...' | argument."""
         cursor = self.cursor
-        cursor.expect("(", "`(` and the arguments")
-        arguments: list[Argument] = []
-        names: set[str] = set()
+        arguments: dict[str, Argument] = {}
         kwarg_only = is_vararg = False
         defaulted: Token | None = None
-        if cursor.accept(")"):
-            return (), False
-        while True:
+
+        def item() -> None:
+            nonlocal kwarg_only, is_vararg, defaulted
             start = cursor.token
             if cursor.accept("*"):
                 kwarg_only = True
-            elif cursor.accept("..."):
+                return
+            if cursor.accept("..."):
                 is_vararg = True
                 self._last_item("argument")
                 if defaulted is not None:
                     hint = "Drop the default, or the `...`."
                     cursor.fail("`...` goes with no default", defaulted, hint)
-            else:
-                argument, name = self.argument(kwarg_only)
-                if argument.name in names:
-                    hint = "Each argument needs a name of its own."
-                    cursor.fail(f"`{argument.name}` is given twice", name, hint)
-                names.add(argument.name)
-                if argument.has_default:
-                    defaulted = defaulted or start
-                elif defaulted is not None and not kwarg_only:
-                    hint = "Give it one, or put it before them."
-                    message = f"`{argument.name}` has no default, but follows some"
-                    cursor.fail(message, start, hint, upto=name)
-                arguments.append(argument)
-            if not cursor.accept(","):
-                break
-        cursor.expect(")", "`,` and another argument, or `)`")
-        return tuple(arguments), is_vararg
+                return
+            argument, name = self.argument(kwarg_only)
+            if argument.name in arguments:
+                hint = "Each argument needs a name of its own."
+                cursor.fail(f"`{argument.name}` is given twice", name, hint)
+            if argument.has_default:
+                defaulted = defaulted or start
+            elif defaulted is not None and not kwarg_only:
+                hint = "Give it one, or put it before them."
+                message = f"`{argument.name}` has no default, but follows some"
+                cursor.fail(message, start, hint, upto=name)
+            arguments[argument.name] = argument
+
+        cursor.items("()", item, "argument", "`(` and the arguments")
+        return tuple(arguments.values()), is_vararg
 
     def argument(self, kwarg_only: bool) -> tuple[Argument, Token]:
         """argument := sized ident ['=' default]."""
@@ -467,30 +272,32 @@ class _Parser:
         name = cursor.expect("name", "the name of the argument")
         default: Any = NO_DEFAULT
         if cursor.accept("="):
-            default = self.defaults.default(type, size)
+            default = self.default(type, size)
         return Argument(name.text, type, size, default, kwarg_only, alias), name
 
     def returns(self) -> tuple[tuple[Argument, ...], bool]:
-        """returns := '...' | '(' [result (',' result)*] ')' | result."""
+        """returns := '...' | '(' [item (',' item)*] ')' | result
+
+        item := '...' | result
+        """
         cursor = self.cursor
-        if cursor.accept("..."):
-            return (), True
-        if cursor.kind != "(":
-            return (self.result(),), False
-        cursor.take()
-        if cursor.accept(")"):
-            return (), False
         returns: list[Argument] = []
         is_varret = False
-        while True:
+
+        def item() -> None:
+            nonlocal is_varret
             if cursor.accept("..."):
                 is_varret = True
                 self._last_item("result")
             else:
                 returns.append(self.result())
-            if not cursor.accept(","):
-                break
-        cursor.expect(")", "`,` and another result, or `)`")
+
+        if cursor.kind == "(":
+            cursor.items("()", item, "result", "")
+        elif cursor.accept("..."):
+            is_varret = True
+        else:
+            returns.append(self.result())
         return tuple(returns), is_varret
 
     def result(self) -> Argument:
@@ -505,6 +312,124 @@ class _Parser:
             message = f"`...` is always the last {noun}"
             self.cursor.fail(message, self.cursor.last, hint)
 
+    def default(self, type: Type, size: int | None) -> Any:  # noqa: A002  # the grammar's own word
+        """default := 'None' | device | constant | list, by the type of the argument."""
+        if type in _CONSTANT:
+            return self._constant(type)
+        if type in _ONLY_NONE:
+            self.cursor.expect("None", f"`None`, the one default of a {type}")
+            return None
+        if type == DeviceType:
+            return self._device()
+        if isinstance(type, OptionalType):
+            if type.element == DeviceType and self.cursor.kind != "None":
+                return self._device()
+            of_code = type.element == ScalarTypeType
+            return self._constant(ScalarTypeType if of_code else NumberType)
+        if isinstance(type, ListType) and fake(type.element) in _ELEMENT:
+            return self._list(type.element, size)
+        text = type_text(type, None, size)
+        message = f"an argument of type {text} cannot have a default"
+        hint = f"Make it optional (`{text}?`) with the default None, or give none."
+        return self.cursor.fail(message, self.cursor.token, hint)
 
-# What may follow a complete name.
-_AFTER_NAME = "`(` and the arguments, or nothing more"
+    def _constant(self, type: Type) -> Any:  # noqa: A002  # the grammar's own word
+        """constant := 'True' | 'False' | 'None' | string | word | number."""
+        cursor = self.cursor
+        kind = cursor.kind
+        value: Any
+        if kind == "number" or kind == "-":
+            value = self._number(type)
+        elif kind == "name":
+            value = self._word(cursor.take(), type)
+        elif kind == "string":
+            return cursor.string(cursor.take())
+        elif kind in _FIXED:
+            cursor.take()
+            return _FIXED[kind]
+        else:
+            cursor.misplaced("a default: a number, a text, True, False or None")
+        if type == FloatType and value.__class__ is int:
+            return float(value)
+        return complex(value) if type == ComplexType else value
+
+    def _number(self, type: Type) -> int | float | complex:  # noqa: A002  # the grammar's own word
+        """number := ['-'] digits [('+' | '-') digits 'j']."""
+        cursor = self.cursor
+        start = cursor.token
+        negative = cursor.accept("-")
+        token = cursor.expect("number", "a number")
+        if token.text.endswith("j"):
+            return complex(0.0, self._real(token, negative))
+        if cursor.kind in ("+", "-"):
+            real = self._real(token, negative)
+            negative = cursor.take().kind == "-"
+            token = cursor.expect("number", "an imaginary number, such as 1.j")
+            if not token.text.endswith("j"):
+                hint = "Only a complex number is a sum: close it with `j`."
+                cursor.fail("defaults are not computed", start, hint, upto=token)
+            return complex(real, self._real(token, negative))
+        if type == FloatType or not token.text.isdecimal():
+            return self._real(token, negative)
+        digits = token.text.lstrip("0") or "0"
+        if len(digits) <= _DIGITS:
+            value = -int(digits) if negative else int(digits)
+            if INT_FIRST <= value < INT_END:
+                return value
+        hint = "An int has 64 bits; write it with a point to make it a float."
+        return cursor.fail("this integer is too large", start, hint, upto=token)
+
+    def _real(self, token: Token, negative: bool) -> float:
+        value = float(token.text.removesuffix("j"))
+        if value == float("inf"):
+            hint = "A float reaches to about 1.8e308."
+            self.cursor.fail("this number is too large", token, hint)
+        # Adding zero turns a negative zero, which no schema keeps, into zero.
+        return (-value if negative else value) + 0.0
+
+    def _word(self, token: Token, type: Type) -> int:  # noqa: A002  # the grammar's own word
+        """word := a name of the table above, or of a scalar type for a ScalarType."""
+        word = token.text
+        if word in _WORDS:
+            return _WORDS[word]
+        if type == ScalarTypeType:
+            try:
+                return DType.named(word).code
+            except KeyError:
+                pass
+        known = ", ".join(_WORDS)
+        return self.cursor.fail(
+            f"`{word}` is no default", token, f"Words with a meaning are {known}."
+        )
+
+    def _list(self, element: Type, size: int | None) -> tuple[Any, ...]:
+        """list := '[' [constant (',' constant)*] ']' | constant, for a sized list."""
+        cursor = self.cursor
+        if size is not None and cursor.kind != "[":
+            return (self._element(element),) * size
+        read = partial(self._element, element)
+        return tuple(cursor.items("[]", read, "element", "`[`, the begin of a list"))
+
+    def _element(self, element: Type) -> Any:
+        start = self.cursor.token
+        value = self._constant(element)
+        if value.__class__ not in _ELEMENT[fake(element)]:
+            message = f"this is no element of a list of {element}"
+            self.cursor.fail(message, start, upto=self.cursor.last)
+        return value
+
+    def _device(self) -> Device:
+        """device := string | ident [':' number]."""
+        cursor = self.cursor
+        start = cursor.token
+        if cursor.kind == "string":
+            text = cursor.string(cursor.take())
+        else:
+            text = cursor.expect("name", 'a device, such as "cuda:1"').text
+            if cursor.accept(":"):
+                text += ":" + cursor.expect("number", "the index of a device").text
+        try:
+            return Device.parse(text)
+        except EveryorderError as error:
+            message = f"{text!r} is no device"
+            return cursor.fail(message, start, str(error), upto=cursor.last)

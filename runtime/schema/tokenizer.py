@@ -1,23 +1,22 @@
-"""Text of schemas and graphs as tokens, each with its span.
+"""Text of schemas and graphs as tokens, each with its span, and a place in them.
 
 What the words, numbers, strings and signs of the language look like; graphs have values
-(`%x.1`) besides.
+(`%x.1`) besides.  A `Cursor` is how the parsers move: they look, take, or say what
+belongs there, and every syntax error comes about here.
 
 Rules:
 - the kind of a sign or keyword is the text itself; all other kinds are in `KINDS`;
 - blanks, comments (`#` to the end of the line) and line breaks inside brackets vanish;
   a line break outside of them is a token, because it ends a schema;
 - every text becomes tokens or raises one `SchemaSyntaxError`.
-
-A place in the tokens of a text: look, take, or say what belongs there.
-
-True only here: how the parsers move, and how every syntax error comes about.
 """
 
 import re
-from typing import Final, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from runtime.errors.schema import SchemaSyntaxError
+from runtime.schema.signature import ESCAPES
 
 # Kind -> how an error calls it.
 KINDS: Final = {
@@ -80,6 +79,8 @@ _FAULTS: Final = {
     "unclosed": ("this quoted text has no end", "Close it with the same quote."),
     "foreign": ("this character means nothing here", ""),
 }
+# The letter after a backslash -> what both mean; a broken line is joined.
+_ESCAPED: Final = {text[1]: char for char, text in ESCAPES.items()} | {"\n": ""}
 # How a bracket changes the depth; line breaks count only at depth 0.
 _DEPTH: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
 
@@ -118,6 +119,9 @@ def tokenize(source: str) -> list[Token]:
         tokens.append(Token(kind, text, match.start(), match.end()))
     tokens.append(Token("end", "", len(source), len(source)))
     return tokens
+
+
+T = TypeVar("T")
 
 
 class Cursor:
@@ -166,6 +170,24 @@ class Cursor:
             self.misplaced(belongs)
         return self.take()
 
+    def items(
+        self, brackets: str, read: Callable[[], T], noun: str, belongs: str
+    ) -> list[T]:
+        """items := opening [item (',' item)*] closing, with what `read` gives for each.
+
+        Raises as `expect`; `belongs` says what should stand there if no bracket opens.
+        """
+        opening, closing = brackets
+        self.expect(opening, belongs)
+        items: list[T] = []
+        if self.accept(closing):
+            return items
+        items.append(read())
+        while self.accept(","):
+            items.append(read())
+        self.expect(closing, f"`,` and another {noun}, or `{closing}`")
+        return items
+
     def word(self, belongs: str) -> str:
         """Read a name, or a keyword where only a name can stand; raises as `expect`."""
         if self.kind in KEYWORDS:
@@ -177,6 +199,28 @@ class Cursor:
         namespace = self.expect("name", belongs).text
         self.expect("::", "`::` and the name in the namespace")
         return f"{namespace}::{self.word('the name in the namespace')}"
+
+    def string(self, token: Token) -> str:
+        """The text between the quotes of a token, its escapes resolved."""
+        text = token.text
+        quote = text[:3] if text[:3] in ('"""', "'''") else text[0]
+        body, offset = text[len(quote) : -len(quote)], token.start + len(quote)
+        parts: list[str] = []
+        index = 0
+        while (at := body.find("\\", index)) >= 0:
+            mark, octal = body[at + 1], body[at + 1 : at + 4]
+            parts.append(body[index:at])
+            if mark in _ESCAPED:
+                parts.append(_ESCAPED[mark])
+                index = at + 2
+            elif len(octal) == 3 and set(octal) <= set("01234567"):
+                parts.append(chr(int(octal, 8)))
+                index = at + 4
+            else:
+                place = Token("string", "", offset + at, offset + at + 2)
+                hint = "Escape with \\n, \\t, \\\\, a quote, or three octal digits."
+                self.fail("this escape means nothing", place, hint)
+        return "".join((*parts, body[index:]))
 
     def end_line(self) -> None:
         """Read the end of a line and empty lines after it, unless the text ends."""

@@ -1,7 +1,6 @@
 """The types of the schema language, from tokens.
 
-True only here: how a type and its alias annotation are read; one line of the grammar
-for each function.
+How a type and its alias annotation are read; one line of the grammar for each function.
 
 Rules:
 - nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack, and so
@@ -13,6 +12,7 @@ Rules:
   read, as programs elsewhere print it.
 """
 
+from runtime.errors.base import nearest
 from runtime.schema.declaration import CUSTOM, ROOT, Namespace, is_registered_class
 from runtime.schema.signature import FRESH, WILDCARD, AliasInfo, normal_sets
 from runtime.schema.subtyping import optional, union
@@ -165,11 +165,9 @@ class TypeParser:
         """The types in parentheses after a word; a union takes two or more."""
         start = self.cursor.token
         brackets = self.namespace is not None and start.kind == "["
-        types = self._types("[", "]") if brackets else self._types()
+        types = self._types("[]" if brackets else "()")
         if len(types) != count if count else len(types) < 2:
-            wanted = {1: "one type", 2: "two types"}.get(
-                count or 0, "two types or more"
-            )
+            wanted = {1: "one type", 2: "two types", None: "two types or more"}[count]
             hint = f"`{word.text}` is made of {wanted}, this gives {len(types)}."
             last = self.cursor.last
             self.cursor.fail("the number of types is wrong", start, hint, upto=last)
@@ -179,28 +177,24 @@ class TypeParser:
             self.cursor.fail(message, start, hint, upto=self.cursor.last)
         return types
 
-    def _types(self, opening: str = "(", closing: str = ")") -> tuple[Type, ...]:
-        """types := [type (',' type)*], between parentheses, stored as fake types."""
-        cursor = self.cursor
-        cursor.expect(opening, f"`{opening}` and a type")
-        if cursor.accept(closing):
-            return ()
-        types = [self._inner()]
-        while cursor.accept(","):
-            types.append(self._inner())
-        cursor.expect(closing, f"`,` and another type, or `{closing}`")
-        return tuple(types)
+    def _types(self, brackets: str = "()") -> tuple[Type, ...]:
+        """types := [type (',' type)*], between brackets, stored as fake types."""
+        belongs = f"`{brackets[0]}` and a type"
+        return tuple(self.cursor.items(brackets, self._inner, "type", belongs))
+
+    def plain_type(self, message: str, hint: str = "") -> Type:
+        """A type, of which `message` says that it has no alias annotation."""
+        start = self.cursor.token
+        plain, alias = self.type()
+        if alias is not None:
+            self.cursor.fail(message, start, hint, upto=self.cursor.last)
+        return plain
 
     def _inner(self) -> Type:
         """The type of a part, as it lies on the stack."""
-        cursor = self.cursor
-        start = cursor.token
-        inner, alias = self.type()
-        if alias is not None:
-            hint = "Annotate the whole value, or pass its parts one by one."
-            message = "an alias annotation inside another type has no meaning"
-            cursor.fail(message, start, hint, upto=cursor.last)
-        return fake(inner)
+        hint = "Annotate the whole value, or pass its parts one by one."
+        message = "an alias annotation inside another type has no meaning"
+        return fake(self.plain_type(message, hint))
 
     def _named_tuple(self) -> Type:
         """named := 'NamedTuple' '(' path (',' ident ':' type)* ')'."""
@@ -232,29 +226,23 @@ class TypeParser:
         cursor = self.cursor
         path = self._path(start)
         if path.startswith(f"{CUSTOM}.") or self.namespace is None:
-            return self._class(start, path)
+            # class := '__torch__' '.' 'torch' '.' 'classes' '.' ident '.' ident
+            qualname = path.removeprefix(f"{CUSTOM}.")
+            if is_registered_class(qualname):
+                return ClassType(qualname)
+            message = f"no class {qualname} is registered"
+            hint = "Register the class before a schema names it."
+            if qualname == path or qualname.count(".") != 1:
+                message = "no class lives there"
+                hint = f"A path is {CUSTOM}.namespace.Class."
+            cursor.fail(message, start, hint, upto=cursor.last)
         declared = self.namespace.find(path)
         if declared is not None:
             return declared
-        from runtime.errors.base import nearest
-
         # Paths have much in common: the second best is hardly ever meant.
         near = nearest(path, self.namespace.qualnames)
         hint = f"Did you mean {near[0]}?" if near else ""
         return cursor.fail(f"no type {path} is declared", start, hint, upto=cursor.last)
-
-    def _class(self, start: Token, path: str) -> Type:
-        """class := '__torch__' '.' 'torch' '.' 'classes' '.' ident '.' ident."""
-        cursor = self.cursor
-        qualname = path.removeprefix(f"{CUSTOM}.")
-        if qualname == path or qualname.count(".") != 1:
-            hint = f"A path is {CUSTOM}.namespace.Class."
-            cursor.fail("no class lives there", start, hint, upto=cursor.last)
-        if not is_registered_class(qualname):
-            hint = "Register the class before a schema names it."
-            message = f"no class {qualname} is registered"
-            cursor.fail(message, start, hint, upto=cursor.last)
-        return ClassType(qualname)
 
     def _size(self) -> int:
         token = self.cursor.expect("number", "a size, or `]`")
@@ -271,8 +259,6 @@ class TypeParser:
             self.cursor.fail("this type is nested too deeply", self.cursor.token, hint)
 
     def _unknown(self, word: Token) -> Annotated:
-        from runtime.errors.base import nearest
-
         words = () if self.namespace is None else (*PROGRAM_BASES, "NamedTuple")
         near = nearest(word.text, (*NAMED_BASES, *_WRAPPERS, "Dict", "Union", *words))
         guess = f"Did you mean {' or '.join(near)}?" if near else ""

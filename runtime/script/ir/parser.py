@@ -29,7 +29,6 @@ from runtime.errors.schema import SchemaSyntaxError, UnknownKind
 from runtime.errors.source import Source
 from runtime.schema.codes import Device
 from runtime.schema.declaration import SHARED, EnumType, Namespace
-from runtime.schema.parser import DefaultParser
 from runtime.schema.tokenizer import Cursor, Token
 from runtime.schema.type_parser import TypeParser
 from runtime.schema.types import Type
@@ -109,7 +108,6 @@ class _Parser:
     ) -> None:
         self.cursor = Cursor(text)
         self.types = TypeParser(self.cursor, False, namespace)
-        self.strings = DefaultParser(self.cursor)
         self.namespace = namespace
         self.objects = objects
         self.functions = functions
@@ -163,7 +161,7 @@ class _Parser:
         if cursor.kind == "(":
             return ""
         if cursor.kind == "string":
-            return self.strings.string(cursor.take())
+            return cursor.string(cursor.take())
         parts = [cursor.word("the name of the graph, or its parameters")]
         while cursor.accept("."):
             parts.append(cursor.word("the next part of the name"))
@@ -392,14 +390,14 @@ class _Parser:
         if form is Form.VALUE:
             return self.value(0)
         if form is Form.TEXT:
-            return self.strings.string(cursor.expect("string", "a quoted text"))
+            return self.cursor.string(cursor.expect("string", "a quoted text"))
         if form is Form.INDEX:
             return self.integer(cursor.expect("number", "a number"), negative=False)
         if form is Form.TYPES:
             return self.type_list()
         if form is Form.FUNCTION and cursor.kind == "string":
             token = cursor.take()
-            name = self.strings.string(token)
+            name = self.cursor.string(token)
             if name not in self.functions:
                 near = nearest(name, tuple(self.functions))
                 # Paths have much in common: the second best is hardly ever meant.
@@ -429,7 +427,7 @@ class _Parser:
             cursor.take()
             return _PARTS[kind]
         if kind == "string":
-            return self.strings.string(cursor.take())
+            return cursor.string(cursor.take())
         if kind == "number" or kind == "-":
             return self.number()
         if kind == "(":
@@ -520,7 +518,7 @@ class _Parser:
         cursor = self.cursor
         cursor.expect("(", "`(` and the name of the device")
         token = cursor.expect("string", 'the name of a device, such as "cuda:1"')
-        text = self.strings.string(token)
+        text = self.cursor.string(token)
         cursor.expect(")", "`)`")
         try:
             return Device.parse(text)
