@@ -13,12 +13,12 @@ BASE = "f(Tensor x, ScalarType y=1) -> Tensor"
     [
         (
             "f(Tensor x) -> int",
-            Difference("arguments", None, "2", "1"),
+            Difference("argument", None, "2", "1"),
             "the numbers of arguments differ: 2 and 1",
         ),
         (
             "f(int x, int y) -> (int, int)",
-            Difference("returns", None, "1", "2"),
+            Difference("result", None, "1", "2"),
             "the numbers of results differ: 1 and 2",
         ),
         (
@@ -33,7 +33,7 @@ BASE = "f(Tensor x, ScalarType y=1) -> Tensor"
         ),
         (
             "f(Tensor x, int y) -> int",
-            Difference("return", 1, "Tensor", "int"),
+            Difference("result", 1, "Tensor", "int"),
             "result 1 differs in type: Tensor and int",
         ),
     ],
