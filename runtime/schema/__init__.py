@@ -2,7 +2,6 @@
 
 from runtime.schema.annotation import (
     infer_named_schema,
-    infer_schema_of,
     register_annotation,
 )
 from runtime.schema.compatibility import (
@@ -40,7 +39,6 @@ __all__ = [
     "difference",
     "forward_incompatibilities",
     "infer_named_schema",
-    "infer_schema_of",
     "is_subtype",
     "parse_alias_kind",
     "parse_name",

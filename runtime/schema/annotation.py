@@ -1,35 +1,33 @@
-"""Python annotations as schema types.
+"""Python annotations as schema types, and annotated Python functions as schemas.
 
-True only here: which annotation means which type.  Higher areas add their classes with
+Which annotation means which type; higher areas add their classes with
 `register_annotation`, and their generic classes with `register_wrapper`, when they are
-imported.
+imported.  A function has two readings: a *kernel* has nameless arguments `_0, _1, ..`
+and plain integers, an *operator* made of a function has the function's own names,
+symbolic integers and defaults.
 
-Rules:
-- an annotation that means no schema type gives None; the caller says where it stood;
+Rules of annotations:
+- one that means no schema type gives None; the caller says where it stood;
 - a name in quotes is looked up among the registered names, so `"Tensor"` always works;
 - with a resolver the annotation is of a program: it says what names in quotes and
   classes mean, a union is what it says (without, `int | float` is any number), a tuple
   of any length is no type (without, a list), and keys of dictionaries are those that
   the schema language has.
 
-The schema of an annotated Python function.
-
-Two readings exist: a *kernel* has nameless arguments `_0, _1, ..` and plain integers,
-an *operator* made of a function has the function's own names, symbolic integers and
-defaults.
-
-Rules:
+Rules of functions:
 - a kernel that is not annotated whole (`Any`, `*args` and `**kwargs` say nothing) has
   no schema, as one without any annotation: it is called with boxed values;
 - an operator made of a function that is annotated in part is an error, never a guess;
 - a leading parameter annotated `KeySet` is no argument.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from inspect import Parameter, Signature, get_annotations, signature, unwrap
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get_origin
 
 from runtime.errors.schema import InferenceError, SchemaError
 from runtime.keys.keyset import KeySet
@@ -63,11 +61,11 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
+    replaced,
 )
+from runtime.schema.values import INT_END, INT_FIRST
 
-if TYPE_CHECKING:
-    from inspect import Parameter, Signature
-
+T = typing.TypeVar("T")
 
 Wrapper = type[FutureType] | type[AwaitType] | type[RRefType]
 
@@ -82,6 +80,10 @@ class Resolver(Protocol):
         """The type of a class that nobody has registered."""
 
 
+class TensorStandIn:
+    """Means Tensor where no class of tensors is imported, as in quoted annotations."""
+
+
 # Class -> type; the exact class counts for these, because bool is a subclass of int.
 _BUILTIN: dict[type, Type] = {
     int: IntType,
@@ -92,21 +94,29 @@ _BUILTIN: dict[type, Type] = {
     type(None): NoneType_,
 }
 # Classes of higher areas; a subclass means what its base means.
-_REGISTERED: dict[type, Type] = {}
+_REGISTERED: dict[type, Type] = {TensorStandIn: TensorType}
 # Generic class -> what its subscript means, and what the bare class does.
 _WRAPPERS: dict[Any, tuple[Wrapper, Type | None]] = {}
+# What makes types of types besides, and of how many; None for any number.
+_GENERICS: tuple[tuple[Any, int | None], ...] = (
+    *((each, None) for each in (tuple, typing.Union, typing.Annotated)),
+    *((each, 1) for each in (list, Sequence, typing.Optional, typing.Final)),
+    (dict, 2),
+)
 # Names that mean a type wherever they stand in quotes.
 _NAMES: dict[str, Type] = {
     "Tensor": TensorType,
     **{kind.__name__: base for kind, base in _BUILTIN.items()},
     "None": NoneType_,
 }
+# What names in quotes besides mean to a kernel.
+_KERNEL_NAMES = {"Tensor": TensorStandIn, "KeySet": KeySet}
 # A union with these two, and no more than these four, is any number.
 _LEAST_NUMBER = frozenset({IntType, FloatType})
 _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 
 
-def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
+def register_annotation(python_type: type, schema_type: Type) -> Callable[[], object]:
     """Let the class `python_type`, and its subclasses, mean `schema_type`.
 
     Registering the same again is harmless.  What comes back takes it out again.
@@ -116,21 +126,14 @@ def register_annotation(python_type: type, schema_type: Type) -> Callable[[], No
     """
     known = _BUILTIN.get(python_type) or _REGISTERED.get(python_type)
     if known not in (None, schema_type):
-        name = python_type.__name__
-        raise SchemaError(
-            code="AnnotationTaken", name=name, known=str(known), wanted=str(schema_type)
-        )
+        raise _taken(python_type, known, schema_type)
     _REGISTERED[python_type] = schema_type
-
-    def remove() -> None:
-        _REGISTERED.pop(python_type, None)
-
-    return remove
+    return partial(_REGISTERED.pop, python_type, None)
 
 
 def register_wrapper(
     python: type, kind: Wrapper, bare: Type | None = None
-) -> Callable[[], None]:
+) -> Callable[[], object]:
     """Let `python[T]` mean the kind of `T`; without a subscript, that of `bare`.
 
     Registering the same again is harmless.  What comes back takes it out again.
@@ -140,45 +143,28 @@ def register_wrapper(
     """
     known = _WRAPPERS.setdefault(python, (kind, bare))
     if known != (kind, bare):
-        texts = (str(each[0](each[1] or AnyType)) for each in (known, (kind, bare)))
-        name = python.__name__
-        raise SchemaError(
-            code="AnnotationTaken", name=name, known=next(texts), wanted=next(texts)
-        )
-
-    def remove() -> None:
-        _WRAPPERS.pop(python, None)
-
-    return remove
+        raise _taken(python, known[0](known[1] or AnyType), kind(bare or AnyType))
+    return partial(_WRAPPERS.pop, python, None)
 
 
-def tensor_stand_in() -> type:
-    """A class that means Tensor, for quoted annotations where none is imported."""
-    return _StandIn
-
-
-class _StandIn:
-    """Means Tensor as long as the class of tensors may not be loaded."""
-
-
-_REGISTERED[_StandIn] = TensorType
+def _taken(python: type, known: Type | None, wanted: Type) -> SchemaError:
+    name = python.__name__
+    return SchemaError(
+        code="AnnotationTaken", name=name, known=str(known), wanted=str(wanted)
+    )
 
 
 def annotated_type(annotation: Any, resolver: Resolver | None = None) -> Type | None:
     """The schema type that `annotation` means, or None."""
-    import typing
-    from typing import ForwardRef, get_args, get_origin
-
     if annotation is None:
         return NoneType_
-    if annotation is typing.Any:
+    if annotation is Any:
         return AnyType
     if isinstance(annotation, ForwardRef):
         annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
-        return (
-            _NAMES.get(annotation) if resolver is None else resolver.written(annotation)
-        )
+        read = named_type if resolver is None else resolver.written
+        return read(annotation)
     if isinstance(annotation, Type):
         return annotation
     origin, parameters = get_origin(annotation), get_args(annotation)
@@ -186,13 +172,13 @@ def annotated_type(annotation: Any, resolver: Resolver | None = None) -> Type | 
         return _class_type(annotation, resolver)
     if origin is typing.Annotated:
         parameters = parameters[:1]
-    types = []
+    inner = []
     for each in parameters:
-        found = each if each is Ellipsis else annotated_type(each, resolver)
-        if found is None:
+        meant = each if each is Ellipsis else annotated_type(each, resolver)
+        if meant is None:
             return None
-        types.append(found)
-    return generic_type(origin, tuple(types), resolver)
+        inner.append(meant)
+    return generic_type(origin, tuple(inner), resolver)
 
 
 def result_types(annotation: Any) -> tuple[Type, ...] | None:
@@ -200,14 +186,12 @@ def result_types(annotation: Any) -> tuple[Type, ...] | None:
 
     None is no result, a tuple of known length is several, all else is one.
     """
-    from typing import get_origin
-
-    found = annotated_type(annotation)
-    if found is None:
+    meant = annotated_type(annotation)
+    if meant is None:
         return None
-    if get_origin(annotation) is tuple and isinstance(found, TupleType):
-        return found.elements
-    return () if found == NoneType_ else (found,)
+    if get_origin(annotation) is tuple and isinstance(meant, TupleType):
+        return meant.elements
+    return () if meant == NoneType_ else (meant,)
 
 
 def named_type(name: str) -> Type | None:
@@ -219,10 +203,6 @@ def generic_type(
     origin: Any, parameters: tuple[Any, ...], resolver: Resolver | None = None
 ) -> Type | None:
     """The type of `origin[parameters]`, types and perhaps an ellipsis, or None."""
-    import types
-    import typing
-    from collections.abc import Sequence
-
     if origin is tuple and parameters[1:] == (Ellipsis,) and resolver is None:
         origin, parameters = list, parameters[:1]
     if Ellipsis in parameters:
@@ -250,21 +230,13 @@ def generic_type(
 def wanted_parameters(origin: Any) -> int | None:
     """How many types belong to a subscript of `origin`, None for any number.
 
-    Raises:
-        LookupError: it is nothing that makes types of types.
+    It is 0 for what makes no types of types.
     """
-    import typing
-    from collections.abc import Sequence
-
     # By identity: objects of programs are asked here, whose `==` may do anything.
-    if any(origin is each for each in (tuple, typing.Union, typing.Annotated)):
-        return None
-    if origin is dict:
-        return 2
-    ones = (list, Sequence, typing.Optional, typing.Final, *_WRAPPERS)
-    if any(origin is each for each in ones):
-        return 1
-    raise LookupError
+    for each, count in (*_GENERICS, *((wrapper, 1) for wrapper in _WRAPPERS)):
+        if origin is each:
+            return count
+    return 0
 
 
 def _class_type(annotation: Any, resolver: Resolver | None) -> Type | None:
@@ -314,34 +286,21 @@ def kernel_signature(fn: Callable[..., Any]) -> KernelSignature:
     Raises:
         InferenceError: an annotation has no schema type.
     """
-    signature = _signature(fn)
-    if signature is None:
+    form = _signature(fn)
+    if form is None:
         return KernelSignature(None, False, ())
-    parameters = _parameters(signature)
-    leading_keyset = len(parameters) < len(signature.parameters)
-    if not _is_whole(signature):
+    parameters = _parameters(form)
+    leading_keyset = len(parameters) < len(form.parameters)
+    if not _is_whole(form):
         return KernelSignature(None, leading_keyset, ())
-    arguments = tuple(
-        Argument(f"_{index}", _parameter_type(fn, parameter))
-        for index, parameter in enumerate(parameters)
-    )
-    results = _results(fn, signature)
-    returns = tuple(Argument(f"_{index}", one) for index, one in enumerate(results))
-    named = [
-        each.name
-        for each in signature.parameters.values()
-        if each.kind is each.KEYWORD_ONLY
-    ]
-    schema = Schema(NAMELESS, arguments, returns)
+    arguments = [_parameter_type(fn, parameter) for parameter in parameters]
+    schema = Schema(NAMELESS, _nameless(arguments), _nameless(_results(fn, form)))
+    named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     return KernelSignature(schema, leading_keyset, tuple(named))
 
 
-def infer_schema_of(fn: Callable[..., Any]) -> Schema | None:
-    """The schema of a kernel, or None unless `fn` is annotated whole.
-
-    Raises as `kernel_signature`.
-    """
-    return kernel_signature(fn).schema
+def _nameless(kinds: Iterable[Type]) -> tuple[Argument, ...]:
+    return tuple(Argument(f"_{index}", kind) for index, kind in enumerate(kinds))
 
 
 def infer_named_schema(
@@ -353,14 +312,14 @@ def infer_named_schema(
     one.  The i-th argument, if written to, belongs to the alias set `a{i}`.
 
     Raises:
-        InferenceError: as for `infer_schema_of`; `fn` is not annotated whole, or takes
-            `*args` or `**kwargs`; a default has
-            no schema form; `mutates` names no parameter, or one that is no tensor.
+        InferenceError: as for `kernel_signature`; `fn` is not annotated whole, or takes
+            `*args` or `**kwargs`; a default has no schema form; `mutates` names no
+            parameter, or one that is no tensor.
     """
-    signature = _signature(fn)
-    if signature is None or not _is_annotated(signature):
+    form = _signature(fn)
+    if form is None or all(each is form.empty for each in _annotations(form)):
         raise _fault(fn, "return", "", "has no annotation", _ANNOTATE)
-    parameters = _parameters(signature)
+    parameters = _parameters(form)
     written = None if mutates == "unknown" else set(mutates)
     names = {parameter.name for parameter in parameters}
     for name in sorted((written or set()) - names):
@@ -369,16 +328,15 @@ def infer_named_schema(
         _named_argument(fn, index, parameter, written)
         for index, parameter in enumerate(parameters)
     )
-    results = _results(fn, signature)
-    returns = tuple(Argument("", _symbolic(result)) for result in results)
+    returns = tuple(Argument("", _symbolic(result)) for result in _results(fn, form))
     return Schema(NAMELESS, arguments, returns)
 
 
 def _named_argument(
     fn: Callable[..., Any], index: int, parameter: Parameter, written: set[str] | None
 ) -> Argument:
-    type = _symbolic(_parameter_type(fn, parameter))  # noqa: A001  # the field's own word
-    tensors = _holds_tensors(type)
+    kind = _symbolic(_parameter_type(fn, parameter))
+    tensors = _holds_tensors(kind)
     alias = None
     if tensors if written is None else parameter.name in written:
         if not tensors:
@@ -386,11 +344,11 @@ def _named_argument(
                 "is written to, but is no tensor",
                 "Take it from `mutates`.",
             )
-            raise _fault(fn, parameter.name, str(type), reason, remedy)
-        alias = placed_alias(type, AliasInfo((f"a{index}",), (f"a{index}",), True))
+            raise _fault(fn, parameter.name, str(kind), reason, remedy)
+        alias = placed_alias(kind, AliasInfo((f"a{index}",), (f"a{index}",), True))
     return Argument(
         parameter.name,
-        type,
+        kind,
         default=_default(fn, parameter),
         kwarg_only=parameter.kind is parameter.KEYWORD_ONLY,
         alias=alias,
@@ -405,7 +363,7 @@ def _default(fn: Callable[..., Any], parameter: Parameter) -> Any:
         return value.code
     if value is None or isinstance(value, bool | str | Device):
         return value
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
+    if isinstance(value, int) and INT_FIRST <= value < INT_END:
         return value
     if isinstance(value, float) and isfinite(value):
         return value
@@ -415,59 +373,51 @@ def _default(fn: Callable[..., Any], parameter: Parameter) -> Any:
 
 def _signature(fn: Callable[..., Any]) -> Signature | None:
     """The signature with quoted annotations resolved, or None if there is none."""
-    from inspect import signature
-
     try:
         plain = signature(fn)
     except (TypeError, ValueError):
         return None
     if not any(isinstance(each, str) for each in _annotations(plain)):
         return plain
-    names = {"Tensor": tensor_stand_in(), "KeySet": KeySet}
     try:
-        return signature(fn, eval_str=True, locals=names)
+        return signature(fn, eval_str=True, locals=_KERNEL_NAMES)
     except Exception as error:  # the quoted text is code of the user: anything goes
         reason = f"has an annotation that cannot be read: {error}"
-        raise _fault(fn, _unreadable(fn, plain, names), "", reason, _QUOTED) from error
+        raise _fault(fn, _unreadable(fn, plain), "", reason, _QUOTED) from error
 
 
-def _unreadable(fn: Callable[..., Any], plain: Signature, names: dict[str, Any]) -> str:
+def _unreadable(fn: Callable[..., Any], plain: Signature) -> str:
     """The first place whose quoted annotation does not evaluate."""
-    from inspect import get_annotations, unwrap
-
     globals_ = getattr(unwrap(fn), "__globals__", {})
-    places = {p.name: p.annotation for p in plain.parameters.values()}
-    for place, text in places.items():
-        probe = type("probe", (), {"__annotations__": {place: text}})
+    for place, parameter in plain.parameters.items():
+        probe = type("probe", (), {"__annotations__": {place: parameter.annotation}})
         try:
-            get_annotations(probe, globals=globals_, locals=names, eval_str=True)
+            get_annotations(
+                probe, globals=globals_, locals=_KERNEL_NAMES, eval_str=True
+            )
         except Exception:  # as above: whatever it raises, this is the place
             return place
     return "return"
 
 
-def _annotations(signature: Signature) -> list[Any]:
+def _annotations(form: Signature) -> list[Any]:
     """Of every parameter and of the result; `Signature.empty` where there is none."""
-    found = [each.annotation for each in signature.parameters.values()]
-    return [*found, signature.return_annotation]
+    every = [each.annotation for each in form.parameters.values()]
+    return [*every, form.return_annotation]
 
 
-def _is_annotated(signature: Signature) -> bool:
-    return any(each is not signature.empty for each in _annotations(signature))
-
-
-def _is_whole(signature: Signature) -> bool:
+def _is_whole(form: Signature) -> bool:
     """Whether every argument and the result have an annotation that says something."""
-    parameters = _parameters(signature)
+    parameters = _parameters(form)
     if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
         return False
-    said = (*(each.annotation for each in parameters), signature.return_annotation)
-    return not any(each is signature.empty or each is Any for each in said)
+    said = (*(each.annotation for each in parameters), form.return_annotation)
+    return not any(each is form.empty or each is Any for each in said)
 
 
-def _parameters(signature: Signature) -> list[Parameter]:
+def _parameters(form: Signature) -> list[Parameter]:
     """The parameters that are arguments: all but a leading keyset."""
-    parameters = list(signature.parameters.values())
+    parameters = list(form.parameters.values())
     if parameters and parameters[0].annotation is KeySet:
         return parameters[1:]
     return parameters
@@ -477,48 +427,35 @@ def _parameter_type(fn: Callable[..., Any], parameter: Parameter) -> Type:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise _fault(fn, name, "", "takes any number of values", "Name each argument.")
-    if parameter.annotation is parameter.empty:
-        raise _fault(fn, name, "", "has no annotation, but others have", _ANNOTATE)
-    found = annotated_type(parameter.annotation)
-    if found is None:
-        text = _text(parameter.annotation)
-        raise _fault(fn, name, text, "has an annotation without schema type", _TYPES)
-    return found
+    return _meant(fn, name, parameter.annotation, annotated_type)
 
 
-def _results(fn: Callable[..., Any], signature: Signature) -> tuple[Type, ...]:
-    annotation = signature.return_annotation
-    if annotation is signature.empty:
-        raise _fault(fn, "return", "", "has no annotation, but others have", _ANNOTATE)
-    found = result_types(annotation)
-    if found is None:
-        text = _text(annotation)
-        raise _fault(
-            fn, "return", text, "has an annotation without schema type", _TYPES
-        )
-    return found
+def _results(fn: Callable[..., Any], form: Signature) -> tuple[Type, ...]:
+    return _meant(fn, "return", form.return_annotation, result_types)
 
 
-def _symbolic(type: Type) -> Type:  # noqa: A002  # the field's own word
-    """`type` with plain integers made symbolic, also in lists and optionals."""
-    if type == IntType:
-        return SymIntType
-    if isinstance(type, ListType | OptionalType):
-        return type.__class__(_symbolic(type.element))
-    return type
+def _meant(
+    fn: Callable[..., Any], place: str, annotation: Any, read: Callable[[Any], T | None]
+) -> T:
+    """What `read` takes the annotation of a place for."""
+    if annotation is Signature.empty:
+        raise _fault(fn, place, "", "has no annotation, but others have", _ANNOTATE)
+    meant = read(annotation)
+    if meant is None:
+        # As written, free of addresses and of module paths.
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        raise _fault(fn, place, text, "has an annotation without schema type", _TYPES)
+    return meant
 
 
-def _holds_tensors(type: Type) -> bool:  # noqa: A002  # the field's own word
-    while isinstance(type, ListType | OptionalType):
-        type = type.element  # noqa: A001  # the field's own word
-    return type == TensorType
+def _symbolic(kind: Type) -> Type:
+    return replaced(kind, IntType, SymIntType)
 
 
-def _text(annotation: Any) -> str:
-    """The annotation as written, free of addresses and of module paths."""
-    if isinstance(annotation, type):
-        return annotation.__name__
-    return str(annotation)
+def _holds_tensors(kind: Type) -> bool:
+    while isinstance(kind, ListType | OptionalType):
+        kind = kind.element
+    return kind == TensorType
 
 
 def _fault(

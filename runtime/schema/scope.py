@@ -109,7 +109,7 @@ class Scope:
             each
             for names in (*self._names, vars(builtins))
             for each, of in names.items()
-            if isinstance(of, type | ModuleType) or _parameters(of) is not Ellipsis
+            if isinstance(of, type | ModuleType) or _parameters(of) != 0
         }
         return nearest(name, sorted({*known, "Tensor"}))
 
@@ -317,7 +317,7 @@ class _Walk:
         if found is not None:
             return found
         hint = ""
-        if _parameters(of) is not Ellipsis:
+        if _parameters(of) != 0:
             hint = f"Say what it holds, as in `{self._text(node)}[...]`."
         return self._fail(node, f"`{self._text(node)}` means no type", hint=hint)
 
@@ -347,7 +347,7 @@ class _Walk:
     def _subscript(self, node: ast.Subscript) -> Type:
         base = self._object(node.value)
         wanted = _parameters(base)
-        if wanted is Ellipsis:
+        if wanted == 0:
             message = f"`{self._text(node.value)}` is not made of other types"
             self._fail(node.value, message, hint=_GENERIC)
         inner = node.slice
@@ -392,12 +392,12 @@ def _is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
-def _parameters(of: Any) -> Any:
-    """How many types belong to a subscript of an object; an ellipsis if it has none."""
+def _parameters(of: Any) -> int | None:
+    """How many types belong to a subscript of an object; 0 if it has none."""
     try:
         return wanted_parameters(get_origin(of) or of)
-    except Exception:  # nothing of this kind, or code of the program that fails
-        return Ellipsis
+    except Exception:  # code of the program that fails
+        return 0
 
 
 def _comments(source: Source) -> Iterable[tuple[int, Span]]:

@@ -8,11 +8,11 @@ import pytest
 
 from runtime.errors.schema import SchemaError
 from runtime.schema.annotation import (
+    TensorStandIn,
     annotated_type,
     register_annotation,
     register_wrapper,
     result_types,
-    tensor_stand_in,
 )
 from runtime.schema.parser import parse_type
 from runtime.schema.types import (
@@ -49,7 +49,7 @@ class Tensor:
         (Any, "Any"),
         ("Tensor", "Tensor"),
         ("int", "int"),
-        (tensor_stand_in(), "Tensor"),
+        (TensorStandIn, "Tensor"),
         (list[int], "int[]"),
         (typing.List[int], "int[]"),  # noqa: UP006  # the old spelling is read too
         (Sequence["Tensor"], "Tensor[]"),

@@ -17,7 +17,6 @@ from runtime.errors.schema import InferenceError
 from runtime.keys.keyset import KeySet
 from runtime.schema.annotation import (
     infer_named_schema,
-    infer_schema_of,
     kernel_signature,
     register_annotation,
 )
@@ -32,7 +31,7 @@ Tensor = Any  # a class that annotations in quotes must not be led astray by
 
 
 def _text(fn: Callable[..., Any]) -> str | None:
-    schema = infer_schema_of(fn)
+    schema = kernel_signature(fn).schema
     return None if schema is None else str(schema)
 
 
@@ -55,7 +54,7 @@ def test_a_leading_keyset_is_no_argument() -> None:
 
     assert _text(kernel) == "(Tensor _0) -> Tensor _0"
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(later)
+        kernel_signature(later)
     assert caught.value.fields() == {
         "function": "later",
         "place": "ks",
@@ -70,11 +69,11 @@ def test_what_is_not_annotated_has_no_schema() -> None:
     def plain(x, *args, **kwargs):  # type: ignore[no-untyped-def]  # the point
         ...
 
-    assert infer_schema_of(plain) is None
-    assert infer_schema_of(lambda x: x) is None
-    assert infer_schema_of(print) is None
-    assert infer_schema_of(int.__add__) is None
-    assert infer_schema_of(dict) is None
+    assert kernel_signature(plain).schema is None
+    assert kernel_signature(lambda x: x).schema is None
+    assert kernel_signature(print).schema is None
+    assert kernel_signature(int.__add__).schema is None
+    assert kernel_signature(dict).schema is None
 
 
 def test_other_callables() -> None:
@@ -110,7 +109,7 @@ def test_annotated_in_part() -> None:
 
     # A kernel that says less than all says nothing; an operator needs to know.
     for each in (parameter, result, many, anything, keyset_first):
-        assert infer_schema_of(each) is None
+        assert kernel_signature(each).schema is None
     assert kernel_signature(keyset_first) == (None, True, ())
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(parameter)
@@ -138,10 +137,10 @@ def test_annotations_without_schema_type() -> None:
     def result(x: int) -> object: ...
 
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(parameter)
+        kernel_signature(parameter)
     assert (caught.value.place, caught.value.found) == ("x", "set[int]")
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(result)
+        kernel_signature(result)
     assert (caught.value.place, caught.value.found) == ("return", "object")
 
 
@@ -151,21 +150,21 @@ def test_a_quoted_annotation_that_cannot_be_read() -> None:
     def result(x: int) -> 1 / 0: ...  # type: ignore[valid-type]  # the point
 
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(parameter)
+        kernel_signature(parameter)
     assert caught.value.place == "y"
     assert caught.value.reason == (
         "has an annotation that cannot be read: name 'Missing' is not defined"
     )
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(result)
+        kernel_signature(result)
     assert caught.value.place == "return"
 
 
 def test_the_answer_does_not_keep_the_function() -> None:
     def kernel(x: int) -> int: ...
 
-    schema = infer_schema_of(kernel)
-    assert infer_schema_of(kernel) == schema
+    schema = kernel_signature(kernel).schema
+    assert kernel_signature(kernel).schema == schema
     alive = weakref.ref(kernel)
     del kernel
     gc.collect()
@@ -244,6 +243,6 @@ def test_an_operator_needs_annotations() -> None:
 def test_kernels_have_plain_integers_and_no_defaults() -> None:
     def kernel(x: int = 3, *, y: int) -> int: ...
 
-    schema = infer_schema_of(kernel)
+    schema = kernel_signature(kernel).schema
     assert schema is not None
     assert schema.arguments == (Argument("_0", IntType), Argument("_1", IntType))

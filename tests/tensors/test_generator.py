@@ -9,7 +9,7 @@ import pytest
 import runtime.random
 from runtime.errors.tensor import BadState, NumberTooLarge
 from runtime.random import DEFAULT_SEED
-from runtime.schema.annotation import infer_schema_of
+from runtime.schema.annotation import kernel_signature
 from runtime.schema.codes import Device
 from runtime.tensors import Generator, Tensor, default_generator, manual_seed
 
@@ -92,4 +92,7 @@ def test_schemas_know_it() -> None:
     def kernel(x: Tensor, g: Generator | None) -> Tensor:
         return x
 
-    assert str(infer_schema_of(kernel)) == "(Tensor _0, Generator? _1) -> Tensor _0"
+    assert (
+        str(kernel_signature(kernel).schema)
+        == "(Tensor _0, Generator? _1) -> Tensor _0"
+    )

@@ -14,7 +14,7 @@ import pytest
 from runtime.errors.operands import DimensionOutOfRange, NoData
 from runtime.errors.tensor import BadSize, FixedAttribute, NeedsDetach, UnfitValue
 from runtime.keys import DispatchKey, KeySet
-from runtime.schema.annotation import infer_schema_of
+from runtime.schema.annotation import kernel_signature
 from runtime.schema.binding import bind
 from runtime.schema.codes import Device, DType
 from runtime.schema.parser import parse_schema
@@ -250,7 +250,7 @@ def test_schemas_take_it() -> None:
     def kernel(x: Tensor, d: Device, t: DType) -> Tensor:
         return x
 
-    inferred = infer_schema_of(kernel)
+    inferred = kernel_signature(kernel).schema
     assert str(inferred) == "(Tensor _0, Device _1, ScalarType _2) -> Tensor _0"
 
 
