@@ -1,29 +1,21 @@
-"""Numbers by schema type: which values are an `int`, a `float`, a `Scalar`, ...
+"""Values by schema type: what converts, what is equal, what a kernel is shown.
 
-True only here: how numbers convert.  Each function gives the Python number for the
-boxed stack, or `MISMATCH` if its type does not take the value.
+A value has three forms: what a caller gives, what the boxed stack holds (`converter`),
+and what a Python kernel sees (`presenter`); the last two differ only in codes, which
+are ints on the stack, and in lists, which a kernel always gets fresh, unless its schema
+says that it writes to the list itself.
 
-Rules (upstream's, seen by running torch 2.13):
-- numbers widen (bool, int, float, complex) and never narrow, except that any number
-  is a `bool` by its truth;
+Rules of numbers (upstream's, seen by running torch 2.13):
+- they widen (bool, int, float, complex) and never narrow, except that any number is a
+  `bool` by its truth;
 - a tensor of one element counts as its number; as an `int` it loses a fraction
   *silently*; a `Scalar` takes no tensor;
 - an `int` fits 64 bits with a sign, a `Scalar` also 64 bits without;
 - a code (`DType`, ...) is its number for `int` and `Scalar`, not for `SymInt`;
-- where a definition is tagged `integers_only` no bool is an `int` (`no_truth`), as
-  upstream's functions refuse it, and its operators called by name do not.
-Ours: NumPy's scalars count as the Python number that they hold, everywhere; None is not
-a `bool`.
+- ours: NumPy's scalars count as the Python number that they hold, everywhere; None is
+  not a `bool`.
 
-Values by schema type: what converts, what is equal, what a kernel is shown.
-
-True only here: the rules of conversion.  A value has three forms: what a caller gives,
-what the boxed stack holds (`convert`), and what a Python kernel sees (`present`); the
-last two differ only in codes, which are ints on the stack, and in lists, which a kernel
-always gets fresh, unless its schema says that it writes to the list itself.
-
-Rules:
-- how numbers convert is the business of `runtime.schema.values`;
+Rules of all else:
 - None is a `Tensor` (the undefined one), but no other plain value;
 - a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
   table has;
@@ -32,16 +24,18 @@ Rules:
   with all in it, so nothing in it may have to be converted (`in_place`);
 - a member of a union must fit as it is, without conversion;
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
-- where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
-  dimensions (`tensor_or_number`), if the tensor area is there to make it; where one is
-  tagged `defined_tensors`, None is no tensor (`defined`); `integers_only`, a bool no
-  integer;
 - a tuple with names takes a tuple that has these `_fields`, and it stays of its class;
 - a class, module, interface or enum takes what is of the declared Python class, or has
   a `schema_type` (an attribute that its own class defines) that is a subtype;
 - a `Function` is what can be called, a `PyObject` is any object;
 - types that only name an object (`Generator`, `Storage`, custom classes, ...) take any
   object that is not a plain value.
+
+Rules of tags of definitions: `numbers_as_tensors`, a number is a tensor of no
+dimensions (`tensor_or_number`), if the tensor area is there to make it;
+`defined_tensors`, None is no tensor (`defined`); `integers_only`, no bool is an `int`
+(`no_truth`), as upstream's functions refuse it, and its operators called by name do
+not.
 
 How it works: `converter` builds one closure per (type, size), kept; a closure returns
 `MISMATCH` instead of raising, so that unions and errors are decided by the caller.
@@ -53,24 +47,46 @@ from functools import lru_cache
 from operator import index
 from typing import Any, Final
 
-from runtime.errors.call import WrongValue
 from runtime.errors.registration import UnknownDevice
 from runtime.hooks import TENSOR_OF_NUMBER
-from runtime.schema import types
-from runtime.schema.calls import described, shortened
 from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
 from runtime.schema.declaration import DeclaredType
-from runtime.schema.signature import type_text
 from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import (
+    AnyType,
+    BoolType,
+    ComplexType,
+    DeviceType,
     DictType,
+    FloatType,
+    FunctionType,
+    GeneratorType,
+    IntType,
+    LayoutType,
     ListType,
+    MemoryFormatType,
+    NoneType_,
+    NumberType,
     OptionalType,
+    PyObjectType,
+    QSchemeType,
+    QuantizerType,
+    ScalarTypeType,
+    StrType,
+    SymBoolType,
+    SymIntType,
+    TensorType,
     TupleType,
     Type,
     TypeVariable,
     UnionType,
 )
+
+Converter = Callable[[object], object]
+
+# Closures that are kept: what a library asks for again and again is some hundred, and
+# programs that make types up fill no memory.
+REMEMBERED = 1024
 
 
 class Mismatch:
@@ -121,7 +137,7 @@ def to_symint(value: object) -> object:
     return number if INT_FIRST <= number < INT_END else MISMATCH
 
 
-def no_truth(turn: Callable[[object], object]) -> Callable[[object], object]:
+def no_truth(turn: Converter) -> Converter:
     """The conversion `turn` to an integer, that takes no truth: True is no 1."""
 
     def convert(value: object) -> object:
@@ -134,32 +150,19 @@ def no_truth(turn: Callable[[object], object]) -> Callable[[object], object]:
     return convert
 
 
-def to_float(value: object) -> object:
-    """`float`: any real number, or one real element of a tensor."""
-    element = _element(value)
-    if not isinstance(element, _REAL):
-        return MISMATCH
-    try:
-        return float(element)
-    except OverflowError:
-        return MISMATCH
+def _widened(kind: Callable[[Any], object], *narrower: type) -> Converter:
+    """The conversion to a kind of number of what is narrower, or one element of it."""
 
+    def convert(value: object) -> object:
+        element = _element(value)
+        if not isinstance(element, narrower):
+            return MISMATCH
+        try:
+            return kind(element)
+        except OverflowError:
+            return MISMATCH
 
-def to_complex(value: object) -> object:
-    """`complex`: any number, or one element of a tensor."""
-    element = _element(value)
-    if not isinstance(element, _NUMBER):
-        return MISMATCH
-    try:
-        return complex(element)
-    except OverflowError:
-        return MISMATCH
-
-
-def to_bool(value: object) -> object:
-    """`bool`: the truth of any number, or of one element of a tensor."""
-    element = _element(value)
-    return bool(element) if isinstance(element, _NUMBER) else MISMATCH
+    return convert
 
 
 def to_scalar(value: object) -> object:
@@ -190,31 +193,15 @@ def _element(value: object) -> object:
     return number
 
 
-Converter = Callable[[object], object]
-
-# Closures that are kept: what a library asks for again and again is some hundred, and
-# programs that make types up fill no memory.
-REMEMBERED = 1024
+# `float`: any real number; `complex`: any number; `bool`: the truth of any number.
+to_float = _widened(float, *_REAL)
+to_complex = _widened(complex, *_NUMBER)
+to_bool = _widened(bool, *_NUMBER)
 
 
 def is_tensor(value: object) -> bool:
     """Whether the dispatcher treats `value` as a tensor: it has `key_bits`."""
     return hasattr(value, "key_bits")
-
-
-def convert(type: Type, value: object, size: int | None = None) -> object:  # noqa: A002  # the field's own word
-    """The form of `value` on the boxed stack, for an argument of `type[size]`.
-
-    Raises `WrongValue` if the type does not take the value.
-    """
-    converted = converter(type, size)(value)
-    if converted is MISMATCH:
-        raise WrongValue(
-            expected=type_text(type, None, size),
-            found=described(value),
-            value=shortened(value),
-        )
-    return converted
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -232,10 +219,8 @@ def converter(
     if isinstance(type, ListType):
         return _list(type.element, size, integers_only)
     if isinstance(type, TupleType):
-        inner = tuple(map(converter, type.elements))
-        return (
-            _named_tuple(type.names, _tuple(inner)) if type.qualname else _tuple(inner)
-        )
+        to_tuple = _tuple(tuple(map(converter, type.elements)))
+        return _named_tuple(type.names, to_tuple) if type.qualname else to_tuple
     if isinstance(type, DeclaredType):
         return _declared(type)
     if isinstance(type, DictType):
@@ -345,10 +330,10 @@ def _is_kept(value: object, converted: object) -> bool:
             key is other and _is_kept(part, converted[other])
             for (key, part), other in zip(value.items(), converted, strict=True)
         )
-    if type(value) is list and isinstance(converted, list):
-        return all(map(_is_kept, value, converted))
-    if type(value) is tuple and isinstance(converted, tuple):
-        return all(map(_is_kept, value, converted))
+    if type(value) is list or type(value) is tuple:
+        return isinstance(converted, type(value)) and all(
+            map(_is_kept, value, converted)
+        )
     return False
 
 
@@ -371,10 +356,6 @@ def _anything(value: object) -> object:
 def _object(value: object) -> object:
     plain = value is None or is_tensor(value) or isinstance(value, _PLAIN)
     return MISMATCH if plain else value
-
-
-def _object_or_none(value: object) -> object:
-    return None if value is None else _object(value)
 
 
 def _device(value: object) -> object:
@@ -406,7 +387,7 @@ def _optional(inner: Converter) -> Converter:
 
 def _list(element: Type, size: int | None, integers_only: bool) -> Converter:
     # None is an undefined tensor as an argument, but not inside a list of tensors.
-    tensors = element == types.TensorType
+    tensors = element == TensorType
     inner = _strict_tensor if tensors else converter(element, None, integers_only)
     repeats = () if size is None else _REPEATS.get(element, ())
 
@@ -432,9 +413,9 @@ def _list(element: Type, size: int | None, integers_only: bool) -> Converter:
 
 def _plain_list(element: Type) -> Callable[[Any], bool]:
     """Whether a list holds nothing that is to be converted, as most lists do."""
-    if element == types.TensorType:
+    if element == TensorType:
         return _all_tensors
-    return _all_ints if element == types.IntType else lambda value: False
+    return _all_ints if element == IntType else lambda value: False
 
 
 def _all_ints(value: Iterable[object]) -> bool:
@@ -558,41 +539,41 @@ BY_VALUE = frozenset(
 )
 
 _CODES: dict[Type, type[Code]] = {
-    types.ScalarTypeType: DType,
-    types.LayoutType: Layout,
-    types.MemoryFormatType: MemoryFormat,
+    ScalarTypeType: DType,
+    LayoutType: Layout,
+    MemoryFormatType: MemoryFormat,
 }
 
 # Element type -> the numbers that a sized list repeats (upstream; an int is not
 # repeated in a list of floats, nor a bool in a list of bools).
 _REPEATS: dict[Type, tuple[type, ...]] = {
-    types.IntType: (int,),
-    types.SymIntType: (int,),
-    types.FloatType: (float,),
+    IntType: (int,),
+    SymIntType: (int,),
+    FloatType: (float,),
 }
 
 _BASES: dict[Type, Converter] = {
-    types.TensorType: _tensor,
-    types.IntType: to_int,
-    types.SymIntType: to_symint,
-    types.FloatType: to_float,
-    types.ComplexType: to_complex,
-    types.BoolType: to_bool,
-    types.SymBoolType: to_bool,
-    types.NumberType: to_scalar,
-    types.StrType: _str,
-    types.DeviceType: _device,
-    types.QSchemeType: to_symint,
-    types.NoneType_: _none,
-    types.AnyType: _anything,
-    types.GeneratorType: _object_or_none,
-    types.QuantizerType: _object_or_none,
-    types.FunctionType: _function,
-    types.PyObjectType: _anything,
-} | {type_: _code(kind) for type_, kind in _CODES.items()}
+    TensorType: _tensor,
+    IntType: to_int,
+    SymIntType: to_symint,
+    FloatType: to_float,
+    ComplexType: to_complex,
+    BoolType: to_bool,
+    SymBoolType: to_bool,
+    NumberType: to_scalar,
+    StrType: _str,
+    DeviceType: _device,
+    QSchemeType: to_symint,
+    NoneType_: _none,
+    AnyType: _anything,
+    GeneratorType: _optional(_object),
+    QuantizerType: _optional(_object),
+    FunctionType: _function,
+    PyObjectType: _anything,
+} | {code: _code(kind) for code, kind in _CODES.items()}
 
 # The conversions of integers that take no bool.
 _INTEGERS: dict[Type, Converter] = {
-    types.IntType: no_truth(to_int),
-    types.SymIntType: no_truth(to_symint),
+    IntType: no_truth(to_int),
+    SymIntType: no_truth(to_symint),
 }

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from runtime.errors.call import WrongValue
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.types import ListType, Type, TypeVariable
 from runtime.schema.values import (
     MISMATCH,
     REMEMBERED,
-    convert,
     converter,
     in_place,
     is_tensor,
@@ -158,18 +156,6 @@ def test_conversion(text: str, value: Any, expected: Any) -> None:
     type_, size = typed(text)
     found = converter(type_, size)(value)
     assert same(found, expected)
-
-
-def test_convert_says_what_it_found() -> None:
-    type_, size = typed("int[2]")
-    assert convert(type_, 1, size) == [1, 1]
-    with pytest.raises(WrongValue) as caught:
-        convert(type_, ["a"], size)
-    assert caught.value.fields() == {
-        "expected": "int[2]",
-        "found": "a list of str",
-        "value": "['a']",
-    }
 
 
 def test_a_tensor_is_what_has_key_bits() -> None:
