@@ -24,7 +24,6 @@ Rules of functions:
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from inspect import Parameter, Signature, get_annotations, signature, unwrap
 from math import isfinite
 from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get_origin
@@ -116,7 +115,7 @@ _LEAST_NUMBER = frozenset({IntType, FloatType})
 _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 
 
-def register_annotation(python_type: type, schema_type: Type) -> Callable[[], object]:
+def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
     """Let the class `python_type`, and its subclasses, mean `schema_type`.
 
     Registering the same again is harmless.  What comes back takes it out again.
@@ -128,12 +127,12 @@ def register_annotation(python_type: type, schema_type: Type) -> Callable[[], ob
     if known not in (None, schema_type):
         raise _taken(python_type, known, schema_type)
     _REGISTERED[python_type] = schema_type
-    return partial(_REGISTERED.pop, python_type, None)
+    return _remover(_REGISTERED, python_type)
 
 
 def register_wrapper(
     python: type, kind: Wrapper, bare: Type | None = None
-) -> Callable[[], object]:
+) -> Callable[[], None]:
     """Let `python[T]` mean the kind of `T`; without a subscript, that of `bare`.
 
     Registering the same again is harmless.  What comes back takes it out again.
@@ -144,7 +143,14 @@ def register_wrapper(
     known = _WRAPPERS.setdefault(python, (kind, bare))
     if known != (kind, bare):
         raise _taken(python, known[0](known[1] or AnyType), kind(bare or AnyType))
-    return partial(_WRAPPERS.pop, python, None)
+    return _remover(_WRAPPERS, python)
+
+
+def _remover(table: dict[Any, Any], python: type) -> Callable[[], None]:
+    def remove() -> None:
+        table.pop(python, None)
+
+    return remove
 
 
 def _taken(python: type, known: Type | None, wanted: Type) -> SchemaError:

@@ -1,20 +1,19 @@
-"""Scalar types, layouts and memory formats: one literal table each, name and code.
+"""Codes and devices: dtypes, layouts, memory formats, and where tensors are.
 
-True only here: the integers.  On the boxed stack these values are plain ints (their
-fake type is `int`); a kernel is handed the value object.  Codes and names are
-upstream's, because schemas print defaults as the code; the tables below were compared
-with torch 2.13 by passing every object through an operator that returns its code.
+These values are what Python has no type for.  There is one object for each, so that
+`is` compares them: the path of every call does.  It is found by its number or name, and
+whoever comes second gets what the first one put there.
 
-Rules: a code is the position in its table, and no entry ever moves.  A spelling that
-upstream keeps as a second name (`long` for `int64`) is in `SYNONYMS`.  There is one
-object for each entry, so that `is` compares them: the path of every call does.
-
-Devices as values: a type and, where one is named, an index.
-
-True only here: `cpu` has no index and differs from `cpu:0`, as upstream compares them.
-Which types exist, and how a device is written, is the business of `runtime.keys`; a
-new backend is named there and nothing changes here.  There is one object for each
-device, so that `is` compares them: the path of every call does.
+Rules:
+- on the boxed stack a code is a plain int (its fake type is `int`); a kernel is handed
+  the object;
+- codes and names are upstream's, because schemas print defaults as the code; the tables
+  below were compared with torch 2.13 by passing every object through an operator that
+  returns its code;
+- a code is the position in its table, and no entry ever moves; a spelling that upstream
+  keeps as a second name (`long` for `int64`) is in `SYNONYMS`;
+- `cpu` has no index and differs from `cpu:0`, as upstream compares them.  Which types
+  of devices exist, and how one is written, is the business of `runtime.keys`.
 """
 
 from typing import Any, ClassVar, Self
@@ -22,7 +21,18 @@ from typing import Any, ClassVar, Self
 from runtime.keys import key_of_device
 
 
-class Code:
+class _Constant:
+    """A value: its attributes cannot be set."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__}.{name} cannot be set: it is a value"
+        )
+
+
+class Code(_Constant):
     """A named integer of one of the tables; one object each, prints its name.
 
     Raises IndexError for a number that the table does not have.
@@ -31,7 +41,7 @@ class Code:
     NAMES: ClassVar[tuple[str, ...]] = ()
     SYNONYMS: ClassVar[dict[str, str]] = {}
     # The entries by number; every kind has its own.
-    MADE: ClassVar[dict[int, Any]] = {}
+    ENTRIES: ClassVar[dict[int, Any]] = {}
 
     __slots__ = ("code", "name")
 
@@ -40,19 +50,18 @@ class Code:
 
     def __new__(cls, code: int) -> Self:
         """The entry with this number."""
-        made: Self | None = cls.MADE.get(code)
-        if made is None:
+        entry: Self | None = cls.ENTRIES.get(code)
+        if entry is None:
             if not cls.is_code(code):
                 raise IndexError(f"{cls.__name__} has no number {code}")
-            made = super().__new__(cls)
-            object.__setattr__(made, "code", int(code))
-            object.__setattr__(made, "name", cls.NAMES[code])
-            # Whoever comes second gets what the first one made.
-            made = cls.MADE.setdefault(int(code), made)
-        return made
+            entry = super().__new__(cls)
+            object.__setattr__(entry, "code", int(code))
+            object.__setattr__(entry, "name", cls.NAMES[code])
+            entry = cls.ENTRIES.setdefault(int(code), entry)
+        return entry
 
     def __init_subclass__(cls) -> None:
-        cls.MADE = {}
+        cls.ENTRIES = {}
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -69,9 +78,6 @@ class Code:
     def is_code(cls, code: int) -> bool:
         """Whether the table has an entry with this number."""
         return 0 <= code < len(cls.NAMES)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__}.{name} cannot be set")
 
     def __reduce__(self) -> tuple[type[Self], tuple[int]]:
         return type(self), (self.code,)
@@ -147,7 +153,7 @@ class MemoryFormat(Code):
     )
 
 
-class Device:
+class Device(_Constant):
     """A device type such as `cuda`, with an index or None; prints `cuda:1`."""
 
     __slots__ = ("index", "type")
@@ -156,22 +162,21 @@ class Device:
     index: int | None
 
     # A program names few devices.
-    MADE: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
+    KNOWN: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
 
     def __new__(cls, type: "str | Device", index: int | None = None) -> Self:  # noqa: A002  # the field's own word
         """The device of this type and index, of that text, or that device itself."""
         if isinstance(type, Device):
             return type  # type: ignore[return-value]  # nothing derives from it
-        made = cls.MADE.get((type, index))
-        if made is None and index is None and ":" in type:
-            made = cls.parse(type)
-        if made is None:
-            made = super().__new__(cls)
-            object.__setattr__(made, "type", type)
-            object.__setattr__(made, "index", index)
-            # Whoever comes second gets what the first one made.
-            made = cls.MADE.setdefault((type, index), made)
-        return made  # type: ignore[return-value]  # as above
+        device = cls.KNOWN.get((type, index))
+        if device is None and index is None and ":" in type:
+            device = cls.parse(type)
+        if device is None:
+            device = super().__new__(cls)
+            object.__setattr__(device, "type", type)
+            object.__setattr__(device, "index", index)
+            device = cls.KNOWN.setdefault((type, index), device)
+        return device  # type: ignore[return-value]  # as above
 
     @classmethod
     def parse(cls, text: str) -> "Device":
@@ -182,9 +187,6 @@ class Device:
         key_of_device(text)
         kind, colon, index = text.partition(":")
         return cls(kind, int(index) if colon else None)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Device.{name} cannot be set: a device is a value")
 
     def __reduce__(self) -> tuple[object, ...]:
         return Device, (self.type, self.index)

@@ -1,7 +1,7 @@
 """Taking defaults out of a call, and putting them back.
 
-True only here: which values a Python handler is not shown, so that adding an argument
-with a default breaks nobody.
+Which values a Python handler is not shown, so that adding an argument with a default
+breaks nobody.
 
 Rules:
 - positional arguments lose their longest tail of defaults; one before a given value
@@ -80,13 +80,13 @@ def stripper(schema: Signature) -> Stripper:
 
     Its text is made at the first call: few operators have one.
     """
-    made: PresentedStripper | None = None
+    strip_presented: PresentedStripper | None = None
 
     def strip(values: Sequence[Any]) -> Stripped:
-        nonlocal made
-        if made is None:
-            made = _presenting(schema)
-        return made(*values)
+        nonlocal strip_presented
+        if strip_presented is None:
+            strip_presented = _presenting(schema)
+        return strip_presented(*values)
 
     return strip
 
@@ -100,7 +100,7 @@ def _presenting(schema: Signature) -> PresentedStripper:
     }
     lines = [f"_{place} = _turn{place}(_{place})" for place in shown]
     turns = {f"_turn{place}": turn for place, turn in shown.items()}
-    return _made(schema, lines, turns)
+    return _generated(schema, lines, turns)
 
 
 def presented_stripper(
@@ -120,7 +120,7 @@ def presented_stripper(
                 _0 = f"_{place}"
                 lines.append(f"if type({_0}) is _wrapping and {_0}.number is not None:")
                 lines.append(f"    {_0} = {_0}.number")
-    return _made(schema, lines, {"_wrapping": wrapping})
+    return _generated(schema, lines, {"_wrapping": wrapping})
 
 
 def stripping(schema: Signature, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +136,9 @@ def stripping(schema: Signature, function: Callable[..., Any]) -> Callable[..., 
         or any(presenters_of(schema))
     ):
         return function
-    return _made(schema, _copied(schema), {"_function": function}, call="_function")
+    return _generated(
+        schema, _copied(schema), {"_function": function}, call="_function"
+    )
 
 
 def _copied(schema: Signature) -> list[str]:
@@ -149,7 +151,7 @@ def _copied(schema: Signature) -> list[str]:
     return [f"if type({name}) is list: {name} = {name}.copy()" for name in lists]
 
 
-def _made(
+def _generated(
     schema: Signature,
     lines: Sequence[str],
     names: Mapping[str, Any],

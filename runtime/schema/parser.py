@@ -129,6 +129,7 @@ def parse_type(
     try:
         return _Parser(text, type_variables, namespace).only_type()
     except SchemaSyntaxError as error:
+        # The frames of the parser say nothing to whoever wrote the text.
         raise error.with_traceback(None) from None
 
 
@@ -177,8 +178,7 @@ def parse_schema_or_name(
     try:
         return _Parser(text, type_variables, namespace).declaration()
     except SchemaSyntaxError as error:
-        # The frames of the parser say nothing to whoever wrote the text.
-        raise error.with_traceback(None) from None
+        raise error.with_traceback(None) from None  # as above
 
 
 class _Parser:

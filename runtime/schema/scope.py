@@ -1,7 +1,7 @@
 """Annotations as programs write them: expressions, texts in quotes, and comments.
 
-True only here: how the words of an annotation find the objects and types that they
-mean, and where it stands if they mean none.
+How the words of an annotation find the objects and types that they mean, and where it
+stands if they mean none.
 
 Rules:
 - names are looked up where the function was written (`Scope`): its own variables, its
@@ -132,7 +132,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class FunctionTypes:
     """The types that a function is written with; None where nothing is said."""
 
     arguments: Mapping[str, Type | None]
@@ -174,7 +174,7 @@ class Reader:
         span = self.comments.get(node.end_lineno or node.lineno)
         return None if span is None else self.text(span)
 
-    def signature(self, node: Function) -> Signature:
+    def signature(self, node: Function) -> FunctionTypes:
         """The types of a function by its annotations and comments; raises as `type`."""
         every = node.args
         arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs]
@@ -195,7 +195,7 @@ class Reader:
                 if known[name] is not None:
                     self.fail(span, f"`{name}` is typed twice", hint=_ONE_WAY)
                 known[name] = one
-        return Signature(known, returns)
+        return FunctionTypes(known, returns)
 
     @property
     def comments(self) -> Mapping[int, Span]:

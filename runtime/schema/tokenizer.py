@@ -177,7 +177,7 @@ class Cursor:
 
         Raises as `expect`; `belongs` says what should stand there if no bracket opens.
         """
-        opening, closing = brackets
+        opening, closing = brackets[0], brackets[1]
         self.expect(opening, belongs)
         items: list[T] = []
         if self.accept(closing):

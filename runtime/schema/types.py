@@ -101,13 +101,25 @@ class Type(metaclass=_Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BaseType(Type):
-    """A type that is only a word, named as it prints."""
+class _Word(Type):
+    """A type that prints as its name."""
 
     name: str
 
     def __str__(self) -> str:
         return self.name
+
+
+class BaseType(_Word):
+    """A type that is only a word."""
+
+    __slots__ = ()
+
+
+class TypeVariable(_Word):
+    """A lower-case word that stands for any one type throughout a schema."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,16 +267,6 @@ class ClassType(Type):
 
     def __str__(self) -> str:
         return f"__torch__.torch.classes.{self.qualname}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TypeVariable(Type):
-    """A lower-case word that stands for any one type throughout a schema."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 TensorType = BaseType("Tensor")

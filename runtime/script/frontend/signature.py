@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 from runtime.errors.script import MalformedProgram
 from runtime.schema.calls import described, shortened
 from runtime.schema.schema import Schema
-from runtime.schema.scope import DEEPEST, Classes, Reader, Scope, Signature
+from runtime.schema.scope import DEEPEST, Classes, FunctionTypes, Reader, Scope
 from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
 from runtime.schema.types import (
     AnyType,
@@ -117,7 +117,7 @@ class Annotations:
         self.definition = definition
         self._reader = Reader(scope, definition.source)
 
-    def signature(self) -> Signature:
+    def signature(self) -> FunctionTypes:
         """The types of a function; of parameters without one Tensor, but for `self`.
 
         Whether the first parameter is the object of a method is not known here: it has
@@ -131,7 +131,7 @@ class Annotations:
         written = self._reader.signature(node)
         types = [*written.arguments.items()]
         known = {name: one or TensorType for name, one in types[1:]}
-        return Signature({**dict(types[:1]), **known}, written.returns)
+        return FunctionTypes({**dict(types[:1]), **known}, written.returns)
 
     def assignment(self, node: ast.Assign | ast.AnnAssign) -> Type | None:
         """The type of what an assignment assigns, or None.
