@@ -11,14 +11,16 @@ from runtime.futures.awaits import (
     awaitable_nowait,
     awaitable_wait,
 )
-from runtime.futures.combining import (
+from runtime.futures.future import (
+    Future,
     call_end_callbacks,
     collect_all,
     from_asyncio,
     from_concurrent,
+    to_asyncio,
+    to_concurrent,
     wait_all,
 )
-from runtime.futures.future import Future, to_asyncio, to_concurrent
 
 __all__ = [
     "Await",

@@ -22,7 +22,7 @@ from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from runtime.errors.future import AwaitedAttribute, FutureMisuse, described, named
-from runtime.futures.settling import Stays
+from runtime.futures.settling import Unmovable
 
 # By this attribute the dispatcher knows a tensor.  An await is none: operators that are
 # given one refuse it, and it does not run.
@@ -93,7 +93,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-class Await(Stays, Generic[W]):
+class Await(Unmovable, Generic[W]):
     """A value of type W that is computed when it is first asked for.
 
     `awaitable` makes one of a function, `awaitable_nowait` of a value.  Attributes and
@@ -111,7 +111,6 @@ class Await(Stays, Generic[W]):
             FutureMisuse: always.
         """
         raise FutureMisuse(
-            code="FutureMisuse",
             call=f"{cls.__name__}()",
             found="what no await is made of",
             wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
@@ -196,7 +195,6 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
     """
     if not callable(func):
         raise FutureMisuse(
-            code="FutureMisuse",
             call="awaitable",
             found=described(func),
             wanted="a callable, then its arguments",
@@ -215,7 +213,6 @@ def awaitable_wait(aw: Await[W]) -> W:
     """
     if type(aw) is not Await:
         raise FutureMisuse(
-            code="FutureMisuse",
             call="awaitable_wait",
             found=described(aw),
             wanted="what `awaitable` or `awaitable_nowait` made",

@@ -1,8 +1,13 @@
 """Futures: values that somebody waits for and somebody else brings, from any thread.
 
-Here is what a future is asked and told, and how it stands for futures of
-`concurrent.futures` and of `asyncio`.  How an outcome reaches everybody is told in
-`runtime.futures.settling`.
+    Future                          what is asked and told of one
+    collect_all, wait_all           one of several: `collect_all` waits for all, and its
+                                    error is that of the first in the list; `wait_all`
+                                    waits for the first error that comes
+    call_end_callbacks              one that is complete after callbacks were called
+    to_... and from_...             futures of `concurrent.futures` and of `asyncio`
+
+How an outcome reaches everybody is told in `runtime.futures.settling`.
 
 Rules:
 - a future is completed once; then it never changes;
@@ -25,13 +30,11 @@ Rules:
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from threading import TIMEOUT_MAX
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import AlreadySettled, FutureMisuse, FutureTimeout, described
-from runtime.futures.settling import LOCK, Error, Outcome, Stays, Step, Value, due, run
+from runtime.errors.future import AlreadySettled, FutureCancelled, FutureMisuse, described
+from runtime.futures.settling import Error, Outcome, Settling, Step, Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -43,7 +46,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Future(Stays, Generic[T]):
+class Future(Settling, Generic[T]):
     """A value that comes later; `Future[int]` says of which type.
 
     `devices` is there for programs that name them; the only one is the CPU.
@@ -52,15 +55,12 @@ class Future(Stays, Generic[T]):
         FutureMisuse: a device is another one.
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
+    __slots__ = ()
 
     def __init__(self, *, devices: Iterable[object] | None = None) -> None:
         if devices is not None:
             _check_devices(devices)
-        self._outcome: Outcome | None = None
-        self._callbacks: list[Step] = []
-        # One for each thread that waits: whatever is put into it wakes that thread.
-        self._waiters: set[SimpleQueue[None]] = set()
+        super().__init__()
 
     def done(self) -> bool:
         """Whether it is complete, with a value or with an error."""
@@ -129,8 +129,7 @@ class Future(Stays, Generic[T]):
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
-                code="FutureMisuse",
-                call="Future.set_exception",
+                    call="Future.set_exception",
                 found=described(result),
                 wanted="an instance of Exception",
             )
@@ -199,69 +198,6 @@ class Future(Stays, Generic[T]):
         state = "not complete" if outcome is None else outcome.described()
         return f"<{type(self).__name__}: {state}>"
 
-    def _offer(self, outcome: Outcome) -> bool:
-        """Complete it unless it is complete; whether this outcome did."""
-        if not self._callbacks:
-            with LOCK:
-                # Nobody to tell: many are complete before they are asked.
-                if not (self._outcome or self._callbacks or self._waiters):
-                    self._outcome = outcome
-                    return True
-        run([Step(None, self, None, outcome)])
-        return self._outcome is outcome
-
-    def _offer_quietly(self, outcome: Outcome) -> bool:
-        """As `_offer`, unless a callback would run: then False, and nothing is done."""
-        with LOCK:
-            if self._callbacks:
-                return False
-            if self._outcome is None:
-                self._outcome = outcome
-            for waiter in tuple(self._waiters):
-                waiter.put(None)
-        return True
-
-    def _register_before(self, callback: "Callable[[Future[T]], object]") -> bool:
-        """As `add_done_callback`, unless it is complete: then False, and nothing."""
-        with LOCK:
-            if self._outcome is not None:
-                return False
-            self._callbacks.append(Step(callback, None))
-        return True
-
-    def _register(self, step: Step) -> None:
-        with LOCK:
-            if self._outcome is None:
-                self._callbacks.append(step)
-                return
-        run(due(self, [step]))
-
-    def _withdraw(self, step: Step) -> None:
-        with LOCK:
-            # What is due is not taken back.
-            if self._outcome is None and step in self._callbacks:
-                self._callbacks.remove(step)
-
-    def _awaited(self, timeout: float | None) -> Outcome:
-        seconds = _seconds(timeout)
-        waiter: SimpleQueue[None] = SimpleQueue()
-        try:
-            with LOCK:
-                # First of all: this very thread may complete it at any line.
-                self._waiters.add(waiter)
-                if self._outcome is not None:
-                    waiter.put(None)
-            with suppress(Empty):
-                waiter.get(timeout=seconds)
-            self._waiters.discard(waiter)
-        except BaseException:
-            self._waiters.discard(waiter)
-            raise
-        if self._outcome is None:
-            assert seconds is not None, "without a timeout there is an end only"
-            raise FutureTimeout(seconds=seconds)
-        return self._outcome
-
 
 def _follow(result: object, child: Future[Any]) -> Outcome | None:
     """Let a future stand for its outcome; anything else for itself."""
@@ -269,19 +205,13 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
         return Value(result)
     if result is child:
         misuse = FutureMisuse(
-            code="FutureMisuse",
             call="Future.then_async",
             found="a callback that returned the future of its own result",
             wanted="callbacks that return a value or another future",
         )
         return Error(misuse, None)
-    result._register(Step(None, child, hand_on))
+    result._hand_to(child)
     return None
-
-
-def hand_on(future: Future[Any], child: object) -> Outcome | None:
-    """The outcome of a future, for another one."""
-    return future._outcome
 
 
 def _complete(future: Future[Any], outcome: Outcome) -> AlreadySettled:
@@ -292,26 +222,10 @@ def _complete(future: Future[Any], outcome: Outcome) -> AlreadySettled:
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:
     return FutureMisuse(
-        code="FutureMisuse",
         call=f"Future.{method}",
         found=described(callback),
         wanted="a callable of one argument, the future",
     )
-
-
-def _seconds(timeout: float | None) -> float | None:
-    """A timeout that a lock understands."""
-    if timeout is None or timeout == float("inf"):
-        return None
-    if not isinstance(timeout, int | float) or not timeout >= 0:
-        number = isinstance(timeout, int | float)
-        raise FutureMisuse(
-            code="FutureMisuse",
-            call="Future.wait",
-            found=f"a timeout of {timeout}" if number else described(timeout),
-            wanted="seconds from 0 on, or None for no end",
-        )
-    return float(min(timeout, TIMEOUT_MAX))
 
 
 def _check_devices(devices: Iterable[object]) -> None:
@@ -319,7 +233,6 @@ def _check_devices(devices: Iterable[object]) -> None:
         name = str(each)
         if name.partition(":")[0] != "cpu":
             raise FutureMisuse(
-                code="FutureMisuse",
                 call="Future(devices=...)",
                 found=f"the device `{name}`",
                 wanted="the CPU only: values of other devices are not waited for",
@@ -333,14 +246,7 @@ def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
     other: Concurrent[T] = Concurrent()
     other.set_running_or_notify_cancel()
 
-    def tell(settled: "Future[T]") -> None:
-        error = settled.error()
-        if error is None:
-            other.set_result(settled.value())
-        else:
-            other.set_exception(error)
-
-    future.add_done_callback(tell)
+    future.add_done_callback(partial(_tell, other))
     return other
 
 
@@ -358,7 +264,7 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     def tell() -> None:
         # Who awaited it may have been cancelled.
         if not other.done():
-            _tell(future, other)
+            _tell(other, future, asks="await")
 
     def tell_loop(settled: "Future[T]") -> None:
         try:
@@ -377,19 +283,186 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     return other
 
 
-def _tell(settled: "Future[Any]", other: Any) -> None:
+def _tell(other: Any, settled: Future[Any], *, asks: str = "") -> None:
+    """Complete a future of another library; `asks` is what a coroutine asked."""
     error = settled.error()
     if error is None:
         other.set_result(settled.value())
         return
-    if isinstance(error, StopIteration):
+    if asks and isinstance(error, StopIteration):
         # Inside of a coroutine it means an end without an error; asyncio refuses it.
-        told = FutureMisuse(
-            code="FutureMisuse",
-            call="await",
+        misuse = FutureMisuse(
+            call=asks,
             found="a future that was completed with StopIteration",
             wanted="errors that a coroutine can raise",
         )
-        told.__cause__ = error
-        error = told
+        misuse.__cause__ = error
+        error = misuse
     other.set_exception(error)
+
+
+_Steps = list[tuple[Future[Any], Step]]
+
+
+def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
+    """A future of the same futures, complete when all of them are.
+
+    With an error among them it is completed with the error of the first in the list.
+
+    Raises:
+        FutureMisuse: one of them is no future.
+    """
+    return _combined("collect_all", futures, at_first_error=False)[0]
+
+
+def wait_all(futures: Iterable[Future[T]]) -> list[T]:
+    """The values of all futures, in their order.
+
+    Raises:
+        FutureMisuse: one of them is no future.
+        BaseException: the first error that came; the others are not waited for.
+    """
+    complete, steps = _combined("wait_all", futures, at_first_error=True)
+    try:
+        return [each.value() for each in complete.wait()]
+    finally:
+        # Those that are not waited for any more may live long.
+        _withdraw(steps)
+        # As in `Future.wait`.
+        del futures, complete, steps
+
+
+def call_end_callbacks(
+    future: Future[T], *callbacks: Callable[[Future[T]], object]
+) -> Future[T]:
+    """A future with the same outcome, complete after the callbacks were called.
+
+    For whoever measures how long a value takes, whatever it is: errors of the callbacks
+    are logged, and change nothing of the outcome.
+
+    Raises:
+        FutureMisuse: `future` is no future, or a callback cannot be called.
+    """
+    (future,) = _checked("call_end_callbacks", [future])
+    after: Future[T] = Future()
+    for each in callbacks:
+        future.add_done_callback(each)
+    future._hand_to(after)
+    return after
+
+
+def _combined(
+    call: str, futures: Iterable[Future[T]], at_first_error: bool
+) -> tuple[Future[list[Future[T]]], _Steps]:
+    """The future of all, and what is registered at each."""
+    members = _checked(call, futures)
+    combined: Future[list[Future[T]]] = Future()
+    if not members:
+        combined.set_result([])
+    # The places of those that are complete: who is told twice changes nothing.
+    complete: set[int] = set()
+    steps: _Steps = []
+    for place, each in enumerate(members):
+        told = partial(_told, members, complete, place, at_first_error)
+        steps.append((each, Step(None, combined, told)))
+        each._register(steps[-1][1])
+    return combined, steps
+
+
+def _withdraw(steps: _Steps) -> None:
+    for future, step in steps:
+        future._withdraw(step)
+
+
+def _told(
+    members: list[Future[Any]],
+    complete: set[int],
+    place: int,
+    at_first_error: bool,
+    member: Future[Any],
+    combined: object,
+) -> Outcome | None:
+    """The outcome of all, now that one more is complete; None before the last."""
+    outcome = member._outcome
+    if at_first_error and isinstance(outcome, Error):
+        return outcome
+    complete.add(place)
+    if len(complete) < len(members):
+        return None
+    errors = (each._outcome for each in members)
+    return next((each for each in errors if isinstance(each, Error)), Value(members))
+
+
+def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
+    members = list(futures)
+    for place, each in enumerate(members):
+        if not isinstance(each, Future):
+            raise FutureMisuse(
+                    call=call,
+                found=f"{described(each)} at place {place}",
+                wanted="futures of `runtime.futures`",
+            )
+    return members
+
+
+def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
+    """A future with the outcome of one of `concurrent.futures`.
+
+    Raises:
+        FutureMisuse: it is none.
+    """
+    from concurrent.futures import Future as Concurrent
+
+    _check("from_concurrent", other, Concurrent)
+    future: Future[T] = Future()
+
+    def tell(settled: "concurrent.futures.Future[T]") -> None:
+        _take(future, settled, "concurrent.futures")
+
+    other.add_done_callback(tell)
+    return future
+
+
+def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
+    """A future with the outcome of a future or task of asyncio, from any thread.
+
+    Raises:
+        FutureMisuse: it is none.
+        RuntimeError: it is not complete, and its loop is closed.
+    """
+    import asyncio
+
+    _check("from_asyncio", other, asyncio.Future)
+    future: Future[T] = Future()
+
+    def tell(settled: "asyncio.Future[T]") -> None:
+        _take(future, settled, "asyncio")
+
+    loop = other.get_loop()
+    if other.done():
+        # Its loop may never run again.
+        tell(other)
+    elif asyncio._get_running_loop() is loop:
+        other.add_done_callback(tell)
+    else:
+        loop.call_soon_threadsafe(other.add_done_callback, tell)
+    return future
+
+
+def _take(future: Future[Any], settled: Any, library: str) -> None:
+    if settled.cancelled():
+        future.set_error_if_needed(FutureCancelled(library=library))
+    elif (error := settled.exception()) is not None:
+        future.set_error_if_needed(error)
+    else:
+        # Somebody may have completed it, as with an error.
+        future._offer(Value(settled.result()))
+
+
+def _check(call: str, other: object, kind: type) -> None:
+    if not isinstance(other, kind):
+        raise FutureMisuse(
+            call=call,
+            found=described(other),
+            wanted=f"a future of `{call.removeprefix('from_')}`",
+        )

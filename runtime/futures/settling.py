@@ -28,17 +28,21 @@ Rules:
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import repeat
+from queue import Empty, SimpleQueue
+from threading import TIMEOUT_MAX
 from traceback import format_exception_only, walk_tb
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, SupportsIndex, TypeVar
+from typing import Any, Generic, NoReturn, SupportsIndex, TypeVar
 
 from runtime.errors.base import code_of
-from runtime.errors.future import CallbackFailed, FutureMisuse, named
+from runtime.errors.future import (
+    CallbackFailed,
+    FutureMisuse,
+    FutureTimeout,
+    described,
+    named,
+)
 from runtime.locks import reentered
-
-if TYPE_CHECKING:
-    from runtime.futures.future import Future
-
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -91,44 +95,26 @@ class Error:
 Outcome = Value[Any] | Error
 
 
-class Stays:
-    """An object that is itself what others wait for."""
+class Unmovable:
+    """What others wait for: it is itself, so neither copied nor pickled."""
 
     __slots__ = ()
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be pickled.
+    def _refusal(self, asked: str) -> Exception:
+        kind = type(self).__name__
+        return FutureMisuse(code="Unmovable", kind=kind, asked=asked)
 
-        Raises:
-            FutureMisuse: always.
-        """
-        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="pickled")
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise self._refusal("pickled")
 
     def __setstate__(self, state: Any) -> NoReturn:
-        """Refuse to be made of what somebody pickled.
-
-        Raises:
-            FutureMisuse: always.
-        """
-        raise FutureMisuse(
-            code="Unmovable", kind=type(self).__name__, asked="unpickled"
-        )
+        raise self._refusal("unpickled")
 
     def __copy__(self) -> NoReturn:
-        """Refuse to be copied.
-
-        Raises:
-            FutureMisuse: always.
-        """
-        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="copied")
+        raise self._refusal("copied")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        """Refuse to be copied in depth.
-
-        Raises:
-            FutureMisuse: always.
-        """
-        raise FutureMisuse(code="Unmovable", kind=type(self).__name__, asked="copied")
+        raise self._refusal("copied")
 
 
 LOCK = reentered()
@@ -157,7 +143,7 @@ class Step:
     def __init__(
         self,
         callback: Callback | None,
-        child: "Future[Any] | None",
+        child: "Settling | None",
         take: Take | None = None,
         outcome: Outcome | None = None,
     ) -> None:
@@ -167,7 +153,104 @@ class Step:
         self.outcome = outcome
 
 
-def due(future: "Future[Any]", steps: list[Step]) -> list[Step]:
+class Settling(Unmovable):
+    """What is completed once: its outcome, who waits for it, and what follows."""
+
+    __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
+
+    def __init__(self) -> None:
+        self._outcome: Outcome | None = None
+        self._callbacks: list[Step] = []
+        # One for each thread that waits: whatever is put into it wakes that thread.
+        self._waiters: set[SimpleQueue[None]] = set()
+
+    def _offer(self, outcome: Outcome) -> bool:
+        """Complete it unless it is complete; whether this outcome did."""
+        if not self._callbacks:
+            with LOCK:
+                # Nobody to tell: many are complete before they are asked.
+                if not (self._outcome or self._callbacks or self._waiters):
+                    self._outcome = outcome
+                    return True
+        run([Step(None, self, None, outcome)])
+        return self._outcome is outcome
+
+    def _offer_quietly(self, outcome: Outcome) -> bool:
+        """As `_offer`, unless a callback would run: then False, and nothing is done."""
+        with LOCK:
+            if self._callbacks:
+                return False
+            if self._outcome is None:
+                self._outcome = outcome
+            for waiter in tuple(self._waiters):
+                waiter.put(None)
+        return True
+
+    def _register_before(self, callback: Callable[[Any], object]) -> bool:
+        """Call back as `add_done_callback` does, unless it is complete: then False, and nothing."""
+        with LOCK:
+            if self._outcome is not None:
+                return False
+            self._callbacks.append(Step(callback, None))
+        return True
+
+    def _register(self, step: Step) -> None:
+        with LOCK:
+            if self._outcome is None:
+                self._callbacks.append(step)
+                return
+        run(due(self, [step]))
+
+    def _withdraw(self, step: Step) -> None:
+        with LOCK:
+            # What is due is not taken back.
+            if self._outcome is None and step in self._callbacks:
+                self._callbacks.remove(step)
+
+    def _awaited(self, timeout: float | None) -> Outcome:
+        seconds = _seconds(timeout)
+        waiter: SimpleQueue[None] = SimpleQueue()
+        try:
+            with LOCK:
+                # First of all: this very thread may complete it at any line.
+                self._waiters.add(waiter)
+                if self._outcome is not None:
+                    waiter.put(None)
+            with suppress(Empty):
+                waiter.get(timeout=seconds)
+            self._waiters.discard(waiter)
+        except BaseException:
+            self._waiters.discard(waiter)
+            raise
+        if self._outcome is None:
+            assert seconds is not None, "without a timeout there is an end only"
+            raise FutureTimeout(seconds=seconds)
+        return self._outcome
+
+    def _hand_to(self, other: "Settling") -> None:
+        """Complete another one with the outcome of this one, unless it is complete."""
+        self._register(Step(None, other, _outcome_of))
+
+
+def _outcome_of(future: Settling, child: object) -> Outcome | None:
+    return future._outcome
+
+
+def _seconds(timeout: float | None) -> float | None:
+    """A timeout that a lock understands."""
+    if timeout is None or timeout == float("inf"):
+        return None
+    if not isinstance(timeout, int | float) or not timeout >= 0:
+        number = isinstance(timeout, int | float)
+        raise FutureMisuse(
+            call="Future.wait",
+            found=f"a timeout of {timeout}" if number else described(timeout),
+            wanted="seconds from 0 on, or None for no end",
+        )
+    return float(min(timeout, TIMEOUT_MAX))
+
+
+def due(future: Settling, steps: list[Step]) -> list[Step]:
     """The steps of a settled future, as they lie on a stack."""
     for step in steps:
         if step.callback is None:
