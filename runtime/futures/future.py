@@ -33,7 +33,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import AlreadySettled, FutureCancelled, FutureMisuse, described
+from runtime.errors.future import (
+    AlreadySettled,
+    FutureCancelled,
+    FutureMisuse,
+    described,
+)
 from runtime.futures.settling import Error, Outcome, Settling, Step, Value
 
 if TYPE_CHECKING:
@@ -129,7 +134,7 @@ class Future(Settling, Generic[T]):
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
-                    call="Future.set_exception",
+                call="Future.set_exception",
                 found=described(result),
                 wanted="an instance of Exception",
             )
@@ -186,6 +191,21 @@ class Future(Settling, Generic[T]):
         if not callable(callback):
             raise _not_callable("add_done_callback", callback)
         self._register(Step(callback, None))
+
+    def _mapped(self, function: "Callable[[Future[T]], S]") -> "Future[S]":
+        """A future of what a function of ours makes of the value; of the same error."""
+
+        def take(future: Future[T], child: object) -> Outcome | None:
+            if isinstance(future._outcome, Error):
+                return future._outcome
+            try:
+                return Value(function(future))
+            except Exception as error:
+                return Error(error, error.__traceback__)
+
+        child: Future[S] = Future()
+        self._register(Step(None, child, take))
+        return child
 
     def __await__(self) -> "Generator[Any, None, T]":
         """The value, for coroutines of asyncio; see `to_asyncio`."""
@@ -398,7 +418,7 @@ def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
     for place, each in enumerate(members):
         if not isinstance(each, Future):
             raise FutureMisuse(
-                    call=call,
+                call=call,
                 found=f"{described(each)} at place {place}",
                 wanted="futures of `runtime.futures`",
             )

@@ -32,7 +32,7 @@ from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX
 from traceback import format_exception_only, walk_tb
 from types import TracebackType
-from typing import Any, Generic, NoReturn, SupportsIndex, TypeVar
+from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
 from runtime.errors.base import code_of
 from runtime.errors.future import (
@@ -100,21 +100,21 @@ class Unmovable:
 
     __slots__ = ()
 
-    def _refusal(self, asked: str) -> Exception:
+    def __refusal__(self, asked: str) -> Exception:
         kind = type(self).__name__
         return FutureMisuse(code="Unmovable", kind=kind, asked=asked)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise self._refusal("pickled")
+        raise self.__refusal__("pickled")
 
     def __setstate__(self, state: Any) -> NoReturn:
-        raise self._refusal("unpickled")
+        raise self.__refusal__("unpickled")
 
-    def __copy__(self) -> NoReturn:
-        raise self._refusal("copied")
+    def __copy__(self) -> Self:
+        raise self.__refusal__("copied")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise self._refusal("copied")
+        raise self.__refusal__("copied")
 
 
 LOCK = reentered()
@@ -187,7 +187,7 @@ class Settling(Unmovable):
         return True
 
     def _register_before(self, callback: Callable[[Any], object]) -> bool:
-        """Call back as `add_done_callback` does, unless it is complete: then False, and nothing."""
+        """As `add_done_callback`, unless it is complete: then False, and nothing."""
         with LOCK:
             if self._outcome is not None:
                 return False

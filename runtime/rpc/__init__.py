@@ -30,22 +30,22 @@ if TYPE_CHECKING:
         shutdown,
     )
     from runtime.rpc.agent import debug_info as get_debug_info
-    from runtime.rpc.agent.local import local_workers
     from runtime.rpc.agent.options import Settings
+    from runtime.rpc.agent.starting import local_workers
     from runtime.rpc.api import _all_gather as _all_gather
     from runtime.rpc.api import _barrier as _barrier
     from runtime.rpc.api import _wait_all as _wait_all
     from runtime.rpc.api import remote, rpc_async, rpc_sync
     from runtime.rpc.profiling import profile, record_function
-    from runtime.rpc.program.by_name import _remote_torchscript as _remote_torchscript
-    from runtime.rpc.program.by_name import (
+    from runtime.rpc.program.steps import _remote_torchscript as _remote_torchscript
+    from runtime.rpc.program.steps import (
         _rpc_async_torchscript as _rpc_async_torchscript,
     )
-    from runtime.rpc.program.by_name import (
+    from runtime.rpc.program.steps import (
         _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
-    from runtime.rpc.transport.keys import Keys as Keys
+    from runtime.rpc.transport.addresses import Keys as Keys
     from runtime.rpc.values import register, register_reducer, registered, use_pickler
 
     PyRRef = RRef
@@ -102,18 +102,17 @@ _LAZY = {
     "agent": (
         *("RpcBackendOptions", "backend_registered", "construct_rpc_backend_options"),
         *("debug_info", "get_rpc_timeout", "get_worker_info", "init_backend"),
-        *("init_rpc", "is_initialized", "register_backend", "set_rpc_timeout"),
-        "shutdown",
+        *("init_rpc", "is_initialized", "local_workers", "register_backend"),
+        *("set_rpc_timeout", "shutdown"),
     ),
-    "agent.local": ("local_workers",),
     "agent.options": ("Settings",),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
-    "program.by_name": (
+    "program.steps": (
         *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
     ),
     "profiling": ("profile", "record_function"),
     "references": ("RRef",),
-    "transport.keys": ("Keys",),
+    "transport.addresses": ("Keys",),
     "values": ("register", "register_reducer", "registered", "use_pickler"),
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}

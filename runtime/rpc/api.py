@@ -37,7 +37,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
-from runtime.rpc.profiling import is_profiling, measured, measured_creation
+from runtime.rpc.profiling import call, call_and_wait, create
 from runtime.rpc.references import RRef, reference_of
 from runtime.rpc.values.callables import type_given
 from runtime.script.plug_ins import ready
@@ -58,7 +58,7 @@ _thread_local_var = _OfThread()
 
 
 def _asked(
-    call: str,
+    name: str,
     to: To,
     func: Callable[..., Any],
     args: Arguments,
@@ -66,8 +66,8 @@ def _asked(
     timeout: float,
 ) -> tuple[Agent, Node, Request, float | None]:
     """The worker here, the one there, what is asked, and how long that may take."""
-    agent = current_agent(call)
-    seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
+    agent = current_agent(name)
+    seconds = timeout_seconds(timeout, agent.rpc_timeout, name)
     request = Request(func, args or (), kwargs or {})  # type: ignore[arg-type]  # it is looked at when it is written
     return agent, agent.find(to), request, seconds
 
@@ -111,10 +111,7 @@ def rpc_sync(
         Exception: what the function raised, also a RuntimeError, with the text and the
             frames that it had there.
     """
-    agent, node, request, seconds = _asked("rpc_sync", to, func, args, kwargs, timeout)
-    if is_profiling():
-        return measured("sync", agent, node, request, timeout=seconds).wait()
-    return agent.call_and_wait(node, request, timeout=seconds)
+    return call_and_wait(*_asked("rpc_sync", to, func, args, kwargs, timeout))
 
 
 @overload
@@ -150,11 +147,8 @@ def rpc_async(
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made; anything else
             that `rpc_sync` raises is the future's error.
     """
-    agent, node, request, seconds = _asked("rpc_async", to, func, args, kwargs, timeout)
-    if is_profiling():
-        future = measured("async", agent, node, request, timeout=seconds)
-    else:
-        future = agent.call(node, request, timeout=seconds)
+    asked = _asked("rpc_async", to, func, args, kwargs, timeout)
+    future = call(*asked, mode="async")
     begun = getattr(_thread_local_var, "future_list", None)
     if begun is not None:
         begun.append(future)
@@ -196,10 +190,8 @@ def remote(
     Raises:
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
-    agent, node, request, seconds = _asked("remote", to, func, args, kwargs, timeout)
-    create = measured_creation if is_profiling() else Agent.remote
-    made = create(agent, node, request, timeout=seconds)
-    return reference_of(made, type_given(func))
+    asked = _asked("remote", to, func, args, kwargs, timeout)
+    return reference_of(asked[0], create(*asked), type_given(func))
 
 
 @contextmanager
@@ -327,7 +319,6 @@ def _all_gather(
     me = agent.info.name
     if me not in names:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="_all_gather",
             found=f"a group without this worker, `{me}`: {', '.join(names)}",
             wanted="the names of a group that this worker is in",

@@ -1,25 +1,36 @@
-"""Asynchronous execution: functions whose results come later, without a thread.
+"""Functions for other workers: those that have a name, and those that answer later.
 
-A marked function gives a future; where a remote call runs it, the completion of that
-future sends the answer, from whichever thread it comes, and no thread waits meanwhile.
-The future itself never travels.
+`register` gives a function a name by which others call it.  `async_execution` marks one
+that gives a future: where a remote call runs it, the completion of that future sends
+the answer, from whichever thread it comes, and no thread waits meanwhile.  The future
+itself never travels.
 
-Rules:
+Rules of marks:
 - under `staticmethod` and `classmethod` the mark is the inner decorator, over
   `jit.script` the outer one;
 - called here, a marked function is the function: the caller gets its future;
 - what it raises before there is a future, and what the future is completed with, are
   the error of the remote call; a result that is no future is refused there.
+
+Rules of names:
+- a name stands for one function; it may be registered several times, and is free when
+  all of its handles are closed;
+- which names there are depends on the open handles only, not on their order.
 """
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar, overload
 
-from runtime.errors.future import described
-from runtime.errors.rpc import RpcMisuse
+from runtime.errors.base import nearest
+from runtime.errors.future import described, named
+from runtime.errors.rpc import RpcMisuse, UnknownCallable
 from runtime.futures import Future
-from runtime.rpc.values.callables import MARK
+from runtime.locks import renewed
+
+# The attribute by which a function is known whose result comes later.
+MARK = "_wrapped_async_rpc_function"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +44,6 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
     """
     if not callable(fn):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="async_execution",
             found=described(fn),
             wanted="a function that gives a future; under staticmethod and classmethod",
@@ -50,3 +60,162 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
 def is_async(function: Any) -> bool:
     """Whether a function, or what a method is bound of, is marked."""
     return getattr(function, MARK, None) is not None
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registered:
+    """A function under a name, until it is closed; what others call by that name.
+
+    It stands for the function in a call: `rpc_sync(to, handle, args=...)`.
+    """
+
+    __slots__ = ("_registry", "function", "name")
+
+    def __init__(self, registry: "Registry | None", name: str, function: Any) -> None:
+        self._registry = registry
+        self.name = name
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function returns, called here."""
+        return self.function(*args, **kwargs)
+
+    def close(self) -> None:
+        """Take the registration back; doing so again is harmless."""
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.remove(self)
+
+    def __enter__(self) -> "Registered":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Registered({self.name!r})"
+
+
+class Registry:
+    """Functions by the names that others call them by."""
+
+    def __init__(self) -> None:
+        self._lock: Lock = renewed()
+        self._handles: dict[str, list[Registered]] = {}
+        # By identity: functions may compare as they like.
+        self._names: dict[int, list[str]] = {}
+
+    def add(self, function: F, name: str | None = None) -> Registered:
+        """Register a function under a name, `module.qualname` unless it is given.
+
+        Raises:
+            RpcMisuse: it cannot be called, or the name is another one's.
+        """
+        if not callable(function):
+            raise RpcMisuse(
+                call="register",
+                found=described(function),
+                wanted="a callable",
+            )
+        if name is None:
+            name = f"{getattr(function, '__module__', '')}.{named(function)}"
+        if not isinstance(name, str) or not name:
+            raise RpcMisuse(
+                call="register",
+                found=described(name),
+                wanted="a text that is not empty",
+            )
+        made = Registered(self, name, function)
+        with self._lock:
+            handles = self._handles.setdefault(name, [])
+            taken = bool(handles) and handles[0].function is not function
+            if not taken:
+                handles.append(made)
+                self._names.setdefault(id(function), []).append(name)
+        if taken:
+            raise RpcMisuse(
+                call="register",
+                found=f"the name `{name}`, which stands for another function",
+                wanted="another name; or close the handle of that function first",
+            )
+        return made
+
+    def remove(self, handle: Registered) -> None:
+        """Take a registration back."""
+        with self._lock:
+            handles = self._handles[handle.name]
+            handles.remove(handle)
+            if not handles:
+                del self._handles[handle.name]
+            names = self._names[id(handle.function)]
+            names.remove(handle.name)
+            if not names:
+                del self._names[id(handle.function)]
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """The function of a name.  Raises `UnknownCallable`."""
+        with self._lock:
+            handles = self._handles.get(name)
+            known = [] if handles else [*self._handles]
+        if not handles:
+            near = nearest(name, known)
+            raise UnknownCallable(kind="registered function", name=name, near=near)
+        function: Callable[..., Any] = handles[0].function
+        return function
+
+    def has(self, name: str) -> bool:
+        """Whether a name is registered."""
+        return name in self._handles
+
+    def name_of(self, function: Any) -> str | None:
+        """A name of a function, the first in their order; None if it has none."""
+        names = self._names.get(id(function))
+        return min(names) if names else None
+
+    def names(self) -> tuple[str, ...]:
+        """The names, in their order."""
+        with self._lock:
+            return tuple(sorted(self._handles))
+
+
+REGISTRY = Registry()
+
+
+@overload
+def register(name: F) -> F: ...
+
+
+@overload
+def register(name: str | None = None) -> Callable[[F], F]: ...
+
+
+def register(name: Any = None) -> Any:
+    """Let others call a function by a name, as long as the process lives.
+
+    `@register` and `@register()` use `module.qualname`, `@register("name")` that name;
+    the function itself stays what it is.  `REGISTRY.add` gives a handle by which to
+    take it back.
+
+    Raises:
+        RpcMisuse: as `Registry.add`.
+    """
+
+    def add(function: F) -> F:
+        REGISTRY.add(function, name)
+        return function
+
+    if callable(name):
+        REGISTRY.add(name)
+        return name
+    return add
+
+
+def registered(name: str) -> Registered:
+    """What stands for a function that another worker has registered under a name."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return REGISTRY.find(name)(*args, **kwargs)
+
+    return Registered(None, name, call)

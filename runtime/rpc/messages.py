@@ -6,7 +6,7 @@
     payloads     Part
 
 All of them travel on a channel: once, and in order.  What is said without one (who asks
-to join, and who is asked whether he is there) is `runtime.rpc.notes`.
+to join, and who is asked whether he is there) is `runtime.rpc.wire`.
 
 Rules of messages:
 - `KINDS` is the one table; the number of a kind is a part of the format;
@@ -19,31 +19,33 @@ Rules of bytes:
   buffers of a payload follow as frames of their own, but for the first one, which ends
   the body where it is small;
 - what has a payload is written and read by hand, as all else waits for it; the others
-  by the table `FIELDS`, a reader and a writer for each field;
+  by their annotations, of each of which `_CODECS` has a reader and a writer;
 - a list of references has `references` at most; what is read is a view of what came:
   nothing is copied.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from struct import Struct, error
-from typing import Any
+from typing import Any, get_args
 
-from runtime.rpc.identities import Fork, ForkId, Node, RRefId
+from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
 from runtime.rpc.session.events import Payload, Reason
 from runtime.rpc.wire import (
     BYTE,
     DETAIL,
-    ENDPOINT,
-    KEY,
     LONG,
+    MEMBERS,
     NAME,
     SHORT,
     Buffer,
     Malformed,
+    Member,
     Reader,
+    member,
     of_fork,
+    of_member,
     of_node,
     of_text,
     of_unique,
@@ -132,15 +134,6 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A member as others reach it: its node, its endpoint, its public key."""
-
-    node: Node
-    endpoint: str
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class MemberJoined:
     """The keeper tells of a new member."""
 
@@ -222,31 +215,12 @@ Message = (
     | Part
 )
 
-# The numbers are those of the format: a new kind gets a new one.
-KINDS: dict[int, type[Message]] = {
-    1: Call,
-    2: Answer,
-    3: Decline,
-    4: Cancel,
-    5: Register,
-    6: Registered,
-    7: Refused,
-    8: Accept,
-    9: Delete,
-    10: MemberJoined,
-    11: MemberLeft,
-    12: Idle,
-    13: Survey,
-    14: Waiting,
-    15: Finish,
-    16: Part,
-}
+# The numbers of the format are the places in the union: a new kind comes last.
+KINDS: dict[int, type[Message]] = dict(enumerate(get_args(Message), 1))
 
 
 # A first buffer of this size or less is a part of the body: one frame less to send.
 INLINE = 65536
-# Members, in the list that a new one gets; names, where somebody is waited for.
-MEMBERS = 4096
 REFERENCES = 4096
 
 _CALL = Struct("<BQBI")
@@ -276,18 +250,6 @@ def _flag(reader: Reader) -> bool:
     return found == 1
 
 
-def member(reader: Reader) -> Member:
-    """A member."""
-    return Member(reader.node(), reader.text(ENDPOINT), reader.text(KEY))
-
-
-def of_member(each: Member) -> bytes:
-    """A member."""
-    return (
-        of_node(each.node) + of_text(each.endpoint, ENDPOINT) + of_text(each.key, KEY)
-    )
-
-
 def of_names(names: Sequence[str]) -> bytes:
     """Names, as many as are read."""
     written = [of_text(name, NAME) for name in names[:MEMBERS]]
@@ -311,40 +273,30 @@ _INCARNATIONS: _Field = (
     lambda each: SHORT.pack(len(each)) + b"".join(map(LONG.pack, each)),
 )
 
-# The fields of each kind, in order; of calls, answers and parts see below.
-FIELDS: dict[str, tuple[tuple[str, _Field], ...]] = {
-    "Decline": (("call", _NUMBER), ("reason", _REASON), ("detail", _DETAIL)),
-    "Cancel": (("call", _NUMBER),),
-    "Register": (("rref", _UNIQUE), ("fork", _UNIQUE), ("parent", _NODE)),
-    "Registered": (("fork", _UNIQUE),),
-    "Refused": (("fork", _UNIQUE),),
-    "Accept": (("fork", _UNIQUE),),
-    "Delete": (("rref", _UNIQUE), ("fork", _UNIQUE)),
-    "MemberJoined": (("member", _MEMBER),),
-    "MemberLeft": (("node", _NODE), ("reason", _REASON)),
-    "Idle": (
-        ("wave", _NUMBER),
-        ("sent", _NUMBER),
-        ("received", _NUMBER),
-        ("busy", _FLAG),
-    ),
-    "Survey": (("wave", _NUMBER),),
-    "Waiting": (("names", _NAMES), ("members", _INCARNATIONS)),
-    "Finish": (),
+# What annotations say of a field; calls, answers and parts are written by hand.
+_CODECS: dict[Any, _Field] = {
+    int: _NUMBER,
+    GloballyUniqueId: _UNIQUE,
+    Node: _NODE,
+    Reason: _REASON,
+    bool: _FLAG,
+    str: _DETAIL,
+    Member: _MEMBER,
+    tuple[str, ...]: _NAMES,
+    tuple[int, ...]: _INCARNATIONS,
 }
-
-_WRITERS = {
-    kind: (
-        BYTE.pack(number),
-        tuple((attrgetter(name), write) for name, (_, write) in FIELDS[kind.__name__]),
-    )
+_TABLE = {
+    kind: (number, [(each.name, *_CODECS[each.type]) for each in fields(kind)])
     for number, kind in KINDS.items()
-    if kind.__name__ in FIELDS
+    if kind not in (Call, Answer, Part)
+}
+_WRITERS = {
+    kind: (BYTE.pack(number), tuple((attrgetter(name), w) for name, _, w in each))
+    for kind, (number, each) in _TABLE.items()
 }
 _READERS = {
-    number: (kind, tuple(read for _, (read, _) in FIELDS[kind.__name__]))
-    for number, kind in KINDS.items()
-    if kind.__name__ in FIELDS
+    number: (kind, tuple(read for _, read, _ in each))
+    for kind, (number, each) in _TABLE.items()
 }
 _NOTHING: tuple[Buffer, ...] = ()
 
@@ -362,8 +314,8 @@ def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
         assert isinstance(message, Part), "its class is"
         start = _PART.pack(16, message.frame, message.size, message.offset)
         return start, message.payload
-    number, fields = _WRITERS[kind]
-    return number + b"".join([write(get(message)) for get, write in fields]), _NOTHING
+    number, writers = _WRITERS[kind]
+    return number + b"".join([write(get(message)) for get, write in writers]), _NOTHING
 
 
 def _of_call(call: Call) -> tuple[bytes, Sequence[Buffer]]:
@@ -426,9 +378,9 @@ def decode(
         return _part(body, payload)
     if number not in _READERS or payload:
         raise Malformed
-    kind, fields = _READERS[number]
+    kind, readers = _READERS[number]
     reader = Reader(body, 1)
-    message = kind(*[read(reader) for read in fields])
+    message = kind(*[read(reader) for read in readers])
     reader.end()
     return message
 

@@ -36,11 +36,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future, call_end_callbacks
-from runtime.rpc.agent import Agent, Request
-from runtime.rpc.agent.handles import Handle
-from runtime.rpc.functions import is_async
+from runtime.rpc.agent import Agent, Handle, Request
+from runtime.rpc.functions import MARK, is_async
 from runtime.rpc.identities import Node
-from runtime.rpc.values.callables import MARK, REGISTERED, call_of
+from runtime.rpc.values.callables import REGISTERED, Call, call_of
 
 T = TypeVar("T")
 
@@ -106,7 +105,6 @@ class profile:  # noqa: N801  # the name that upstream has for it
     def __enter__(self) -> Self:
         if self._token is not None:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="profile",
                 found="a profiler that is at work",
                 wanted="one block at a time",
@@ -206,7 +204,6 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         """
         if self._future:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="_call_end_callbacks_on_future",
                 found="a second future",
                 wanted="one: it can only be called once",
@@ -228,6 +225,7 @@ class calling(record_function):  # noqa: N801  # as its base
 
     def __init__(self, mode: str, function: str, source: str, target: str) -> None:
         super().__init__(call_key(mode, function, source, target))
+        self.function = function
         self.target = target
         self._remote: tuple[tuple[Any, ...], ...] = ()
 
@@ -237,19 +235,13 @@ class calling(record_function):  # noqa: N801  # as its base
 
     def value_of(self, both: Future[Any]) -> Future[Any]:
         """A future of the value alone, of what `run_profiled` gave at the callee."""
-        value: Future[Any] = Future()
 
-        def tell(told: Future[Any]) -> None:
-            error = told.error()
-            if error is not None:
-                value.set_error_if_needed(error)
-                return
+        def take(told: Future[Any]) -> Any:
             found, events = told.value()
             self.add_remote(events)
-            value.set_result(found)
+            return found
 
-        both.add_done_callback(tell)
-        return value
+        return both._mapped(take)
 
     def _event(self, profiler: profile, start: int, end: int) -> Event:
         remote = [_Plain(*each) for each in self._remote]
@@ -334,17 +326,7 @@ def run_profiled_later(
     if not isinstance(value, Future):
         # Whoever called it says what is wrong with that.
         return value
-    both: Future[tuple[Any, tuple[Any, ...]]] = Future()
-
-    def tell(told: Future[Any]) -> None:
-        error = told.error()
-        if error is None:
-            both.set_result((told.value(), collector.plain()))
-        else:
-            both.set_error_if_needed(error)
-
-    value.add_done_callback(tell)
-    return both
+    return value._mapped(lambda told: (told.value(), collector.plain()))
 
 
 run_profiled_later.__dict__[MARK] = run_profiled_later
@@ -470,40 +452,64 @@ def _lane(lanes: list[list[int]], event: Event) -> int:
     return len(lanes) - 1
 
 
-def measured(
-    mode: str, agent: Agent, node: Node, request: Request, *, timeout: float | None
+# Calls, measured by who profiles.
+
+
+def call(
+    agent: Agent, node: Node, request: Request, timeout: float | None, *, mode: str
 ) -> Future[Any]:
-    """As `agent.call`, and measured; the mode is one of `profiling.MODES`.
+    """As `Agent.call`; the mode is one of `MODES`, or "" for what nobody measures.
 
     Raises:
         NotInitialized: the worker has stopped.
         RpcError, Exception: the request cannot be written.
     """
-    call = call_of(request.function, request.args, request.kwargs)
-    name = request.name or call.name
-    with calling(mode, name, agent.info.name, node.name) as scope:
-        if call.kind == REGISTERED:
+    if not mode or not is_profiling():
+        return agent.call(node, request, timeout=timeout)
+    asked, scope = _measured(agent, node, request, mode)
+    with scope:
+        if asked.kind == REGISTERED:
             return scope.ends_with(agent.call(node, request, timeout=timeout))
-        later = is_async(call.function)
+        later = is_async(asked.function)
         function = run_profiled_later if later else run_profiled
-        args = (name, call.function, call.args, call.kwargs)
+        args = (scope.function, asked.function, asked.args, asked.kwargs)
         both = agent.call(
             node, Request(function, args, {}, request.text()), timeout=timeout
         )
         return scope.ends_with(scope.value_of(both))
 
 
-def measured_creation(
-    agent: Agent, node: Node, request: Request, *, timeout: float | None
-) -> Handle:
-    """As `agent.remote`, and measured until the value is known to be made.
+def call_and_wait(
+    agent: Agent, node: Node, request: Request, timeout: float | None
+) -> Any:
+    """As `Agent.call_and_wait`.
 
     Raises:
-        NotInitialized, RpcError, Exception: as `measured`.
+        NotInitialized, RpcError, Exception: as `call`, and what the function raised.
     """
-    call = call_of(request.function, request.args, request.kwargs)
-    name = request.name or call.name
-    with calling("remote", name, agent.info.name, node.name) as scope:
+    if is_profiling():
+        return call(agent, node, request, timeout, mode="sync").wait()
+    return agent.call_and_wait(node, request, timeout=timeout)
+
+
+def create(agent: Agent, node: Node, request: Request, timeout: float | None) -> Handle:
+    """As `Agent.remote`; measured until the value is known to be made.
+
+    Raises:
+        NotInitialized, RpcError, Exception: as `call`.
+    """
+    if not is_profiling():
+        return agent.remote(node, request, timeout=timeout)
+    _, scope = _measured(agent, node, request, "remote")
+    with scope:
         handle = agent.remote(node, request, timeout=timeout)
         scope.ends_with(handle.created)
     return handle
+
+
+def _measured(
+    agent: Agent, node: Node, request: Request, mode: str
+) -> tuple[Call, calling]:
+    asked = call_of(request.function, request.args, request.kwargs)
+    name = request.name or asked.name
+    return asked, calling(mode, name, agent.name, node.name)

@@ -20,16 +20,18 @@ Rules:
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar, overload
+from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 from weakref import finalize
 
 from runtime.errors.future import FutureTimeout
 from runtime.errors.rpc import NoSuchMethod, RpcMisuse, RpcTimeout
 from runtime.futures import Future
+from runtime.futures.settling import Unmovable
 from runtime.locks import load
 from runtime.rpc.agent import (
     Agent,
     Handle,
+    ReferenceClass,
     Request,
     current_agent,
     set_reference_class,
@@ -39,9 +41,9 @@ from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import OBJECT, WorkerInfo
 from runtime.rpc.profiling import (
+    call,
+    create,
     is_profiling,
-    measured,
-    measured_creation,
     record_function,
     to_here_key,
 )
@@ -54,7 +56,7 @@ T = TypeVar("T")
 _PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
 
 
-class RRef(Generic[T]):
+class RRef(Unmovable, Generic[T]):
     """A reference to a value of type T on some worker.
 
     `RRef(value)` makes this worker the owner.  A value that holds a reference to itself
@@ -67,8 +69,9 @@ class RRef(Generic[T]):
         RpcMisuse: a hint that is missing, or does not fit.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_python_type")
+    __slots__ = ("__weakref__", "_agent", "_handle", "_python_type")
 
+    _agent: Agent
     _handle: Handle
     _python_type: "type[T] | None"
 
@@ -76,9 +79,10 @@ class RRef(Generic[T]):
         agent = current_agent("RRef")
         future: Future[T] = Future()
         future.set_result(value)
-        self._begin(agent.own(future, type_of(value, type_hint)))
+        self._begin(agent, agent.own(future, type_of(value, type_hint)))
 
-    def _begin(self, handle: Handle) -> None:
+    def _begin(self, agent: Agent, handle: Handle) -> None:
+        self._agent = agent
         self._handle = handle
         self._python_type = None
         finalize(self, handle.drop).atexit = False
@@ -112,15 +116,15 @@ class RRef(Generic[T]):
             Exception: what the function raised that was to make it.
         """
         handle = self._handle
-        seconds = _seconds(handle, timeout, "to_here")
+        agent, seconds = self._agent, _seconds(self, timeout, "to_here")
         if handle.is_owner:
-            return _value_here(handle, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
+            return _value_here(self, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
         if is_profiling():
-            key = to_here_key(handle.agent.info.name, self.owner_name())
+            key = to_here_key(agent.name, self.owner_name())
             with record_function(key) as scope:
-                fetched = handle.agent.fetch(handle, timeout=seconds)
+                fetched = agent.fetch(handle, timeout=seconds)
                 return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
-        return handle.agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
+        return agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
         """The value itself, on its owner.
@@ -134,10 +138,10 @@ class RRef(Generic[T]):
                 code="NotTheOwner",
                 call="local_value",
                 reference=repr(self),
-                worker=self._handle.agent.info.name,
+                worker=self._agent.name,
                 owner=self.owner_name(),
             )
-        return _value_here(self._handle, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
+        return _value_here(self, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
 
     def _get_future(self) -> Future[None]:
         """A future that is complete once the value was asked for at its owner."""
@@ -178,7 +182,7 @@ class RRef(Generic[T]):
             known: Future[Any] = Future()
             known.set_result(self._python_type)
         else:
-            known = _call(self, _type_here, (), {}, timeout)
+            known = _asked(self, _of(self, _type_here), timeout)
             known.add_done_callback(self._learn)
         return known.wait() if blocking else known
 
@@ -199,7 +203,6 @@ class RRef(Generic[T]):
         """
         if dist_autograd_ctx_id != -1:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="RRef.backward",
                 found=f"the context {dist_autograd_ctx_id} of distributed autograd",
                 wanted="no context: gradients stay on the owner",
@@ -207,9 +210,13 @@ class RRef(Generic[T]):
         if self._handle.is_owner:
             _backward_here(self, retain_graph)
         else:
-            _call(self, _backward_here, (retain_graph,), {}, UNSET_RPC_TIMEOUT).wait()
+            asked = _of(self, _backward_here, retain_graph)
+            _asked(self, asked, UNSET_RPC_TIMEOUT).wait()
 
     # What it is not -------------------------------------------------------------------
+
+    def __refusal__(self, asked: str) -> RpcMisuse:
+        return RpcMisuse(code="ReferenceNotSent", asked=asked)
 
     def _serialize(self) -> NoReturn:
         """Refuse: references are written inside of remote calls only.
@@ -219,7 +226,7 @@ class RRef(Generic[T]):
             RpcMisuse: always, otherwise.
         """
         self._handle.check("_serialize")
-        raise RpcMisuse(code="ReferenceNotSent", asked="serialized")
+        raise self.__refusal__("serialized")
 
     @staticmethod
     def _deserialize(data: Any) -> NoReturn:
@@ -232,30 +239,6 @@ class RRef(Generic[T]):
             code="ReferenceNotSent", asked="made of what somebody serialized"
         )
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be pickled.
-
-        Raises:
-            RpcMisuse: always.
-        """
-        raise RpcMisuse(code="ReferenceNotSent", asked="pickled")
-
-    def __copy__(self) -> NoReturn:
-        """Refuse to be copied.
-
-        Raises:
-            RpcMisuse: always.
-        """
-        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        """Refuse to be copied in depth.
-
-        Raises:
-            RpcMisuse: always.
-        """
-        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
-
     def __repr__(self) -> str:
         fork = self._handle.fork
         if self._handle.is_owner:
@@ -263,16 +246,16 @@ class RRef(Generic[T]):
         return f"UserRRef(RRefId = {fork.rref}, ForkId = {fork.fork})"
 
 
-def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
-    return timeout_seconds(timeout, handle.agent.rpc_timeout, call)
+def _seconds(rref: RRef[Any], timeout: float, call: str) -> float | None:
+    return timeout_seconds(timeout, rref._agent.rpc_timeout, call)
 
 
-def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
-    """The reference that stands for a handle; its value is of type `of`, if known."""
+def reference_of(agent: Agent, handle: Handle, of: str = "") -> RRef[Any]:
+    """What stands for a handle of an agent; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)
-    made._begin(handle)
+    made._begin(agent, handle)
     return made
 
 
@@ -281,10 +264,10 @@ def handle_of(value: Any) -> Handle | None:
     return value._handle if isinstance(value, RRef) else None
 
 
-set_reference_class(reference_of, handle_of, RRef)
+set_reference_class(ReferenceClass(RRef, reference_of, handle_of))
 
 
-def _value_here(handle: Handle, call: str, seconds: float | None) -> Any:
+def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
     """The value of an owner's reference, as soon as it is made.
 
     An error of making it is raised as a new exception: the one that is kept would keep
@@ -295,6 +278,7 @@ def _value_here(handle: Handle, call: str, seconds: float | None) -> Any:
         ReferenceDead: it is dead.
         RemoteError: what the function raised, of its class, too.
     """
+    handle = rref._handle
     handle.check(call)
     value = handle.value
     assert value is not None, "it is the owner's"
@@ -304,14 +288,13 @@ def _value_here(handle: Handle, call: str, seconds: float | None) -> Any:
         except FutureTimeout:
             assert seconds is not None, "else there is an end only"
             raise RpcTimeout(
-                code="RpcTimeout",
                 call=call,
                 worker=handle.owner.name,
                 milliseconds=round(seconds * 1000),
             ) from None
     error = value.error()
     if error is not None:
-        raise unpack_error(pack_error(error, handle.agent.info).payload)
+        raise unpack_error(pack_error(error, rref._agent.info).payload)
     return value.value()
 
 
@@ -336,14 +319,12 @@ def type_of(value: Any, hint: type | None = None) -> str:
     compiled = _is_compiled_module(value)
     if compiled and hint is None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found="a compiled module without a type_hint",
             wanted="a compiled module, and the interface by which scripts see it",
         )
     if not compiled and hint is not None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found="a type_hint",
             wanted="a hint where the value is a compiled module, and nowhere else",
@@ -367,7 +348,6 @@ def _hinted(found: Any, hint: type) -> str:
         wanted = program.SHARED_PROGRAM.classes.known(hint)
     if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
             wanted=f"an interface that `{found}` has",
@@ -382,7 +362,7 @@ R = TypeVar("R")
 How = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
 
 
-class Proxy(Generic[R]):
+class Proxy(Unmovable, Generic[R]):
     """Methods of a value that lies elsewhere; `proxy.method(...)` calls one there.
 
     The names are those of the class of the value, which is asked for first.
@@ -402,24 +382,11 @@ class Proxy(Generic[R]):
     def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
         return self._how(self._rref, name, args, kwargs, self._timeout)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be pickled.
-
-        Raises:
-            RpcMisuse: always.
-        """
-        raise RpcMisuse(code="ReferenceNotSent", asked="pickled")
+    def __refusal__(self, asked: str) -> RpcMisuse:
+        return self._rref.__refusal__(asked)
 
     def __copy__(self) -> Self:
         return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        """Refuse to be copied in depth.
-
-        Raises:
-            RpcMisuse: always.
-        """
-        raise RpcMisuse(code="ReferenceNotSent", asked="copied")
 
 
 def _checked(kind: type, name: str) -> None:
@@ -451,7 +418,7 @@ def _async(
         try:
             asked = _invocation(rref, told.value(), name, args, kwargs)
             found = _asked(rref, asked, timeout, "async")
-            found.add_done_callback(partial(_hand_on, result))
+            found._hand_to(result)
         except Exception as error:
             result.set_error_if_needed(error)
 
@@ -468,10 +435,8 @@ def _remote(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> RRef[Any]:
     asked = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
-    handle = rref._handle
-    seconds = _seconds(handle, timeout, "remote")
-    create = measured_creation if is_profiling() else Agent.remote
-    return reference_of(create(handle.agent, handle.owner, asked, timeout=seconds))
+    agent, seconds = rref._agent, _seconds(rref, timeout, "remote")
+    return reference_of(agent, create(agent, rref._handle.owner, asked, seconds))
 
 
 def _invocation(
@@ -487,37 +452,18 @@ def _invocation(
     return Request(_invoke_here, asked, {}, f"{kind.__qualname__}.{name}")
 
 
-def _asked(rref: RRef[Any], asked: Request, timeout: float, mode: str) -> Future[Any]:
-    """A future of what the owner gives; measured by who profiles."""
-    handle = rref._handle
-    handle.check(asked.name)
-    seconds = _seconds(handle, timeout, asked.name)
-    if is_profiling():
-        return measured(mode, handle.agent, handle.owner, asked, timeout=seconds)
-    return handle.agent.call(handle.owner, asked, timeout=seconds)
+def _of(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
+    """What is asked of the owner about a value, by a function of this module."""
+    return Request(func, (rref, *args), {}, func.__name__)
 
 
-def _call(
-    rref: RRef[Any],
-    func: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    timeout: float,
+def _asked(
+    rref: RRef[Any], asked: Request, timeout: float, mode: str = ""
 ) -> Future[Any]:
-    """A future of what `func(rref, *args)` gives on the owner."""
-    handle = rref._handle
-    handle.check(func.__name__)
-    seconds = _seconds(handle, timeout, func.__name__)
-    asked = Request(func, (rref, *args), kwargs)
-    return handle.agent.call(handle.owner, asked, timeout=seconds)
-
-
-def _hand_on(result: Future[Any], told: Future[Any]) -> None:
-    error = told.error()
-    if error is None:
-        result.set_result(told.value())
-    else:
-        result.set_error_if_needed(error)
+    """A future of what the owner gives; measured by who profiles, with a mode."""
+    rref._handle.check(asked.name)
+    seconds = _seconds(rref, timeout, asked.name)
+    return call(rref._agent, rref._handle.owner, asked, seconds, mode=mode)
 
 
 # What runs on the owner.  None of it waits in a thread for a value that is being made.
@@ -539,7 +485,7 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
             result.set_error_if_needed(error)
             return
         if isinstance(given, Future):
-            given.add_done_callback(partial(_hand_on, result))
+            given._hand_to(result)
         else:
             result.set_result(given)
 

@@ -356,7 +356,7 @@ def test_a_thread_may_complete_what_it_is_about_to_wait_for(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any line before it waits, as a finalizer may."""
-    monkeypatch.setattr("runtime.futures.future.SimpleQueue", Ready)
+    monkeypatch.setattr("runtime.futures.settling.SimpleQueue", Ready)
     future: Future[int] = Future()
     lines: list[int] = []
 

@@ -17,11 +17,11 @@ RPC = ROOT / "runtime" / "rpc"
 MAY: dict[str, tuple[str, ...]] = {
     "wire": (),
     "messages": ("wire", "session.events"),
-    "notes": ("wire", "messages"),
-    "session": ("wire", "messages", "notes"),
+    "session": ("wire", "messages"),
     "transport": (),
-    "values": ("session.events",),
-    "agent": ("session", "transport", "values"),
+    "functions": (),
+    "values": ("session.events", "functions"),
+    "agent": ("session", "transport", "values", "functions"),
 }
 
 

@@ -45,7 +45,7 @@ def test_its_defaults_are_those_of_workers() -> None:
 
 def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
     (Path(folder) / "mine.py").write_text(
-        "from runtime.rpc.values.registered import register\n"
+        "from runtime.rpc.functions import register\n"
         "@register('mine.add')\n"
         "def add(a, b):\n    return a + b\n"
     )

@@ -35,7 +35,7 @@ _STEP = 0.06
 
 
 class Functions(Protocol):
-    """Functions by name, as `runtime.rpc.values.registered.Registry` has them."""
+    """Functions by name, as `runtime.rpc.functions.Registry` has them."""
 
     def add(self, function: Callable[[], str], name: str) -> Any:
         """Have a function called by a name, until what is returned is closed."""

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.scenario import Scenario, step, use
-from runtime.rpc.values.registered import Registry
+from runtime.rpc.functions import Registry
 from tests.scenarios.group import Group
 
 pytestmark = pytest.mark.long

@@ -1,8 +1,16 @@
 """Agents: workers that call and are called; values on their surface."""
 
 from runtime.errors.rpc import RpcError
-from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.handles import Handle, set_reference_class
+from runtime.rpc.agent.agent import (
+    Agent,
+    Seat,
+    current_agent,
+    is_initialized,
+    seat,
+    seated,
+)
+from runtime.rpc.agent.calls import Request
+from runtime.rpc.agent.holding import Handle, ReferenceClass, set_reference_class
 from runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
     BackendType,
@@ -14,22 +22,15 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.requests import Request
 from runtime.rpc.agent.starting import (
     debug_info,
     get_rpc_timeout,
     get_worker_info,
     init_rpc,
+    local_workers,
     set_rpc_timeout,
     shutdown,
     stop,
-)
-from runtime.rpc.agent.threads import (
-    Seat,
-    current_agent,
-    is_initialized,
-    seat,
-    seated,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Agent",
     "BackendType",
     "Handle",
+    "ReferenceClass",
     "Request",
     "RpcBackendOptions",
     "RpcError",
@@ -51,6 +53,7 @@ __all__ = [
     "init_backend",
     "init_rpc",
     "is_initialized",
+    "local_workers",
     "register_backend",
     "seat",
     "seated",

@@ -1,82 +1,115 @@
-"""Agents: one worker, as everybody above sees it: values go in and out.
+"""Agents: one worker, as everybody above sees it, and which one a thread speaks for.
 
-Here is what becomes of calls, references and members; how the session is told and
-listened to is `speaking`.
+    Seat, current_agent    where `init_rpc` puts a worker, and where everybody finds it
+    Agent                  a worker: who else is there, and its end
 
-    call, call_and_wait   another worker runs a function; its result comes here
-    remote, fetch         its result stays there; a copy of it is fetched
-    own, handle           references that begin here, or came with a message (`holding`)
-    reply                 what somebody asked of this worker is answered
+What an agent does besides is in the chapters that its class is built of, each on the
+one before it: `speaking` (the session is told, and listened to), `holding` (references
+and values), `calls` (what it asks of others), `requests` (what others ask of it).
 
-Rules:
-- a mistake in a call is raised at the caller, and nothing is sent;
-- each call ends once: by its answer, or by an error that says why there is none;
-- answers are read, and futures completed, by the thread that waits (`holding`), or on
-  request threads, others where these are busy; callbacks run there, too, and may wait;
-- with too many calls in flight the caller waits; functions that run for others do not:
-  what they call may be what the others wait for.
+Rules of seats: a seat holds one worker at a time.  A process has a seat; a thread may
+have one of its own, and then is, with all that it calls, a worker beside others in the
+same process.  Request threads sit where their worker sits; threads that a program
+starts itself have the seat of the process, unless it passes its own on; a forked child
+has no worker.
 """
 
-from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from difflib import get_close_matches
 from logging import getLogger
-from queue import SimpleQueue
-from time import monotonic
-from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
-from runtime.futures import Future
-from runtime.futures.settling import Error, Outcome, Value
-from runtime.rpc.agent.handles import (
-    DELETED,
-    NOT_CREATED,
-    Handle,
-    Pending,
-    References,
-    failure,
-    wait_for,
-)
-from runtime.rpc.agent.holding import Holding, is_plain, is_short
-from runtime.rpc.agent.lending import Lending
+from runtime.rpc.agent.holding import DELETED
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Codec, Job, Request, fetch, serve, waits_to_fetch
+from runtime.rpc.agent.requests import Serving
 from runtime.rpc.agent.speaking import LOOK_SECONDS
-from runtime.rpc.agent.threads import Seat
-from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
+from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
-    Answered,
-    Buffer,
-    Called,
-    Cancelled,
     Event,
     Failed,
     Finished,
     Joined,
     Lost,
-    Payload,
     Reason,
     Rejected,
     Warned,
 )
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, LinkState, Transport
-from runtime.rpc.values import Packed
+from runtime.rpc.transport.blocks import Lending
 
 LOG = getLogger("runtime.rpc")
 
 
-def _complete(told: tuple[Future[Any], Outcome]) -> None:
-    future, outcome = told
-    if isinstance(outcome, Value):
-        future.set_result(outcome.value)
-    else:
-        future.set_error_if_needed(outcome.error)
+class Seat:
+    """The place of one worker; `agent` is None where there is none."""
+
+    __slots__ = ("__weakref__", "agent", "parent")
+
+    def __init__(self) -> None:
+        self.agent: Agent | None = None
+        # The worker that sat here when this process was forked.
+        self.parent = ""
+
+    def sit(self) -> None:
+        """Have this thread speak for whoever sits here, from now on."""
+        _OWN.set(self)
 
 
-class Agent(Holding):
+_PROCESS = Seat()
+_OWN: ContextVar[Seat | None] = ContextVar("runtime.rpc.seat", default=None)
+
+
+def seat() -> Seat:
+    """The seat of this thread."""
+    return _OWN.get() or _PROCESS
+
+
+def current_agent(call: str) -> "Agent":
+    """The worker that this thread speaks for; `call` is what needs it.
+
+    Raises:
+        NotInitialized: there is none, or none any more.
+    """
+    own = _OWN.get() or _PROCESS
+    agent = own.agent
+    if agent is None:
+        raise NotInitialized(call=call, parent=own.parent)
+    return agent
+
+
+def is_initialized() -> bool:
+    """Whether this thread speaks for a worker."""
+    return seat().agent is not None
+
+
+@contextmanager
+def seated(own: Seat | None = None) -> Iterator[Seat]:
+    """Have this thread speak for a seat of its own while a block runs."""
+    own = own or Seat()
+    before = _OWN.set(own)
+    try:
+        yield own
+    finally:
+        _OWN.reset(before)
+
+
+def _in_child() -> None:
+    for own in (seat(), _PROCESS):
+        if own.agent is not None:
+            own.parent = own.agent.name
+            own.agent = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+class Agent(Serving):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request
@@ -90,36 +123,19 @@ class Agent(Holding):
         options: RpcBackendOptions,
         seat: Seat,
     ) -> None:
-        super().__init__(
-            session,
-            transport,
-            options.num_worker_threads,
-            seat,
-            most=options.max_calls_in_flight,
-        )
-        self.options = options
+        super().__init__(session, transport, options, seat.sit)
+        self.seat = seat
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
-        self.codec = Codec(References(self), registered_only=options.registered_only)
-        self.lending = Lending(
-            self, wanted=options.shared_memory, largest=options.settings.largest
-        )
         # Who does not trust this worker, and what was wrong with packets that came.
         self.refused: set[str] = set()
         self.complaints: list[str] = []
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        self._jobs: dict[tuple[Node, int], Job] = {}
-        self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
-        self._settling = False
         self._nodes: dict[str | int, Node] = {}
         self._endpoints: dict[Node, str] = {}
         self.handlers |= {
-            Called: self._called,
-            Answered: self._answered,
-            Failed: self._answered,
-            Cancelled: self._cancelled,
             Joined: self._joined,
             Lost: self._lost,
             Admitted: self._admitted,
@@ -159,7 +175,6 @@ class Agent(Holding):
             found = f"name {to}" if isinstance(to, str) else f"id {to}"
         else:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="to",
                 found=f"the worker {to!r}: Cannot get WorkerInfo from name {to!r}",
                 wanted="a name, an id, or a WorkerInfo",
@@ -168,311 +183,7 @@ class Agent(Holding):
         near = get_close_matches(str(to), names) if isinstance(to, str) else names
         raise UnknownWorker(worker=self.name, found=found, near=tuple(near[:8]))
 
-    # Calls ---------------------------------------------------------------------------
-
-    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
-        """A future of what a function gives on another worker; `timeout` in seconds.
-
-        None is for ever.  It is completed on a request thread, and so are callbacks.
-
-        Raises:
-            NotInitialized: this worker has stopped.
-            RpcError, Exception: the request cannot be written.
-        """
-        pending = Pending(to, request.text, timeout)
-        future: Future[Any] = Future()
-        pending.future = future
-        self._ask(pending, *self._packed(request))
-        return future
-
-    def call_and_wait(
-        self, to: Node, request: Request, *, timeout: float | None
-    ) -> Any:
-        """What a function gives on another worker: as `call`, and then `wait`.
-
-        The answer is read by this thread, so that no other one is woken for it.
-        """
-        return self._awaited(Pending(to, request.text, timeout), *self._packed(request))
-
-    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
-        """The value of a reference, a copy of now; as `fetch`, and then `wait`."""
-        handle.check("to_here")
-        if handle.value is not None:
-            return handle.value.wait(timeout)
-        until = None
-        if handle.creation is not None:
-            until = None if timeout is None else monotonic() + timeout
-            event = self._early(handle, until)
-            if event is not None:
-                payload = self.whole(handle.owner, event.payload, ())
-                return self.codec.unpack_answer(payload, (), failed=False)
-        pending = Pending(handle.owner, lambda: "to_here", timeout)
-        pending.target = handle
-        pending.until = until
-        return self._awaited(pending, (b"",), (), handle.fork.rref)
-
-    def _awaited(
-        self,
-        pending: Pending,
-        payload: Payload,
-        carries: Sequence[Fork | RRefId],
-        target: RRefId | None = None,
-    ) -> Any:
-        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
-        pending.waiter = waiter
-        self.refuse_to_wait("rpc_sync")
-        call = -1
-        event = None
-        try:
-            call = self._ask(pending, payload, carries, target=target)
-            self._receive(waiter)
-            event = wait_for(waiter)
-        except BaseException:
-            self._give_up(pending, call, waiter)
-            raise
-        assert event is not None, "it always comes"
-        return self._read(pending, event)
-
-    def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
-        """A reference to what a function gives on another worker, which keeps it.
-
-        Raises:
-            NotInitialized, RpcError, Exception: as `call`.
-        """
-        pending = Pending(to, request.text, timeout)
-        self.refuse_to_wait("remote")
-        pending.maker = id(request.function)
-        created: Future[None] = Future()
-        packed = self._packed(request)
-        try:
-            self._ask(pending, *packed, created=created)
-        except BaseException:
-            # Interrupted when it was sent: nobody gets the reference.
-            if pending.handle is not None:
-                pending.handle.drop()
-            raise
-        assert pending.handle is not None, "it was made when the call was"
-        return pending.handle
-
-    def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
-        """A future of the value of a reference: itself on its owner, else a copy.
-
-        Raises:
-            ReferenceDead: the value was never made, or its owner is lost.
-            NotInitialized: as `call`.
-        """
-        handle.check("to_here")
-        if handle.value is not None:
-            return handle.value
-        pending = Pending(handle.owner, lambda: "to_here", timeout)
-        pending.target = handle
-        future: Future[Any] = Future()
-        pending.future = future
-        self._ask(pending, (b"",), (), target=handle.fork.rref)
-        return future
-
-    def _packed(self, request: Request) -> Packed:
-        return self.codec.pack_request(request.function, request.args, request.kwargs)
-
-    def _ask(
-        self,
-        pending: Pending,
-        payload: Sequence[Buffer],
-        carries: Sequence[Fork | RRefId],
-        *,
-        created: Future[None] | None = None,
-        target: RRefId | None = None,
-    ) -> int:
-        """Send a call; its number, -1 if it is sent when what is told now is over."""
-        to, seconds, session = pending.to, pending.seconds, self.session
-        deadline = pending.until
-        if deadline is None and seconds is not None:
-            deadline = monotonic() + seconds
-        if len(self._pending) >= self._most:
-            self._make_room(deadline)
-        payload = self.lending.outgoing(to, payload)
-
-        def act(now: float) -> int:
-            creates = None if created is None else session.new_id()
-            call = session.call(
-                to,
-                payload,
-                carries=carries,
-                deadline=deadline,
-                now=now,
-                creates=creates,
-                target=target,
-            )
-            if created is not None and creates is not None:
-                pending.handle = self.create(call, creates, pending.to, created)
-                pending.handle.creation = pending
-            self._pending[call] = pending
-            return call
-
-        call = self.do(act, "call")
-        return -1 if call is None else call
-
-    def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
-        """A future of the payload that answers a request of this worker itself."""
-        pending = Pending(to, lambda: "a request about memory", None)
-        pending.raw = True
-        future: Future[Payload] = Future()
-        pending.future = future
-        try:
-            self._ask(pending, (said,), ())
-        except NotInitialized as error:
-            future.set_error_if_needed(error)
-        return future
-
-    def _return(self, pending: Pending, event: Answered | Failed) -> None:
-        """Give back what came with an answer that nobody reads."""
-        if isinstance(event, Answered):
-            self.discard(pending.to, event.payload, event.carries)
-
-    def discard(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> None:
-        """Give back what came with a message that nobody reads."""
-        self.lending.drop(peer, payload)
-        for fork in carries:
-            self.handle(fork).drop()
-
-    def whole(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> Payload:
-        """The payload of a message, with all its buffers.
-
-        Raises:
-            BlockGone, Undecodable: it cannot be had; what came with it is given back.
-        """
-        try:
-            return self.lending.incoming(peer, payload)
-        except BaseException:
-            self.discard(peer, (), carries)
-            raise
-
-    # Answers to others ---------------------------------------------------------------
-
-    def reply(
-        self,
-        job: Job,
-        payload: Sequence[Buffer],
-        carries: Sequence[Fork | RRefId],
-        failed: bool,
-    ) -> None:
-        """Send the answer to a request; the first one counts."""
-        called = job.called
-        if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
-            return
-        payload = self.lending.outgoing(called.peer, payload)
-
-        def act(now: float) -> None:
-            self.session.reply(
-                called.peer,
-                called.call,
-                payload,
-                carries=carries,
-                failed=failed,
-                now=now,
-            )
-
-        self.do(act, "reply")
-
     # What the session tells ----------------------------------------------------------
-
-    def _called(self, event: Called) -> None:
-        value: Future[Any] | None = None
-        if event.creates is not None:
-            value = self._owned.setdefault(event.creates, Future())
-        elif event.target is not None:
-            value = self._owned.get(event.target)
-        job = Job(self, event, value)
-        self._jobs[event.peer, event.call] = job
-        self._begin(job)
-
-    def _begin(self, job: Job) -> None:
-        value = job.value
-        if job.called.target is not None and value is not None:
-            # No other thread is woken for what is there, or will come.
-            if is_plain(value) and is_short(value.value()):
-                fetch(job)
-                return
-            if waits_to_fetch(job):
-                return
-        if not self.stays_behind(serve, job):
-            self.pool.put(serve, job)
-
-    def _cancelled(self, event: Cancelled) -> None:
-        job = self._jobs.get((event.peer, event.call))
-        if job is not None:
-            job.cancelled = True
-
-    def _answered(self, event: Answered | Failed) -> None:
-        pending = self._pending.pop(event.call, None)
-        if pending is None:
-            # It ended when this worker did.
-            return
-        if self._rooms:
-            self._rooms.popleft().put(None)
-        if pending.handle is not None:
-            self._made(pending, pending.handle, event)
-        waiter = pending.waiter
-        if waiter is not None:
-            self._hand(waiter, event)
-            if pending.waiter is None:
-                # Given up meanwhile, by who may not have seen it any more.
-                self._unread(pending, waiter)
-        elif pending.future is None and pending.handle is None:
-            self._return(pending, event)
-        elif not (pending.handle and self._created(pending.handle, event)):
-            self._answers.append((pending, event))
-            if not self._settling:
-                self._settling = True
-                self.pool.put_own(Agent._settle, self)
-
-    def _settle(self) -> None:
-        """Read answers and complete futures, on a request thread."""
-        while True:
-            try:
-                pending, event = self._answers.popleft()
-            except IndexError:
-                self._settling = False
-                if not self._answers or self._settling:
-                    return
-                self._settling = True
-                continue
-            future: Future[Any]
-            if pending.handle is not None:
-                future = pending.handle.created
-            else:
-                assert pending.future is not None, "else a thread waits"
-                future = pending.future
-            outcome: Outcome
-            try:
-                outcome = Value(self._read(pending, event))
-            except BaseException as error:
-                outcome = Error(error, error.__traceback__)
-            if not future._offer_quietly(outcome):
-                # Callbacks may wait for what comes behind.
-                self.pool.put_own(_complete, (future, outcome))
-            del pending, event, future, outcome
-
-    def _read(self, pending: Pending, event: Answered | Failed) -> Any:
-        """What an answer says.
-
-        Raises:
-            RpcError, Exception: it is an error.
-        """
-        handle = pending.handle
-        if isinstance(event, Failed):
-            if handle is not None:
-                handle.death = handle.death or NOT_CREATED
-            raise failure(pending, event)
-        if handle is not None:
-            handle.confirmed = True
-            if not event.failed:
-                self._return(pending, event)
-                return None
-        payload = self.whole(pending.to, event.payload, event.carries)
-        if pending.raw:
-            return payload
-        return self.codec.unpack_answer(payload, event.carries, event.failed)
 
     def _joined(self, event: Joined) -> None:
         endpoint = self.session.endpoint_of(event.node)

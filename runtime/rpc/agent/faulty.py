@@ -11,29 +11,123 @@ The names by which faults are asked for are those of `torch.distributed`:
 A delay is one at the callee: a request of that name waits so long before it is looked
 at.  SCRIPT stands for what is called by a name: operators and compiled functions; a
 fetch does not say what made the value, and has both names.
+
+`FaultyTransport` wraps another transport: packets that one function names are lost,
+packets that another one names come late, and those behind them do not wait.
 """
 
+import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Timer
+from itertools import count
+from threading import Condition, Thread, Timer, current_thread
+from time import monotonic
 from typing import Any
 
 from runtime.errors.rpc import RpcMisuse, SentInVain
 from runtime.futures import Future
-from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.handles import NOT_CREATED, Handle
+from runtime.rpc.agent.agent import Agent, Seat, seat
+from runtime.rpc.agent.calls import Request
+from runtime.rpc.agent.holding import NOT_CREATED, Handle
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, register_backend
-from runtime.rpc.agent.requests import Job, Request, serve
-from runtime.rpc.agent.threads import Seat, seat
+from runtime.rpc.agent.requests import Job, serve
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.session.events import Called
 from runtime.rpc.session.packets import message_name
 from runtime.rpc.session.session import Session
-from runtime.rpc.transport import FaultyTransport, Transport
+from runtime.rpc.transport import Transport
+from runtime.rpc.transport.interface import Buffer
 from runtime.rpc.values.callables import PYTHON, call_of
 from runtime.rpc.values.payload import RESTRICTED
+
+Fails = Callable[[str, Sequence[Buffer]], bool]
+Delays = Callable[[str, Sequence[Buffer]], float]
+
+
+def _never(_endpoint: str, _frames: Sequence[Buffer]) -> bool:
+    return False
+
+
+def _at_once(_endpoint: str, _frames: Sequence[Buffer]) -> float:
+    return 0.0
+
+
+class FaultyTransport:
+    """A transport that loses and delays what it is told to.
+
+    `fail(endpoint, frames)` says whether a packet is lost; `delay(endpoint, frames)`
+    how many seconds it waits before it leaves.  Both are called by whoever sends.
+    """
+
+    def __init__(
+        self, inner: Transport, *, fail: Fails = _never, delay: Delays = _at_once
+    ) -> None:
+        self.endpoint, self.key, self.start = inner.endpoint, inner.key, inner.start
+        self.wake_at, self.forget = inner.wake_at, inner.forget
+        self.lead, self.leads = inner.lead, inner.leads
+        self.nudge, self.yields = inner.nudge, inner.yields
+        self.fail = fail
+        self.delay = delay
+        self._inner = inner
+        self._lost = 0
+        self._late: list[tuple[float, int, str, list[Buffer]]] = []
+        self._changed = Condition()
+        self._numbers = count()
+        self._thread: Thread | None = None
+        self._closed = False
+
+    def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
+        """As `Transport.send`, unless the packet is lost or late."""
+        if self.fail(endpoint, frames):
+            self._lost += 1
+            return
+        late = self.delay(endpoint, frames)
+        if late <= 0:
+            self._inner.send(endpoint, frames)
+            return
+        with self._changed:
+            if self._closed:
+                return
+            if self._thread is None:
+                self._thread = Thread(
+                    target=self._later, name=f"late {self.endpoint}", daemon=True
+                )
+                self._thread.start()
+            at = monotonic() + late
+            heapq.heappush(self._late, (at, next(self._numbers), endpoint, [*frames]))
+            self._changed.notify()
+
+    def counts(self) -> dict[str, int]:
+        """As `Transport.counts`, and how many were `failed` on purpose."""
+        return {**self._inner.counts(), "failed": self._lost}
+
+    def close(self, linger: float = 1.0) -> None:
+        """As `Transport.close`; what is late is lost."""
+        with self._changed:
+            self._closed = True
+            self._late.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join(linger + 1)
+        self._inner.close(linger)
+
+    def _later(self) -> None:
+        """Send what is late, when its time has come."""
+        while True:
+            with self._changed:
+                while not self._closed:
+                    wait = self._late[0][0] - monotonic() if self._late else None
+                    if wait is not None and wait <= 0:
+                        break
+                    self._changed.wait(wait)
+                if self._closed:
+                    return
+                _, _, endpoint, frames = heapq.heappop(self._late)
+            self._inner.send(endpoint, frames)
+
 
 FAULTY_BACKEND = "FAULTY_TENSORPIPE"
 
@@ -76,7 +170,6 @@ class FaultyOptions(RpcBackendOptions):
         for name in (*self.messages_to_fail, *self.messages_to_delay):
             if name not in _CONTROL and name not in _CALLS:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"{name!r}",
                     wanted=(
@@ -88,14 +181,12 @@ class FaultyOptions(RpcBackendOptions):
         for name, seconds in self.messages_to_delay.items():
             if name in _CONTROL:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"a delay for the control message {name}",
                     wanted=f"delays of requests: {', '.join(sorted(_CALLS))}",
                 )
             if seconds < 0:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"a delay of {seconds} for {name}",
                     wanted="seconds: Delays passed to it must be non-negative",

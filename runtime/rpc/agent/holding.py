@@ -1,51 +1,287 @@
-"""Holding: the values that a worker keeps, its references, and the threads that wait.
+"""Holding: the references of a worker, and the values that it keeps for others.
 
-A value that stays here is kept, from `remote` or `RRef` until nobody refers to it.
+    Handle       a reference of this worker, for whoever shows it to programs
+    References   those of one message, on their way out or in
+    Codec        requests and answers as payloads, with the references in them
+    Holding      a worker as it has handles, and values of its own
 
-Rules of values: a value is kept from the moment that its name is known until the
-session says that it is free; it is dropped by a request thread, outside of all locks; a
-reference that dies before anybody has its handle is dead when it gets one.
+This is the border between references as programs have them and the session, which keeps
+their owners and users.
 
-Nobody else is woken for the answer of a thread that waits for it: as long as no other
-thread does, it receives what comes to this worker.  It waits for
+Rules of references:
+- a reference has one handle, which is dropped when the reference is; a handle gives one
+  thing back, once: the fork that it stands for, or one hold of the owner on its own
+  value; `drop` takes no lock and may be called by a finalizer;
+- every reference that came with a message is received, or given back, also where the
+  message cannot be read;
+- one that dies before anybody has its handle is dead when it gets one.
 
-    an answer    of a call of its own
-    a value      that `remote` is making: one that never changes goes along with the
-                 answer to its creation, so that it need not be fetched
-    room         for one call more
-
-Rules of waiting: who waits may be interrupted, and the worker goes on; what goes along
-is used by who began to wait before it came, and by nobody later; whether something will
-go along is guessed by what the same function made last, and a wrong guess costs one
-fetch.
+Rules of values: one that stays here is kept from `remote` or `RRef`, from the moment
+that its name is known, until the session says that it is free; it is dropped by a
+request thread, outside of all locks.
 """
 
-from collections import deque
-from queue import Empty, SimpleQueue
-from threading import get_ident, main_thread
-from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from runtime.errors.rpc import OnlyRegistered, ReferenceDead, RpcMisuse
 from runtime.futures import Future
-from runtime.futures.settling import Value
-from runtime.rpc.agent.handles import (
-    DELETED,
-    LOST,
-    NOT_CREATED,
-    SLICE,
-    Handle,
-    Pending,
-    wait_for,
-)
-from runtime.rpc.agent.speaking import Speaker, undisturbed, wait_shortly
-from runtime.rpc.agent.threads import Seat
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.speaking import Speaker
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId
-from runtime.rpc.session.events import Answered, Confirmed, Died, Failed, Freed, Reason
+from runtime.rpc.session.events import Confirmed, Died, Freed, Payload, Reason
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Transport
+from runtime.rpc.values import Packed, unpack
+from runtime.rpc.values.callables import (
+    Call,
+    call_of,
+    pack_call,
+    pack_result,
+    unpack_call,
+)
+from runtime.rpc.values.remote_errors import unpack_error
 
-if TYPE_CHECKING:
-    from runtime.rpc.agent.agent import Agent
+T = TypeVar("T")
+
+# Why references are dead, as far as no peer is to blame for it.
+NOT_CREATED = (
+    "RRef creation by `remote` did not end in time or was not sent, and the value may "
+    "not exist on its owner"
+)
+LOST = "its owner cannot be reached: {reason}"
+DELETED = "it has been deleted, as its worker was shut down"
+
+
+class Handle:
+    """One reference of this worker.
+
+    `fork` names it; `owner` has the value.  `value` is the future of the value on its
+    owner, None elsewhere.  `created` is complete when the call that creates the value
+    was answered, with its error if it was not.
+    """
+
+    __slots__ = (
+        "_dropped",
+        "_own",
+        "agent",
+        "confirmed",
+        "created",
+        "creation",
+        "death",
+        "fork",
+        "value",
+    )
+
+    def __init__(
+        self,
+        agent: "Holding",
+        fork: Fork,
+        *,
+        own: bool = False,
+        value: Future[Any] | None = None,
+        created: Future[None] | None = None,
+    ) -> None:
+        self.agent = agent
+        self.fork = fork
+        # Whether it is a hold of the owner, and no fork.
+        self._own = own
+        self.value = value
+        self.confirmed = created is None
+        if created is None:
+            created = Future()
+            created.set_result(None)
+        self.created = created
+        # The call that creates it, until that has its end.
+        self.creation: Any = None
+        # Why it is worth nothing; "" as long as it is.
+        self.death = ""
+        self._dropped = False
+
+    @property
+    def owner(self) -> Node:
+        """The worker that has the value."""
+        return self.fork.owner
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this worker has the value."""
+        return self.value is not None
+
+    def check(self, call: str) -> None:
+        """Refuse `call` if the reference is dead.
+
+        Raises:
+            ReferenceDead: it is.
+        """
+        if self.death:
+            raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
+
+    def runs_nothing(self) -> bool:
+        """Whether it may be dropped anywhere: nothing of anybody is dropped with it."""
+        created = self.created
+        return self.value is None and created.done() and created.error() is None
+
+    def text(self) -> str:
+        """The reference, for texts."""
+        if self.is_owner:
+            return f"OwnerRRef({self.fork.rref})"
+        return f"UserRRef(rref_id={self.fork.rref}, fork_id={self.fork.fork})"
+
+    def drop(self) -> None:
+        """Give the reference back, from wherever this is called; once."""
+        if not self._dropped:
+            self._dropped = True
+            self.agent.let_go.append(self)
+
+    def carried(self) -> Fork | RRefId:
+        """What a message carries that has this reference.
+
+        Raises:
+            ReferenceDead: it is dead.
+        """
+        self.check("the call that it is sent with")
+        return self.fork.rref if self._own else self.fork
+
+    def given_back(self) -> tuple[bool, ForkId]:
+        """Whether it is a hold of the owner, and which value or fork is given back."""
+        return self._own, self.fork.rref if self._own else self.fork.fork
+
+
+class ReferenceClass(NamedTuple):
+    """How programs have references: of class `kind`, made by `make` of a handle.
+
+    `find` gives the handle of one, None of anything else.
+    """
+
+    kind: type
+    make: Callable[[Any, Handle], Any]
+    find: Callable[[Any], Handle | None]
+
+
+def set_reference_class(of_programs: ReferenceClass) -> None:
+    """Have references be of a class, which installs itself; there is one."""
+    References.of_programs = of_programs
+    References.kinds = (of_programs.kind, Handle)
+
+
+class References:
+    """The references of one message of a worker, for who writes or reads its values.
+
+    Of `carries`, which came with it, each is received, or given back in the end.
+    """
+
+    of_programs: ReferenceClass
+    # The classes of references.
+    kinds: tuple[type, ...] = (Handle,)
+
+    def __init__(self, agent: "Holding", carries: Sequence[Fork] = ()) -> None:
+        self._agent = agent
+        self._left = {fork.fork: fork for fork in carries}
+
+    def carry(self, reference: Any) -> Fork | RRefId:
+        """What a session is told of a reference that leaves.
+
+        Raises:
+            ReferenceDead: it is dead.
+            RpcMisuse: it is one of another worker of this process.
+        """
+        handle: Handle | None = reference
+        if not isinstance(reference, Handle):
+            handle = self.of_programs.find(reference)
+        assert handle is not None, "it is of a class of references"
+        if handle.agent is not self._agent:
+            ended = ", which has stopped" if handle.agent.ended else ""
+            raise RpcMisuse(
+                call="pack",
+                found=f"a reference of the worker `{handle.agent.name}`{ended}",
+                wanted=f"references of `{self._agent.name}`, which sends them",
+            )
+        return handle.carried()
+
+    def receive(self, carried: Any) -> Any:
+        """The reference that a session told of; it is given back when it is dropped."""
+        del self._left[carried.fork]
+        return self.of_programs.make(self._agent, self._agent.handle(carried))
+
+    def give_back(self) -> None:
+        """Give back what was not received."""
+        for fork in self._left.values():
+            self._agent.handle(fork).drop()
+        self._left.clear()
+
+
+_PICKLED = "The answer of a worker that does not take registered functions only"
+
+
+class Codec:
+    """The codec of one worker, which with `registered_only` runs nothing else."""
+
+    def __init__(self, agent: "Holding", *, registered_only: bool) -> None:
+        self._agent = agent
+        self._references = References(agent)
+        self._registered_only = registered_only
+
+    def pack_request(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Packed:
+        """What is asked of another worker.
+
+        Raises:
+            RpcError, CallError: it does not fit the function, or cannot be sent.
+        """
+        call = call_of(function, args, kwargs)
+        return pack_call(call, self._references, only_registered=self._registered_only)
+
+    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Call:
+        """What another worker asks.
+
+        Raises:
+            RpcError, Exception: it cannot be read, or is not here.
+        """
+        only = self._registered_only
+        return self._read(unpack_call, payload, carries, only_registered=only)
+
+    def pack_result(self, value: Any) -> Packed:
+        """What a function gave.
+
+        Raises:
+            RpcError: it cannot be sent.
+        """
+        return pack_result(
+            value, self._references, only_registered=self._registered_only
+        )
+
+    def unpack_answer(
+        self, payload: Payload, carries: Sequence[Fork], failed: bool
+    ) -> Any:
+        """What another worker's function gave.
+
+        Raises:
+            Exception: what it raised, or why the answer cannot be read.
+        """
+        trusted = not self._registered_only
+        if failed:
+            raise unpack_error(payload, trusted=trusted)
+        try:
+            return self._read(unpack, payload, carries, trusted=trusted)
+        except OnlyRegistered:
+            raise OnlyRegistered(found=_PICKLED) from None
+
+    def _read(
+        self,
+        read: Callable[..., T],
+        payload: Payload,
+        carries: Sequence[Fork],
+        **trust: bool,
+    ) -> T:
+        if not carries:
+            return read(payload, self._references, **trust)
+        arriving = References(self._agent, carries)
+        try:
+            return read(payload, arriving, carries, **trust)
+        finally:
+            arriving.give_back()
 
 
 # Values of these classes run no code of anybody, wherever they are written or dropped.
@@ -68,41 +304,23 @@ def is_short(value: Any) -> bool:
     return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
-# Functions of which it is remembered whether what they make goes along.
-_MAKERS = 4096
-
-
-def _has_value(event: Answered) -> bool:
-    """Whether the value that was made goes along with the answer."""
-    return not event.failed and not event.carries and len(event.payload[0]) > 0
-
-
 class Holding(Speaker):
-    """A worker as it holds values and references, and lets threads wait.
-
-    At most `most` calls are in flight.
-    """
+    """A worker as it has references, and values that others refer to."""
 
     def __init__(
         self,
         session: Session,
         transport: Transport,
-        threads: int,
-        seat: Seat,
-        *,
-        most: int,
+        options: RpcBackendOptions,
+        sit: Callable[[], object],
     ) -> None:
-        super().__init__(session, transport, threads, seat)
-        self._most = most
-        # Calls without an answer, and threads that wait for there to be fewer.
-        self._pending: dict[int, Pending] = {}
-        self._rooms: deque[SimpleQueue[None]] = deque()
-        # Whether the value went along when a function made one last, by its number.
-        self._along: dict[int, bool] = {}
+        super().__init__(session, transport, options, sit)
+        self.codec = Codec(self, registered_only=options.registered_only)
+        self.handles: dict[ForkId, Handle] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
         # References that died before anybody had a handle.
         self._stillborn: dict[ForkId, Reason] = {}
-        self.handlers = {
+        self.handlers |= {
             Confirmed: self._confirmed,
             Died: self._died,
             Freed: self._freed,
@@ -112,9 +330,6 @@ class Holding(Speaker):
     def node(self) -> Node:
         """This worker's life, as others know it; its id is -1 until it is a member."""
         return self.session.node
-
-    def _agent(self) -> "Agent":
-        return cast("Agent", self)
 
     def own(self, value: Future[Any], type: str = "") -> Handle:  # noqa: A002
         """A reference of this worker to a value of its own.
@@ -129,7 +344,7 @@ class Holding(Speaker):
         def act(_: float) -> None:
             rref = session.new_id()
             fork = Fork(rref, rref, self.node, type)
-            made.append(Handle(self._agent(), fork, own=True, value=value))
+            made.append(Handle(self, fork, own=True, value=value))
             session.own(rref)
             self._owned[rref] = value
 
@@ -148,7 +363,7 @@ class Holding(Speaker):
         if fork.owner == self.node:
             value = self._owned.get(fork.rref)
             assert value is not None, "it is listed, so it is kept"
-        made = Handle(self._agent(), fork, value=value)
+        made = Handle(self, fork, value=value)
         self.handles[fork.fork] = made
         reason = self._stillborn.pop(fork.fork, None)
         if reason is not None:
@@ -167,7 +382,7 @@ class Holding(Speaker):
         value: Future[Any] | None = None
         if fork.owner == self.node:
             value = self._owned.setdefault(fork.rref, Future())
-        made = Handle(self._agent(), fork, value=value, created=created)
+        made = Handle(self, fork, value=value, created=created)
         self.handles[fork.fork] = made
         return made
 
@@ -206,100 +421,13 @@ class Holding(Speaker):
         forks = self.do(lambda _: self.session.listed(), "shutdown")
         return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
 
-    # Threads that wait ---------------------------------------------------------------
-
-    def _receive(
-        self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
-    ) -> None:
-        """Receive by this thread until its answer is there, unless another one does."""
-        main = get_ident() == main_thread().ident
-        nudge, lead = self.transport.nudge, self.transport.lead
-        while waiter.empty():
-            left = SLICE if until is None else min(SLICE, until - monotonic())
-            if main:
-                with undisturbed(nudge) as calm:
-                    led = lead(lambda: bool(calm.came) or not waiter.empty(), left)
-            else:
-                led = lead(lambda: not waiter.empty(), left)
-            if not led or left < SLICE:
-                return
-
-    def _early(self, handle: Handle, until: float | None) -> Answered | None:
-        """The answer to the creation of a value that goes along with it.
-
-        None where it does not, as far as is known, or is not waited for any longer: it
-        is fetched then.
-        """
-        pending = handle.creation
-        if pending is None or not self._along.get(pending.maker):
-            return None
-        self.refuse_to_wait("to_here")
-        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
-        with self._lock:
-            if handle.creation is None:
-                return None
-            pending.early.append(waiter)
-        self._receive(waiter, until)
-        event = wait_for(waiter, until)
-        return event if isinstance(event, Answered) and _has_value(event) else None
-
-    def _make_room(self, deadline: float | None) -> None:
-        """Wait until fewer calls are in flight; request threads need not.
-
-        What they call may be what the others wait for.
-        """
-        if self.is_request_thread() or self.speaks():
-            return
-        while len(self._pending) >= self._most:
-            if self.ended or (deadline is not None and monotonic() >= deadline):
-                return
-            waiter: SimpleQueue[None] = SimpleQueue()
-            self._rooms.append(waiter)
-            wait_shortly(waiter)
-
-    def _give_up(
-        self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
-    ) -> None:
-        """End a call that nobody waits for any more."""
-        pending.waiter = None
-        if not self._unread(pending, waiter) and call >= 0 and not self.ended:
-            self.do(lambda now: self.session.cancel(call, now), "call")
-
-    def _unread(
-        self, pending: Pending, waiter: "SimpleQueue[Answered | Failed]"
-    ) -> bool:
-        """Give back what came for who has given up; whether it had come."""
-        try:
-            event = waiter.get_nowait()
-        except Empty:
-            return False
-        self._return(pending, event)
-        return True
-
-    def _return(self, pending: Pending, event: Answered | Failed) -> None:
-        """Give back what came with an answer that nobody reads."""
-
-    def _hand(
-        self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed
-    ) -> None:
-        waiter.put(event)
-        if not self.transport.leads():
-            self.transport.nudge()
-
-    def _made(self, pending: Pending, handle: Handle, event: Answered | Failed) -> None:
-        """Tell who waits for a value that its creation has its end."""
-        with self._lock:
-            handle.creation = None
-        if isinstance(event, Answered):
-            if len(self._along) > _MAKERS:
-                self._along.clear()
-            self._along[pending.maker] = _has_value(event)
-        for waiter in pending.early:
-            self._hand(waiter, event)
-
-    def _created(self, handle: Handle, event: Answered | Failed) -> bool:
-        """Complete the future of a creation, unless that takes another thread."""
-        if isinstance(event, Failed) or event.failed or event.carries:
-            return False
-        handle.confirmed = True
-        return handle.created._offer_quietly(Value(None))
+    def give_back(self, dropped: Handle, now: float) -> None:
+        """Tell the session that a handle was dropped; under the lock."""
+        own, name = dropped.given_back()
+        self.handles.pop(name, None)
+        if not dropped.runs_nothing():
+            self._trash.append(dropped)
+        if own:
+            self.session.disown(name, now)
+        else:
+            self.session.drop(name, now)

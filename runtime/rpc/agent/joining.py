@@ -36,9 +36,8 @@ from runtime.errors.rpc import (
     UnsafeKeys,
 )
 from runtime.locks import load
-from runtime.rpc.agent.agent import Agent
+from runtime.rpc.agent.agent import Agent, Seat
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.threads import Seat
 from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
 from runtime.rpc.session.events import Rejected
 from runtime.rpc.session.session import Session
@@ -48,7 +47,7 @@ from runtime.rpc.transport.addresses import Address, parsed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.addresses import Keys
 
 # Seconds between two looks at a place that is taken, and how long one looks: a group
 # that ends needs less.
@@ -140,7 +139,6 @@ def _of_environment(
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
         call="init_rpc",
         found=f"the address {init_method!r}: {why}",
         wanted=(
@@ -158,7 +156,6 @@ def checked_name(name: object) -> str:
     """
     if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the name {name!r}",
             wanted=(
@@ -180,7 +177,6 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
             not isinstance(value, int) or isinstance(value, bool)
         ):
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="init_rpc",
                 found=f"{what}={value!r}",
                 wanted="a whole number",
@@ -189,14 +185,12 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
     size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
     if number > LARGEST_ID:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the rank {number}",
             wanted=f"RPC worker id out of bound of int16_t: at most {LARGEST_ID}",
         )
     if size is not None and (size < 0 or number >= size):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"rank {number} of {size} workers",
             wanted="a rank below the size of the group",
@@ -220,9 +214,8 @@ def join(
 
     Raises:
         JoinTimeout: it is not in time, or `over`; who is missing is named.
-        NotAdmitted: another member has its name or its number.
-        NotAdmitted: the keeper does not take it.
-        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
+        NotAdmitted: another member has its name or its number, or the keeper refuses.
+        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
     """
     # It installs the class that references have for programs, which may come at once.
     load("runtime.rpc.references")
@@ -253,7 +246,7 @@ def _listening(
 
     Raises:
         AddressUnusable: rank 0 has to have the place, and it was taken all the time.
-        UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
+        UnsafeKeys, NotAKey: it cannot listen there.
     """
     while where.rank <= 0:
         try:
@@ -280,7 +273,7 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
 
     Raises:
         ExtraMissing: it takes a socket, and nothing is installed that has any.
-        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
+        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
     """
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
@@ -299,7 +292,7 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
     Raises:
         UnsafeKeys, NotAKey: they are not to be had.
     """
-    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.addresses import Keys
 
     if options.keys is not None:
         return Keys.load(options.keys)
@@ -370,9 +363,7 @@ def _become_member(
         why = "the two do not trust each other's keys"
         if agent.options.keys is None:
             why += ", and this one was given no folder of keys"
-        raise NotAdmitted(
-            code="NotAdmitted", name=agent.name, address=where.endpoint, why=why
-        )
+        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     given = agent.options.join_timeout
     # Nobody may have needed it before that was over.
     taken = round(monotonic() - until + given, 1)
@@ -387,9 +378,7 @@ def _become_member(
 def _rejected(name: str, where: Meeting, event: Rejected) -> RpcError:
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)
-    return NotAdmitted(
-        code="NotAdmitted", name=name, address=where.endpoint, why=event.why
-    )
+    return NotAdmitted(name=name, address=where.endpoint, why=event.why)
 
 
 def _missing(agent: Agent) -> tuple[str, ...]:

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.session.events import Settings as Settings
-
-if TYPE_CHECKING:
-    from runtime.rpc.agent.agent import Agent
 
 # The defaults of `torch.distributed.rpc`.
 DEFAULT_RPC_TIMEOUT_SEC = 60.0
@@ -56,7 +53,6 @@ def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
 
 def _no_timeout(call: str, found: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
         call=call,
         found=found,
         wanted=(
@@ -117,7 +113,6 @@ class RpcBackendOptions:
             for own, other in devices.items():
                 if own != other:
                     raise RpcMisuse(
-                        code="RpcMisuse",
                         call=call,
                         found=f"a map from {own!r} to {other!r} for `{worker}`",
                         wanted="maps from each device to itself: `to` moves a tensor",
@@ -126,21 +121,18 @@ class RpcBackendOptions:
             raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
         if not isinstance(self.init_method, str):
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found=f"the address {self.init_method!r}",
                 wanted='a text, such as "tcp://HOST:PORT"',
             )
         if not isinstance(self.host, str):
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found=f"the host {self.host!r}",
                 wanted="a name or number of this machine, as others know it",
             )
         if not isinstance(self.keys, str | Path | None):
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found=f"keys={self.keys!r}",
                 wanted="a folder of keys",
@@ -148,7 +140,6 @@ class RpcBackendOptions:
         join = self.join_timeout
         if isinstance(join, bool) or not isinstance(join, int | float) or not join >= 0:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found=f"join_timeout={join!r}",
                 wanted="a number of seconds, 0 or more",
@@ -159,7 +150,6 @@ class RpcBackendOptions:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call=call,
                     found=f"{name}={value!r}",
                     wanted=f"a whole number: {name} must be positive, got {value!r}",
@@ -170,7 +160,7 @@ class Backend(NamedTuple):
     """What is behind a member of `BackendType`."""
 
     construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions]
-    init_backend_handler: "Callable[..., Agent]"
+    init_backend_handler: Callable[..., Any]
 
 
 class BackendType(Enum):
@@ -202,7 +192,7 @@ def backend_registered(backend_name: str) -> bool:
 def register_backend(
     backend_name: str,
     construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions],
-    init_backend_handler: "Callable[..., Agent]",
+    init_backend_handler: Callable[..., Any],
 ) -> BackendType:
     """Register a backend; its member of the new `BackendType`.
 
@@ -212,7 +202,6 @@ def register_backend(
     global _TYPE
     if backend_name in _BACKENDS:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="register_backend",
             found=f"a taken name: RPC backend {backend_name}: already registered",
             wanted="a name of its own for each backend",
@@ -237,7 +226,7 @@ def construct_rpc_backend_options(
     )
 
 
-def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> "Agent":
+def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> Any:
     """A started worker of a backend; arguments as it takes them."""
     return backend.handlers.init_backend_handler(*args, **kwargs)
 
@@ -252,14 +241,12 @@ def chosen(
     """
     if backend is not None and not isinstance(backend, BackendType):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the backend {backend!r}",
             wanted="Argument backend must be a member of BackendType",
         )
     if options is not None and not isinstance(options, RpcBackendOptions):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"options of type {type(options).__name__}",
             wanted=(
@@ -275,7 +262,6 @@ def chosen(
                 break
         else:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="init_rpc",
                 found=f"no backend: Could not infer backend for options {options}",
                 wanted="options of a backend that is registered, or its name",

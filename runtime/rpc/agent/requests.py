@@ -1,18 +1,12 @@
-"""Requests: what a worker asks of another one, and how the other one does it.
+"""Requests: what other workers ask of this one, and how it does that.
 
-    written     values, callables and exceptions have their forms in
-                `runtime.rpc.values`; the `Codec` gives them this worker's references
     decoded     references that came with it become this worker's
     run         on a request thread, with this worker as the current one; it may be the
                 one that received it
     answered    by the thread on which the result is there: the one that ran it, or
                 whichever completes the future of a function that is marked so
 
-Rules of payloads: every reference that came with a message is received, or given back,
-also where the message cannot be read; a worker that takes registered functions only
-reads what its callers send by the codec that runs no code.
-
-Rules of requests:
+Rules:
 - what was asked for is answered once, whatever happens: with a value, or an error that
   can be raised where it was asked for;
 - no thread waits for a future: the value of a reference that is still being made, and
@@ -25,109 +19,24 @@ Rules of requests:
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runtime.errors.future import described, named
-from runtime.errors.rpc import OnlyRegistered, ReferenceDead, RpcError, RpcMisuse
+from runtime.errors.future import described
+from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse
 from runtime.futures import Future
+from runtime.rpc.agent.calls import Calls
 from runtime.rpc.agent.holding import is_plain, is_short
-from runtime.rpc.identities import Fork, WorkerInfo
-from runtime.rpc.session.events import Called, Payload
-from runtime.rpc.values import Packed, unpack
-from runtime.rpc.values.callables import (
-    MARK,
-    Call,
-    call_of,
-    pack_call,
-    pack_result,
-    unpack_call,
-)
-from runtime.rpc.values.remote_errors import pack_error, unpack_error
-
-if TYPE_CHECKING:
-    from runtime.rpc.agent.agent import Agent
-    from runtime.rpc.agent.handles import References
-
-
-_PICKLED = "The answer of a worker that does not take registered functions only"
-
-
-class Codec:
-    """The codec of one worker, whose `references` are asked about those in values."""
-
-    def __init__(self, references: "References", *, registered_only: bool) -> None:
-        self._references = references
-        self._registered_only = registered_only
-
-    def pack_request(
-        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Packed:
-        """What is asked of another worker.
-
-        Raises:
-            RpcError, CallError: it does not fit the function, or cannot be sent.
-        """
-        call = call_of(function, args, kwargs)
-        return pack_call(call, self._references, only_registered=self._registered_only)
-
-    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Call:
-        """What another worker asks.
-
-        Raises:
-            RpcError, Exception: it cannot be read, or is not here.
-        """
-        if not carries:
-            return unpack_call(
-                payload, self._references, only_registered=self._registered_only
-            )
-        arriving = self._references.arriving(carries)
-        try:
-            return unpack_call(
-                payload, arriving, carries, only_registered=self._registered_only
-            )
-        finally:
-            arriving.give_back()
-
-    def pack_result(self, value: Any) -> Packed:
-        """What a function gave.
-
-        Raises:
-            RpcError: it cannot be sent.
-        """
-        return pack_result(
-            value, self._references, only_registered=self._registered_only
-        )
-
-    def pack_error(self, error: BaseException, worker: WorkerInfo) -> Packed:
-        """What a function raised."""
-        return pack_error(error, worker)
-
-    def unpack_answer(
-        self, payload: Payload, carries: Sequence[Fork], failed: bool
-    ) -> Any:
-        """What another worker's function gave.
-
-        Raises:
-            Exception: what it raised, or why the answer cannot be read.
-        """
-        trusted = not self._registered_only
-        if failed:
-            raise unpack_error(payload, trusted=trusted)
-        try:
-            if not carries:
-                return unpack(payload, self._references, trusted=trusted)
-            arriving = self._references.arriving(carries)
-            try:
-                return unpack(payload, arriving, carries, trusted=trusted)
-            finally:
-                arriving.give_back()
-        except OnlyRegistered:
-            raise OnlyRegistered(found=_PICKLED) from None
-
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.functions import MARK
+from runtime.rpc.identities import Fork, Node, RRefId
+from runtime.rpc.session.events import Buffer, Called, Cancelled
+from runtime.rpc.session.session import Session
+from runtime.rpc.transport import Transport
+from runtime.rpc.values import Packed
+from runtime.rpc.values.remote_errors import pack_error
 
 # The answer of who made a value that does not go along.
 NOT_ALONG = Packed([b""], [])
@@ -137,30 +46,13 @@ _PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _YIELDS = opmap["YIELD_VALUE"]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked: `function(*args, **kwargs)`; `name` is for texts."""
-
-    function: Callable[..., Any]
-    args: Sequence[Any] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
-
-    def text(self) -> str:
-        """What is called, for texts."""
-        function = self.function
-        if isinstance(function, type):
-            return self.name or function.__qualname__
-        return self.name or named(function)
-
-
 class Job:
     """A request that came in, until it is answered."""
 
     __slots__ = ("agent", "called", "cancelled", "value")
 
     def __init__(
-        self, agent: "Agent", called: Called, value: Future[Any] | None
+        self, agent: "Serving", called: Called, value: Future[Any] | None
     ) -> None:
         self.agent = agent
         self.called = called
@@ -217,7 +109,7 @@ def _run(job: Job) -> None:
             # What the request keeps alive ends here, not with the future.
             request = None
             if job.value is not None:
-                _hand_on(job.value, result)
+                result._hand_to(job.value)
             _answer_later(job, result)
             error = result.error()
             if error is not None:
@@ -238,17 +130,6 @@ def _without_this_frame(error: BaseException) -> BaseException:
     if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
         error.__traceback__ = error.__traceback__.tb_next
     return error
-
-
-def _hand_on(value: Future[Any], later: Future[Any]) -> None:
-    def tell(told: Future[Any]) -> None:
-        error = told.error()
-        if error is None:
-            value.set_result(told.value())
-        else:
-            value.set_error_if_needed(error)
-
-    later.add_done_callback(tell)
 
 
 class _Answers:
@@ -329,7 +210,7 @@ def _answer(job: Job, result: object) -> None:
 
 def _answer_error(job: Job, error: BaseException) -> None:
     agent = job.agent
-    payload, carries = agent.codec.pack_error(error, agent.info)
+    payload, carries = pack_error(error, agent.node.info)
     _free_frames(error)
     agent.reply(job, payload, carries, failed=True)
 
@@ -373,3 +254,70 @@ def _chain(error: BaseException) -> list[BaseException]:
             found[id(each)] = each
             left += (each.__cause__, each.__context__)
     return [*found.values()]
+
+
+class Serving(Calls):
+    """A worker as it does what others ask of it."""
+
+    def __init__(
+        self,
+        session: Session,
+        transport: Transport,
+        options: RpcBackendOptions,
+        sit: Callable[[], object],
+    ) -> None:
+        super().__init__(session, transport, options, sit)
+        self._jobs: dict[tuple[Node, int], Job] = {}
+        self.handlers |= {Called: self._called, Cancelled: self._cancelled}
+
+    def _called(self, event: Called) -> None:
+        value: Future[Any] | None = None
+        if event.creates is not None:
+            value = self._owned.setdefault(event.creates, Future())
+        elif event.target is not None:
+            value = self._owned.get(event.target)
+        job = Job(self, event, value)
+        self._jobs[event.peer, event.call] = job
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
+        value = job.value
+        if job.called.target is not None and value is not None:
+            # No other thread is woken for what is there, or will come.
+            if is_plain(value) and is_short(value.value()):
+                fetch(job)
+                return
+            if waits_to_fetch(job):
+                return
+        if not self.stays_behind(serve, job):
+            self.pool.put(serve, job)
+
+    def _cancelled(self, event: Cancelled) -> None:
+        job = self._jobs.get((event.peer, event.call))
+        if job is not None:
+            job.cancelled = True
+
+    def reply(
+        self,
+        job: Job,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        failed: bool,
+    ) -> None:
+        """Send the answer to a request; the first one counts."""
+        called = job.called
+        if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
+            return
+        payload = self.lending.outgoing(called.peer, payload)
+
+        def act(now: float) -> None:
+            self.session.reply(
+                called.peer,
+                called.call,
+                payload,
+                carries=carries,
+                failed=failed,
+                now=now,
+            )
+
+        self.do(act, "reply")

@@ -34,9 +34,8 @@ from weakref import WeakSet
 
 from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
 from runtime.locks import reentered
-from runtime.rpc.agent.handles import Handle
-from runtime.rpc.agent.threads import WAITS, Pool, Seat, sit
-from runtime.rpc.identities import ForkId
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.threads import WAITS, Pool
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
@@ -101,7 +100,8 @@ class undisturbed:  # noqa: N801  # as a function it would take three times as l
                 self._before(*self.came)
 
 
-_SPEAKERS: "WeakSet[Speaker]" = WeakSet()
+# Of this process, those who have ended among them.
+SPEAKERS: "WeakSet[Speaker]" = WeakSet()
 
 
 class Speaker:
@@ -111,19 +111,24 @@ class Speaker:
     """
 
     def __init__(
-        self, session: Session, transport: Transport, threads: int, seat: Seat
+        self,
+        session: Session,
+        transport: Transport,
+        options: RpcBackendOptions,
+        sit: Callable[[], object],
     ) -> None:
         self.name = session.node.name
         self.session = session
         self.transport = transport
-        self.seat = seat
+        self.options = options
+        # Has the thread that calls it speak for this worker.
+        self._sit = sit
         # Handles that are dropped; appended to by finalizers.
-        self.let_go: deque[Handle] = deque()
+        self.let_go: deque[Any] = deque()
         # Why it takes nothing any more; "" as long as it does.
         self.ended = ""
         self.handlers: dict[type, Callable[[Any], object]] = {}
-        self.handles: dict[ForkId, Handle] = {}
-        self.pool = Pool(self.name, threads, self._enter)
+        self.pool = Pool(self.name, options.num_worker_threads, self._enter)
         self._lock = reentered()
         # The thread that tells the session something.
         self._holder = 0
@@ -140,7 +145,7 @@ class Speaker:
         self._receiver = 0
         self._behind: Callable[[], object] | None = None
         self._own = local()
-        _SPEAKERS.add(self)
+        SPEAKERS.add(self)
 
     def start(self) -> None:
         """Begin to receive."""
@@ -165,7 +170,6 @@ class Speaker:
         """
         if self.speaks() or self.transport.leads():
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
                 wanted="any other code: there, `rpc_async` is sent a little later",
@@ -223,15 +227,7 @@ class Speaker:
         """Send what the session says, and keep what it tells of."""
         session = self.session
         while self.let_go and (idle or len(self.let_go) > _LET_GO):
-            handle = self.let_go.popleft()
-            own, name = handle.given_back()
-            self.handles.pop(name, None)
-            if not handle.runs_nothing():
-                self._trash.append(handle)
-            if own:
-                session.disown(name, now)
-            else:
-                session.drop(name, now)
+            self.give_back(self.let_go.popleft(), now)
         while self._later:
             self._later.popleft()(now)
         for packet in session.take_packets():
@@ -245,6 +241,9 @@ class Speaker:
         if due is not None and due < self._wake - _EARLIER:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
+
+    def give_back(self, dropped: Any, now: float) -> None:
+        """Tell the session what a finalizer has let go of; under the lock."""
 
     def _on_packet(self, frames: list[Buffer], key: str) -> Callable[[], object] | None:
         me = get_ident()
@@ -330,7 +329,7 @@ class Speaker:
 
     def _enter(self) -> None:
         """Make a request thread one of this worker's."""
-        sit(self.seat)
+        self._sit()
         self._own.here = True
 
     def _heed(self) -> None:
@@ -400,7 +399,7 @@ class Speaker:
 
 
 def _in_child() -> None:
-    for each in [*_SPEAKERS]:
+    for each in [*SPEAKERS]:
         # Its threads are the parent's: nobody would ever answer.
         each.ended = each.ended or _FORKED
 

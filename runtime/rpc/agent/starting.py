@@ -1,4 +1,4 @@
-"""Starting and stopping: `init_rpc`, `shutdown`, and who is there in between.
+"""Starting and stopping: `init_rpc`, `shutdown`, and whole groups on this machine.
 
 Rules of starting: a worker that could not start leaves nothing behind; the seat is
 taken before anything is waited for, so that two threads do not start two workers.
@@ -16,35 +16,51 @@ Rules of stopping:
   they are is told while one waits, and in the error;
 - whatever was raised on the way, the worker is closed after it, and the seat is free;
 - a process that ends says good-bye, without waiting for anybody.
+
+`local_workers` is a group for the time of a block.  The thread that opens the block is
+the first of its workers; the others are threads of this process, or processes of their
+own.
+
+Rules of local groups:
+- the block leaves nobody behind, however it ends: in good order the group shuts down as
+  one; after an error all stop at once, and processes that do not are killed;
+- a process that is forked in the block is none of the workers: it leaves the block, and
+  ends, without doing anything to those of its parent.
 """
 
 import atexit
-from contextlib import suppress
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from itertools import count
 from logging import INFO, WARNING
-from threading import Lock
+from shutil import rmtree
+from threading import Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakSet
 
-from runtime.errors.rpc import ReferencesLeaked, RpcMisuse, RpcTimeout
-from runtime.locks import renewed
-from runtime.rpc.agent.agent import Agent
+from runtime.errors.rpc import ReferencesLeaked, RpcError, RpcMisuse, RpcTimeout
+from runtime.locks import load, renewed
+from runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
 from runtime.rpc.agent.joining import checked_name, checked_rank, join, meeting
 from runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
     BackendType,
     RpcBackendOptions,
+    Settings,
     chosen,
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.threads import Seat, current_agent, seat
+from runtime.rpc.agent.speaking import SPEAKERS
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.transport.interface import LOG
 
 if TYPE_CHECKING:
-    from runtime.rpc.agent.agent import Agent
-
+    from multiprocessing.process import BaseProcess
 
 # Of this project; the other name is the one that programs for torch give.
 DEFAULT_BACKEND = "EVERYORDER"
@@ -65,10 +81,9 @@ def init_rpc(
     the number that the worker wants, -1 for any.
 
     Raises:
-        RpcMisuse: there is a worker here.
-        RpcMisuse: an argument that fits no worker.
-        JoinTimeout, NotAdmitted, NotAdmitted: it is no member.
-        AddressUnusable, UnsafeKeys, UnsafeKeys, NotAKey: it cannot listen there.
+        RpcMisuse: there is a worker here, or an argument fits none.
+        JoinTimeout, NotAdmitted: it is no member.
+        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
         ExtraMissing: the address takes sockets, and nothing is installed that has any.
     """
     own = seat()
@@ -81,10 +96,9 @@ def init_rpc(
             raise RpcMisuse(code="AlreadyInitialized", name=there)
         _STARTING.add(own)
     try:
-        own.agent = agent = kind.handlers.init_backend_handler(
+        own.agent = kind.handlers.init_backend_handler(
             name=name, rank=number, world_size=size, rpc_backend_options=options
         )
-        lives(agent)
     finally:
         _STARTING.discard(own)
 
@@ -160,17 +174,9 @@ _TELL_SECONDS = 10.0
 # The others need a round trip to give up their references; a frozen one never does.
 _RELEASE_SECONDS = 5.0
 
-# Those who have not stopped, for the end of the process.
-_LIVING: "WeakSet[Agent]" = WeakSet()
-
-
-def lives(agent: "Agent") -> None:
-    """Have an agent say good-bye at the end of the process, at the latest."""
-    _LIVING.add(agent)
-
 
 def stop(
-    agent: "Agent",
+    agent: Agent,
     graceful: bool = True,
     timeout: float = 0.0,
     *,
@@ -194,7 +200,6 @@ def stop(
             _agree(agent, end, seconds, INFO if serves else WARNING)
             leaks = _release(agent, end)
     finally:
-        _LIVING.discard(agent)
         try:
             agent.close()
         finally:
@@ -207,9 +212,7 @@ def stop(
             raise error
 
 
-def _agree(
-    agent: "Agent", end: float | None, seconds: float | None, level: int
-) -> None:
+def _agree(agent: Agent, end: float | None, seconds: float | None, level: int) -> None:
     """Wait until all are done.
 
     Raises:
@@ -246,7 +249,7 @@ def _agree(
         )
 
 
-def _release(agent: "Agent", end: float | None) -> tuple[str, ...]:
+def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
     """Give up every reference, and wait for the others; the lines of those left."""
     agent.give_up_references()
     until = monotonic() + _RELEASE_SECONDS
@@ -257,11 +260,210 @@ def _release(agent: "Agent", end: float | None) -> tuple[str, ...]:
 
 
 def stop_all() -> None:
-    """Stop what lives, at once."""
-    for agent in [*_LIVING]:
-        with suppress(Exception):
-            stop(agent, graceful=False)
+    """Stop all workers of this process that have not stopped, at once."""
+    for agent in [*SPEAKERS]:
+        if isinstance(agent, Agent) and not agent.ended:
+            with suppress(Exception):
+                stop(agent, graceful=False)
 
 
 # Before transports are closed: those were imported earlier.
 atexit.register(stop_all)
+
+
+# Local groups ----------------------------------------------------------------------
+
+How = Literal["threads", "spawn", "fork"]
+
+_NUMBERS = count()
+# Workers here end by this block alone, and a busy machine may hold any of them up.
+_NEAR = Settings(dead=60.0, expire=70.0)
+# A process that was told to end, and is at something, has so long.
+_END_SECONDS = 10.0
+# Processes of this one, whom a forked child would end at its own end.
+_CHILDREN: "WeakSet[BaseProcess]" = WeakSet()
+
+
+@contextmanager
+def local_workers(
+    workers: int | Sequence[str] = 2,
+    *,
+    how: How = "threads",
+    options: RpcBackendOptions | None = None,
+) -> Iterator[tuple[WorkerInfo, ...]]:
+    """A group of workers, of which this thread is the first, while a block runs.
+
+    `workers` are their names, or how many there are: "worker0", "worker1" and so on.
+    `how` is "threads", or how processes are begun; the functions that are called must
+    then be those of a module, except with "fork".
+
+    Raises:
+        RpcMisuse: this thread is a worker already, or there are no such workers.
+        JoinTimeout: they did not come together.
+    """
+    names = _names(workers)
+    if how not in get_args(How):
+        raise RpcMisuse(
+            call="local_workers",
+            found=f"how={how!r}",
+            wanted=", ".join(map(repr, get_args(How))),
+        )
+    own = seat()
+    if own.agent is not None:
+        raise RpcMisuse(code="AlreadyInitialized", name=own.agent.name)
+    options = options or RpcBackendOptions(session=_NEAR)
+    process = os.getpid()
+    with ExitStack() as stack:
+        if how == "threads":
+            place = f"local://local-{next(_NUMBERS)}"
+        else:
+            # Not one that is removed when any process ends which knows of it.
+            folder = tempfile.mkdtemp(prefix="rpc-")
+            stack.callback(rmtree, folder, ignore_errors=True)
+            place = f"ipc://{folder}"
+        options = replace(options, init_method=place)
+        group = _Threads() if how == "threads" else _Processes(how)
+        try:
+            group.begin(names, options)
+            where = meeting(place, 0, len(names))
+            agent = join(names[0], where, options, own, group.is_over)
+            yield tuple(node.info for node in agent.nodes())
+            if os.getpid() == process:
+                group.end(agent)
+        except BaseException:
+            started = seat().agent
+            if started is not None and os.getpid() == process:
+                stop(started, graceful=False)
+            raise
+        finally:
+            if os.getpid() == process:
+                group.close()
+            else:
+                # The folder is the parent's.
+                stack.pop_all()
+
+
+def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
+    if isinstance(workers, int):
+        names = tuple(f"worker{n}" for n in range(workers))
+    elif isinstance(workers, Sequence) and not isinstance(workers, str):
+        names = tuple(checked_name(name) for name in workers)
+    if not names or len(set(names)) < len(names):
+        raise RpcMisuse(
+            call="local_workers",
+            found=f"the workers {workers!r}",
+            wanted="one name at least, and each of them once; or how many there are",
+        )
+    return names
+
+
+class _Threads:
+    """Workers beside this one in its process."""
+
+    def __init__(self) -> None:
+        self._agents: list[Agent] = []
+        self._joining: list[Thread] = []
+        self._over = False
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more, or need not."""
+        return self._over
+
+    def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
+        """Have all but the first join."""
+        for rank, name in enumerate(names[1:], 1):
+            where = meeting(options.init_method, rank, len(names))
+            self._run(self._join, name, where, options)
+
+    def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
+        try:
+            agent = join(name, where, options, Seat(), self.is_over)
+        except RpcError as error:
+            if not self._over:
+                LOG.warning("%s: %s", name, error)
+            # The first one is told that nobody comes.
+            self._over = True
+            return
+        self._agents.append(agent)
+
+    def _run(self, target: Callable[..., object], *args: Any) -> None:
+        thread = Thread(target=target, args=args, daemon=True)
+        self._joining.append(thread)
+        thread.start()
+
+    def end(self, first: Agent) -> None:
+        """Shut all down as one."""
+        self._wait()
+        for agent in self._agents:
+            self._run(stop, agent)
+        stop(first)
+
+    def _wait(self) -> None:
+        for thread in self._joining:
+            thread.join()
+        self._joining.clear()
+
+    def close(self) -> None:
+        """Stop who is left."""
+        self._over = True
+        self._wait()
+        for agent in self._agents:
+            if not agent.ended:
+                stop(agent, graceful=False)
+
+
+class _Processes:
+    """Workers in processes of their own."""
+
+    def __init__(self, how: str) -> None:
+        # It takes long to load, for what few ask.
+        from multiprocessing import get_context
+
+        self._context: Any = get_context(how)
+        self._processes: list[BaseProcess] = []
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more."""
+        return any(each.exitcode is not None for each in self._processes)
+
+    def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
+        """Have all but the first join."""
+        for rank, name in enumerate(names[1:], 1):
+            process = self._context.Process(
+                target=_serve, args=(name, rank, len(names), options), daemon=True
+            )
+            process.start()
+            _CHILDREN.add(process)
+            self._processes.append(process)
+
+    def end(self, first: Agent) -> None:
+        """Shut all down as one; the others wait for it."""
+        stop(first)
+        for process in self._processes:
+            process.join(_END_SECONDS)
+
+    def close(self) -> None:
+        """End who is left."""
+        for process in self._processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
+            process.close()
+
+
+def _serve(name: str, rank: int, world_size: int, options: RpcBackendOptions) -> None:
+    """What a process of its own does: serve until all are done."""
+    init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
+    stop(current_agent("local_workers"), serves=True)
+
+
+def _in_child() -> None:
+    # As `multiprocessing` does in the children that it starts itself.
+    for each in [*_CHILDREN]:
+        load("multiprocessing.process")._children.discard(each)
+
+
+# Some systems have no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

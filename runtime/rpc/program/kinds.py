@@ -21,9 +21,18 @@ Rules of types: a reference of Python whose type is known is one of `RRef[T]` of
 type, and of those that it fits into; of one whose type nobody has told, or only knows
 where the value lies, the value is looked at when it comes; a module is of the interface
 that its reference was given.
+
+In the text of programs, which the compiler reads back:
+
+    rpc_async(to, __torch__.two, (x,), {'y': 1}, 5.)     the function is known
+    rpc_async_by_name(to, name, (x,))                    it is not
+    rref.to_here()
+
+What the reference of the language says of them is here, too; the names are those of the
+tables.  The areas of the compiler that have texts are loaded when they ask.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.errors.schema import SchemaError
@@ -51,6 +60,7 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Attribute, Count, Effect, Form, Kind, Node, Sharing
 from runtime.script.ir.type_rules import Outcome, types_of
+from runtime.script.plug_ins import Remove
 
 # A worker, as programs see it.
 WORKER = ClassType("dist_rpc.WorkerInfo")
@@ -230,3 +240,127 @@ def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool
         RRefType: of_reference,
         WORKER: lambda _: lambda value: isinstance(value, WorkerInfo),
     }
+
+
+# In the text of programs ------------------------------------------------------------
+
+_WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
+
+
+def installed_in_text(surface: Surface) -> Iterable[Remove]:
+    """Let `.code` have remote calls, and be read back; gives what takes that back."""
+    from runtime.script.archive import Constants, register_form, register_word
+    from runtime.script.archive.expressions import (
+        bare,
+        closed,
+        function_name,
+        joined,
+        type_text,
+    )
+
+    def call(node: Node, operands: Sequence[str], constants: Constants) -> str:
+        word, texts = _WORDS[node.kind], [*operands]
+        function = node.attributes.get("function")
+        if function is not None:
+            texts[NAME] = function_name(function, constants)
+            return f"{word}({joined(texts)})"
+        text = f"{word}_by_name({joined(texts)})"
+        own = node.output.type
+        if own is AnyType or getattr(own, "element", None) is AnyType:
+            return text
+        return f"unchecked_cast({type_text(own)}, {text})"
+
+    def worker(node: Node, operands: Sequence[str], constants: Constants) -> str:
+        return f"{closed(bare(operands[0]))}.{node.attributes['name']}"
+
+    def method(node: Node, operands: Sequence[str], constants: Constants) -> str:
+        rref, *rest = operands
+        return f"{closed(rref)}.{node.kind.partition('_')[2]}({joined(rest)})"
+
+    for kind in _WORDS:
+        yield register_form(kind, call)
+    yield register_form("prim::worker_info", worker)
+    for name in METHODS:
+        yield register_form(f"prim::rref_{name}", method)
+    words: Mapping[str, Any] = {
+        "rpc_async": surface.rpc_async,
+        "rpc_sync": surface.rpc_sync,
+        "rpc_remote": surface.remote,
+        "rpc_async_by_name": surface.async_by_name,
+        "rpc_sync_by_name": surface.sync_by_name,
+        "rpc_remote_by_name": surface.remote_by_name,
+        "RRef": surface.rref,
+    }
+    for word, python in words.items():
+        yield register_word(word, python)
+
+
+# In the reference of the language ---------------------------------------------------
+
+_SAID = (
+    "`rpc_async`, `rpc_sync` and `remote` of `runtime.rpc` are special forms: they\n"
+    "are known by their objects, whatever they are called. Workers are named by\n"
+    "`to`; `d` has arguments by their names, and `f` is a function that is compiled."
+)
+_EXAMPLES = (
+    ("`rpc_async`", "`y = rpc.rpc_async(to, f, (x,), d, 5.0)`", "`Future[T]`"),
+    ("`rpc_sync`", "`y = rpc.rpc_sync(to, f, (x,))`", "`T`, what `f` gives"),
+    ("`remote`", "`y = rpc.remote(to, f, (x,))`", "`RRef[T]`"),
+)
+_REFUSED = (
+    (
+        "an argument by name",
+        "`y = rpc.rpc_sync(to, func=f)`",
+        "arguments are looked up by their places",
+        "Write all of them in their order: worker, function, args, kwargs, timeout.",
+    ),
+    (
+        "a function that is not compiled",
+        "`y = rpc.rpc_sync(to, len, (xs,))`",
+        "another worker looks for the full name of a compiled one",
+        "Write a function that calls it.",
+    ),
+    (
+        "a list as the arguments",
+        "`y = rpc.rpc_sync(to, f, [x])`",
+        "how many there are has to be known",
+        "Write a tuple.",
+    ),
+    (
+        "an argument without default by name",
+        "`y = rpc.rpc_sync(to, f, (), d)`",
+        "what a dictionary has is known when the program runs",
+        "Write the dictionary in the call, or give the argument by its place.",
+    ),
+    (
+        "an `RRef` that is made",
+        "`y = rpc.RRef(x)`",
+        "a program is given references, and gives them",
+        "Take it as a parameter, or let `remote` give one.",
+    ),
+)
+
+
+def _shown(given: Type | None) -> str:
+    if given is None:
+        return "`T`"
+    return "`WorkerInfo`" if given is WORKER else f"`{given}`"
+
+
+def installed_in_reference() -> Iterable[Remove]:
+    """Let the reference of the language have them; gives what takes that back."""
+    from runtime.script.frontend import Section, register_section
+
+    asked = [
+        (f"`{name}` of an `RRef[T]`", f"`y = rref.{name}()`", _shown(gives))
+        for name, gives in METHODS.items()
+    ]
+    asked += [
+        (f"`{name}` of a `WorkerInfo`", f"`y = rref.owner().{name}`", _shown(gives))
+        for name, gives in OF_WORKER.items()
+    ]
+    tables = (
+        (("accepted", "for example", "gives"), [*_EXAMPLES, *asked]),
+        (("refused", "for example", "because", "instead"), _REFUSED),
+    )
+    yield register_section(Section("Remote calls", _SAID, tables))

@@ -15,6 +15,7 @@ from runtime.script.plug_ins import PlugIn, Remove, register_plug_in
 
 # A timeout that nobody gave, as programs for torch write it.
 UNSET = -1.0
+_HERE = "runtime.rpc.program"
 
 
 class Surface(NamedTuple):
@@ -62,27 +63,18 @@ class Plugged:
 def plug_in(surface: Surface) -> Plugged:
     """Let programs have remote calls."""
 
-    def emission() -> Iterable[Remove]:
-        found: Iterable[Remove] = load("runtime.rpc.program.forms").installed(surface)
-        return found
+    def part(module: str, name: str, *args: Surface) -> Callable[[], Iterable[Remove]]:
+        def install() -> Iterable[Remove]:
+            found: Iterable[Remove] = getattr(load(f"{_HERE}.{module}"), name)(*args)
+            return found
 
-    def running() -> Iterable[Remove]:
-        found: Iterable[Remove] = load("runtime.rpc.program.steps").installed(surface)
-        return found
-
-    def archive() -> Iterable[Remove]:
-        found: Iterable[Remove] = load("runtime.rpc.program.text").installed(surface)
-        return found
-
-    def frontend() -> Iterable[Remove]:
-        found: Iterable[Remove] = load("runtime.rpc.program.language").installed()
-        return found
+        return install
 
     parts = {
-        "emission": emission,
-        "running": running,
-        "archive": archive,
-        "frontend": frontend,
+        "emission": part("forms", "installed", surface),
+        "running": part("steps", "installed", surface),
+        "archive": part("kinds", "installed_in_text", surface),
+        "frontend": part("kinds", "installed_in_reference"),
     }
     return Plugged(
         register_plug_in(f"runtime.script.{area}", install)
@@ -104,7 +96,7 @@ def plug_in_workers() -> Plugged:
         return ()
 
     def named() -> Iterable[Remove]:
-        found: Iterable[Remove] = load("runtime.rpc.program.by_name").installed()
+        found: Iterable[Remove] = load(f"{_HERE}.steps").installed_here()
         return found
 
     references, api = _NAMING

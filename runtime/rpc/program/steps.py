@@ -1,22 +1,30 @@
 """Remote calls when a program runs: what is checked before them, and of their results.
 
-    fitted    the arguments of a call, held against the schema of the function
-    called    a call, made
-    makers    kind of node -> its function
+    fitted                     the arguments of a call, held against the schema of the
+                               function
+    called                     a call, made
+    makers                     kind of node -> its function
+    call_program               the one function by which programs call: by the worker of
+                               this process
+    _rpc_async_torchscript     calls a compiled function by its full name, from Python
+                               and from programs
 
 Rules of arguments:
 - a worker is a name or a `WorkerInfo`, never a number; a timeout is a float;
 - where the function is known here, its schema decides before anything is sent: what is
   missing, unknown, given twice or of another type; a number becomes a wider one, and
   what is left out is the default that the caller knows;
-- where it is not, the arguments go as they are, and the other worker decides.
+- where it is not, the arguments go as they are, and the other worker decides;
+- the name is all that is sent of a function: the other worker looks it up, and says so
+  if it has none.
 
 Rules of results:
 - what comes back from another worker is held against the type that the program says: a
   future when it is waited for, a reference when it is asked for its value;
-- a reference whose type is known is one of that type, and of those that it fits into;
-  of one whose type nobody has told, or only knows where the value lies, the value is
-  looked at when it comes; a module is of the interface that its reference was given;
+- a reference knows the type of its value from the program that asked for it; it is one
+  of that type, and of those that it fits into; of one whose type nobody has told, or
+  only knows where the value lies, the value is looked at when it comes; a module is of
+  the interface that its reference was given;
 - an exception from another worker is raised as it comes, with the frames of the program
   that asked;
 - a cast may lie: what a program took for a reference, or a worker, is asked for its
@@ -28,14 +36,26 @@ from typing import Any
 
 from runtime.errors.future import described
 from runtime.errors.rpc import RpcMisuse
+from runtime.futures import Future
+from runtime.rpc.agent import (
+    UNSET_RPC_TIMEOUT,
+    Request,
+    current_agent,
+    timeout_seconds,
+)
+from runtime.rpc.api import remote, rpc_async, rpc_sync
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.profiling import call, call_and_wait, create, record_function
 from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
-from runtime.rpc.program.plug_in import UNSET, Surface
+from runtime.rpc.program.plug_in import UNSET, Surface, plug_in
+from runtime.rpc.references import RRef, handle_of, reference_of
+from runtime.rpc.values.callables import Named
 from runtime.schema.binding import stored_default
 from runtime.schema.calls import shortened
 from runtime.schema.schema import Schema
 from runtime.schema.types import AnyType, FutureType, RRefType, Type
 from runtime.schema.values import MISMATCH
+from runtime.script.emission import Manager, register_special_form
 from runtime.script.ir import Node
 from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running import checked, register_step, register_test, taker
@@ -111,7 +131,6 @@ def called(
     to, args, kwargs, timeout = (*given, *left_out[len(given) - 1 :])
     if not isinstance(to, str | WorkerInfo):
         raise RpcMisuse(
-            code="RpcMisuse",
             call=f"rpc_{mode}" if mode != "remote" else mode,
             found=f"{described(to)} as the worker",
             wanted="the name of a worker, or its WorkerInfo",
@@ -145,9 +164,7 @@ def makers(surface: Surface) -> Mapping[str, Maker]:
         **dict.fromkeys(_MODES, call),
         "prim::worker_info": _worker,
         **{
-            f"prim::rref_{name}": (_value if gives is None else _asked)(
-                name, surface.rref
-            )
+            f"prim::rref_{name}": _of_reference(name, surface.rref, gives is None)
             for name, gives in METHODS.items()
         },
     }
@@ -180,8 +197,8 @@ def _call(node: Node, surface: Surface) -> Function:
     return call
 
 
-def _value(name: str, kind: type) -> Maker:
-    """The value of a reference, which is of the type that the program says."""
+def _of_reference(name: str, kind: type, is_value: bool) -> Maker:
+    """What a reference is asked; its value is of the type that the program says."""
 
     def maker(node: Node) -> Function:
         of, given = node.output.type, node.inputs[0].type
@@ -190,21 +207,8 @@ def _value(name: str, kind: type) -> Maker:
             # Its method is called, whatever a program took for a reference.
             if not isinstance(rref, kind):
                 checked(rref, given, "A program")
-            return checked(getattr(rref, name)(*timeout), of, "A reference")
-
-        return ask
-
-    return maker
-
-
-def _asked(name: str, kind: type) -> Maker:
-    def maker(node: Node) -> Function:
-        given = node.inputs[0].type
-
-        def ask(rref: Any) -> Any:
-            if not isinstance(rref, kind):
-                checked(rref, given, "A program")
-            return getattr(rref, name)()
+            answer = getattr(rref, name)(*timeout)
+            return checked(answer, of, "A reference") if is_value else answer
 
         return ask
 
@@ -220,3 +224,124 @@ def _worker(node: Node) -> Function:
         return getattr(worker, name)
 
     return ask
+
+
+# By the worker of this process ------------------------------------------------------
+
+To = str | WorkerInfo
+Args = Sequence[Any] | None
+Kwargs = Mapping[str, Any] | None
+
+
+def call_program(
+    mode: str,
+    to: Any,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    timeout: float,
+    type: str,  # noqa: A002  # the field's own word
+) -> Any:
+    """What the function called `name` gives on another worker.
+
+    A future of it where `mode` is "async", a reference to it, whose value is of `type`,
+    where it is "remote".
+
+    Raises:
+        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+        Exception: of "sync", as `rpc_sync`.
+    """
+    asks = "remote" if mode == "remote" else f"rpc_{mode}"
+    agent = current_agent(asks)
+    seconds = timeout_seconds(timeout, agent.rpc_timeout, asks)
+    asked = agent, agent.find(to), Request(Named(name), args, kwargs, name), seconds
+    if mode == "remote":
+        return reference_of(agent, create(*asked), type)
+    if mode == "sync":
+        return call_and_wait(*asked)
+    return call(*asked, mode="async_jit")
+
+
+def _type_of(rref: Any) -> str:
+    handle = handle_of(rref)
+    return "" if handle is None else handle.fork.type
+
+
+def _by_name(
+    mode: str, to: To, name: str, args: Args, kwargs: Kwargs, timeout: float
+) -> Any:
+    function = SHARED_PROGRAM.functions.get(name)
+    schema = None if function is None else function.schema
+    given = (to, tuple(args or ()), dict(kwargs or {}), timeout)
+    return called(SURFACE, mode, name, schema, given, "")
+
+
+def _rpc_async_torchscript(
+    to: To,
+    qualified_name: str,
+    args: Args = None,
+    kwargs: Kwargs = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> Future[Any]:
+    """A future of what a compiled function gives on the worker `to`, by its full name.
+
+    Raises:
+        RpcMisuse: they do not fit it, as far as it is known here.
+        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+    """
+    future: Future[Any] = _by_name("async", to, qualified_name, args, kwargs, timeout)
+    return future
+
+
+def _rpc_sync_torchscript(
+    to: To,
+    qualified_name: str,
+    args: Args = None,
+    kwargs: Kwargs = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> Any:
+    """What a compiled function gives on the worker `to`, by its full name.
+
+    Raises:
+        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
+            `_rpc_async_torchscript`.
+        Exception: as `rpc_sync`.
+    """
+    return _by_name("sync", to, qualified_name, args, kwargs, timeout)
+
+
+def _remote_torchscript(
+    to: To,
+    qualified_name: str,
+    args: Args = None,
+    kwargs: Kwargs = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> RRef[Any]:
+    """A reference to what a compiled function gives on the worker `to`.
+
+    Raises:
+        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
+            `_rpc_async_torchscript`.
+    """
+    made: RRef[Any] = _by_name("remote", to, qualified_name, args, kwargs, timeout)
+    return made
+
+
+SURFACE = Surface(
+    rpc_async,
+    rpc_sync,
+    remote,
+    _rpc_async_torchscript,
+    _rpc_sync_torchscript,
+    _remote_torchscript,
+    RRef,
+    _type_of,
+    call_program,
+)
+
+
+def installed_here() -> Iterable[Callable[[], None]]:
+    """Let programs have remote calls by the worker here; gives what takes that back."""
+    yield plug_in(SURFACE).close
+    # What is measured of a program has scopes in it.
+    yield register_special_form(record_function, Manager(record_function)).close

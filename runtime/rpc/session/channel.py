@@ -31,10 +31,9 @@ from typing import NamedTuple
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages import Message, encode
-from runtime.rpc.notes import EARLY, NOTHING, Beat, Hello, Note
 from runtime.rpc.session.events import Buffer, Reason, Settings
 from runtime.rpc.session.packets import Lease, Outbox, Packet, Parts, Sent, Writer
-from runtime.rpc.wire import Flaw, Head, Kind, size
+from runtime.rpc.wire import EARLY, NOTHING, Beat, Flaw, Head, Hello, Kind, Note, size
 
 CLOSED, OPENING, ANSWERING, OPEN, FENCED = (
     "CLOSED",

@@ -41,7 +41,6 @@ from runtime.rpc.messages import (
     Delete,
     Finish,
     Idle,
-    Member,
     MemberJoined,
     MemberLeft,
     Message,
@@ -54,7 +53,6 @@ from runtime.rpc.messages import (
     decode,
     encode,
 )
-from runtime.rpc.notes import Join, note, of_note
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel, End
 from runtime.rpc.session.events import Buffer, Event, Reason, Settings, Warned
@@ -62,7 +60,20 @@ from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
 from runtime.rpc.session.packets import Packet, split
 from runtime.rpc.session.references import References
-from runtime.rpc.wire import HEADER, Flaw, Head, Kind, Malformed, head, parse, size
+from runtime.rpc.wire import (
+    HEADER,
+    Flaw,
+    Head,
+    Join,
+    Kind,
+    Malformed,
+    Member,
+    head,
+    note,
+    of_note,
+    parse,
+    size,
+)
 
 # Which machine takes a kind of message.
 CALLS, REFERENCES, MEMBERS, FINISHING = range(4)

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from math import inf
 
 from runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
-from runtime.rpc.messages import Member, MemberJoined, MemberLeft, Message
-from runtime.rpc.notes import Admission, Join, Note, Rejection
+from runtime.rpc.messages import MemberJoined, MemberLeft, Message
 from runtime.rpc.session.events import (
     NOT_UNIQUE,
     Admitted,
@@ -37,7 +36,7 @@ from runtime.rpc.session.events import (
     Reason,
     Rejected,
 )
-from runtime.rpc.wire import Kind
+from runtime.rpc.wire import Admission, Join, Kind, Member, Note, Rejection
 
 ALONE, JOINING, MEMBER, KEEPER, REJECTED = (
     "ALONE",

@@ -35,9 +35,8 @@ from math import inf
 from typing import NamedTuple
 
 from runtime.rpc.messages import KINDS, Answer, Call, Message, Part, encode
-from runtime.rpc.notes import Note, of_note
 from runtime.rpc.session.events import Buffer, Settings
-from runtime.rpc.wire import HEADER, MARK, VERSION, Kind, size
+from runtime.rpc.wire import HEADER, MARK, VERSION, Kind, Note, of_note, size
 
 
 class Sent:

@@ -4,7 +4,6 @@
 imports `runtime.rpc.transport.sockets`, which needs pyzmq.
 """
 
-from runtime.rpc.transport.interface import Link, LinkState, Transport
-from runtime.rpc.transport.local import FaultyTransport, LocalTransport
+from runtime.rpc.transport.interface import Link, LinkState, LocalTransport, Transport
 
-__all__ = ["FaultyTransport", "Link", "LinkState", "LocalTransport", "Transport"]
+__all__ = ["Link", "LinkState", "LocalTransport", "Transport"]

@@ -1,5 +1,8 @@
 """Blocks: memory for large buffers that processes of one machine lend to each other.
 
+    Blocks, Borrowed    memory that is lent, and that was borrowed
+    Lending             which buffers are lent to whom, and how they come back
+
 A buffer gets from one process to another without a socket. The lender copies it into a
 block, a file in memory that has no name anywhere, and sends a token; the borrower maps
 the block, and reads what is there without copying it.
@@ -10,7 +13,7 @@ user only, and believes it when the kind of file, its owner, number, size and se
 the random number that it begins with are those of the token.  It maps the block
 privately: it may write, and nobody else sees it.
 
-Rules:
+Rules of blocks:
 - the memory of a block is there before it is written (`posix_fallocate`) and cannot be
   taken away (`F_SEAL_SHRINK`): no reading or writing of it kills a process;
 - a block that was given back is lent again: fresh memory costs three times as much;
@@ -22,6 +25,15 @@ Rules:
   is done: that happens inside of arbitrary code; so is that of one that cannot be had
   here, as nobody else would give it back;
 - without `memfd` and `/proc` (systems other than Linux) nothing is ever lent.
+
+Rules of payloads:
+- one of several frames ends with one more, which says which of them are tokens; one of
+  a single frame is as it is;
+- the first large buffer to a peer travels as it is, and a request asks whether that
+  peer can open the blocks of this worker; when the last view of a block dies, its
+  number goes back by a request.  These are known by the last byte of their only frame:
+  payloads of values have others there;
+- what is lent counts towards the limits of sizes as if it was sent.
 """
 
 import errno
@@ -29,19 +41,21 @@ import fcntl
 import mmap
 import os
 import stat
-from collections import deque
-from collections.abc import Hashable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 from weakref import finalize
 
 import numpy as np
 
-from runtime.errors.rpc import BlockGone
+from runtime.errors.rpc import BlockGone, Undecodable
+from runtime.futures import Future
 from runtime.locks import renewed
+from runtime.rpc.identities import Node
 from runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
 # A buffer from here on is worth a block: mapping one costs as much as sending this.
@@ -415,3 +429,159 @@ def _check(status: os.stat_result, known: tuple[int, int, int]) -> None:
         raise BlockGone(why="another file is in its place")
     if status.st_uid != os.geteuid():
         raise BlockGone(why=f"it belongs to the user {status.st_uid}")
+
+
+# The last bytes of requests; those of values are small.
+SAMPLE, RETURNS = 0xF0, 0xF1
+_KINDS = (bytes((SAMPLE,)), bytes((RETURNS,)))
+_PLACE = Struct("<I")
+_NUMBER = Struct("<Q")
+# No frame of it is a token.
+_NONE = b""
+
+Payload: TypeAlias = Sequence[Buffer]
+Ask: TypeAlias = Callable[[Node, bytes], Future[Payload]]
+
+
+def _bytes(buffer: Buffer) -> int:
+    return buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
+
+
+class Lending:
+    """What one worker lends, and has borrowed; `largest` bytes at most in a payload.
+
+    `me` is its incarnation; `ask` sends a request, whose answer is a payload.
+    """
+
+    def __init__(self, me: int, ask: Ask, *, wanted: bool, largest: int) -> None:
+        self._me = me
+        self._ask = ask
+        self._largest = largest
+        self._wanted = wanted
+        self._blocks: Blocks[Node] = Blocks()
+        self._borrowed: Borrowed[Node] = Borrowed()
+        # Whether a peer can open what is lent; None until it has said so.
+        self._reaches: dict[Node, bool | None] = {}
+
+    def outgoing(self, to: Node, payload: Payload) -> Payload:
+        """A payload for a peer, large buffers of it lent if that can be."""
+        if len(payload) == 1:
+            return payload
+        # What is free again by now is lent before anything new.
+        self.give_back()
+        if not self._wanted or to.incarnation == self._me:
+            return [*payload, _NONE]
+        places = [n for n, each in enumerate(payload) if n and _bytes(each) >= WORTH]
+        if not places or not self._may_lend(to):
+            return [*payload, _NONE]
+        if sum(map(_bytes, payload)) > self._largest:
+            # It is refused as it is.
+            return payload
+        tokens = self._blocks.lend([payload[n] for n in places], to)
+        if tokens is None:
+            return [*payload, _NONE]
+        sent = [*payload]
+        for place, token in zip(places, tokens, strict=True):
+            sent[place] = token
+        return [*sent, b"".join(map(_PLACE.pack, places))]
+
+    def incoming(self, peer: Node, payload: Payload) -> Payload:
+        """A payload of a peer, with all its buffers.
+
+        Raises:
+            BlockGone: what was lent is not there, or cannot be had; all is given back.
+            Undecodable: it is no payload of ours, or larger than is taken here.
+        """
+        if len(payload) < 2:
+            return payload
+        mark = bytes(payload[-1])
+        found = [*payload[:-1]]
+        if not mark:
+            return found
+        if len(mark) % _PLACE.size:
+            raise Undecodable(found="A payload", reason="its tokens are cut")
+        gone: BlockGone | None = None
+        for (place,) in _PLACE.iter_unpack(mark):
+            if not 0 < place < len(found):
+                raise Undecodable(found="A payload", reason="a token is not in it")
+            try:
+                found[place] = self._borrowed.open(found[place], peer)
+            except BlockGone as error:
+                # The others are opened all the same: to be dropped is to be given back.
+                gone = gone or error
+        if gone is not None:
+            try:
+                raise gone
+            finally:
+                # Else the error would keep them.
+                del gone, found
+        if sum(map(_bytes, found)) > self._largest:
+            raise Undecodable(found="A payload", reason="it is too large")
+        return found
+
+    def drop(self, peer: Node, payload: Payload) -> None:
+        """Give back what came with a payload that nobody reads."""
+        if len(payload) > 1 and payload[-1]:
+            # Who lent it may have ended, or written nonsense: nobody is to be told.
+            with suppress(BlockGone, Undecodable):
+                self.incoming(peer, payload)
+
+    def _may_lend(self, to: Node) -> bool:
+        known = self._reaches.get(to)
+        if known is None and to not in self._reaches:
+            self._reaches[to] = None
+            sample = self._blocks.sample()
+            if sample:
+                answer = self._ask(to, sample + bytes((SAMPLE,)))
+                answer.add_done_callback(lambda told: self._told(to, told))
+        return bool(known)
+
+    def _told(self, to: Node, answer: Future[Payload]) -> None:
+        if answer.error() is None:
+            self._reaches[to] = bytes(answer.value()[0]) == b"\1"
+
+    # What is asked about it.
+
+    def is_asked(self, payload: Payload) -> bool:
+        """Whether a request is about lending."""
+        return len(payload) == 1 and bytes(payload[0][-1:]) in _KINDS
+
+    def answer(self, peer: Node, payload: Payload) -> bytes:
+        """The answer to a request about lending."""
+        said = bytes(payload[0])
+        body, kind = said[:-1], said[-1]
+        if kind == SAMPLE:
+            return b"\1" if self._borrowed.reaches(body) else b"\0"
+        if len(body) % _NUMBER.size == 0:
+            for (lending,) in _NUMBER.iter_unpack(body):
+                self._blocks.returned(lending, peer)
+        return b"\1"
+
+    def give_back(self) -> None:
+        """Return what nobody looks at any more; also to be asked now and then."""
+        returns = self._borrowed.take_returns()
+        if not returns:
+            return
+        lenders: defaultdict[Node, list[int]] = defaultdict(list)
+        for peer, lending in returns:
+            lenders[peer].append(lending)
+        for peer, lendings in lenders.items():
+            body = b"".join(map(_NUMBER.pack, lendings))
+            self._ask(peer, body + bytes((RETURNS,)))
+
+    def has_returns(self) -> bool:
+        """Whether there is something to give back."""
+        return self._borrowed.waiting()
+
+    def lost(self, peer: Node) -> None:
+        """A peer is lost, with what it borrowed."""
+        self._reaches.pop(peer, None)
+        self._blocks.lost(peer)
+
+    def counts(self) -> dict[str, int]:
+        """Bytes of shared memory, and how many blocks are lent and free."""
+        return self._blocks.counts()
+
+    def close(self) -> None:
+        """Let go of all memory; what others have borrowed stays with them."""
+        self._blocks.close()

@@ -1,8 +1,9 @@
 """Transports: what brings packets from one worker to another, and may lose them.
 
-    Transport      what an agent may rely on, whatever the packets travel by
-    Alarm          when a thread that waits for others wakes by itself
-    News           which of the many events of a link a worker is told
+    Transport         what an agent may rely on, whatever the packets travel by
+    LocalTransport    to others of this process; it needs no socket, and nothing else
+    Alarm             when a thread that waits for others wakes by itself
+    News              which of the many events of a link a worker is told
     joined, parted    the frames of a packet in the parts of one message
 
 Rules of transports:
@@ -41,6 +42,10 @@ copying a few thousand bytes does not; large frames are not copied.  The first p
 table of 32-bit words, little-endian, and the small frames: how many frames there are,
 then the length of each, or `_APART` for one that follows as a part of its own.  What
 does not fit exactly is no packet.
+
+Rules of local transports: an endpoint is `local://NAME`, known in this process only; a
+name is taken once; what is sent is copied unless it cannot change (`bytes`), as no two
+workers share memory.
 """
 
 import atexit
@@ -49,11 +54,17 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from math import inf
+from queue import Empty, SimpleQueue
 from struct import Struct
+from threading import Thread, current_thread
 from time import monotonic
 from typing import Protocol, TypeAlias
 from weakref import WeakSet
+
+from runtime.errors.rpc import AddressUnusable
+from runtime.locks import renewed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -354,3 +365,134 @@ def parted(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
             frames.append(first[at : at + length])
             at += length
     return frames if at == len(first) and apart == len(others) else None
+
+
+_SCHEME = "local://"
+# Endpoint -> who is there.
+_HERE: dict[str, "LocalTransport"] = {}
+_LOCK = renewed()
+_NUMBERS = count()
+
+
+def _copied(frame: Buffer) -> Buffer:
+    return frame if type(frame) is bytes else bytearray(frame)
+
+
+class LocalTransport:
+    """A transport to others of this process; `name` is drawn where none is given.
+
+    Raises:
+        AddressUnusable: another one has that name.
+    """
+
+    key = ""
+
+    def __init__(self, name: str = "") -> None:
+        self.endpoint = _SCHEME + (name or str(next(_NUMBERS)))
+        self._queue: SimpleQueue[tuple[Buffer, ...] | Link | None] = SimpleQueue()
+        self._alarm = Alarm()
+        self._closed = False
+        self._thread: Thread | None = None
+        self._sent = self._received = self._lost = 0
+        self._absent: set[str] = set()
+        with _LOCK:
+            if self.endpoint in _HERE:
+                raise AddressUnusable(
+                    address=self.endpoint, why="another worker has this name"
+                )
+            _HERE[self.endpoint] = self
+        closed_in_child(self)
+
+    def start(
+        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
+    ) -> None:
+        """As `Transport.start`."""
+        self._thread = Thread(
+            target=self._run,
+            args=(on_packet, on_time, on_link),
+            name=f"rpc {self.endpoint}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
+        """As `Transport.send`."""
+        other = None if self._closed else _HERE.get(endpoint)
+        if other is None:
+            self._lost += 1
+            if not self._closed and endpoint not in self._absent:
+                self._absent.add(endpoint)
+                self._queue.put(Link(endpoint, LinkState.ABSENT))
+            return
+        self._absent.discard(endpoint)
+        self._sent += 1
+        other._queue.put(tuple(_copied(each) for each in frames))
+
+    def wake_at(self, seconds_from_now: float | None) -> None:
+        """As `Transport.wake_at`."""
+        if self._alarm.set(seconds_from_now) and current_thread() is not self._thread:
+            self._queue.put(None)
+
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """As `Transport.lead`: never, as packets come by a queue of one thread."""
+        return False
+
+    def leads(self) -> bool:
+        """As `Transport.leads`."""
+        return False
+
+    def nudge(self) -> None:
+        """As `Transport.nudge`: nobody leads."""
+
+    def yields(self) -> bool:
+        """As `Transport.yields`: no other thread would receive."""
+        return False
+
+    def forget(self, endpoint: str) -> None:
+        """As `Transport.forget`: there is nothing to break."""
+        self._absent.discard(endpoint)
+
+    def counts(self) -> dict[str, int]:
+        """As `Transport.counts`."""
+        return {"sent": self._sent, "received": self._received, "lost": self._lost}
+
+    def in_child(self) -> None:
+        """Be closed: the process was forked, and has none of the threads."""
+        self._closed = True
+        self._thread = None
+        _HERE.pop(self.endpoint, None)
+
+    def close(self, linger: float = 1.0) -> None:
+        """As `Transport.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        with _LOCK:
+            if _HERE.get(self.endpoint) is self:
+                del _HERE[self.endpoint]
+        self._queue.put(None)
+        thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join(linger + 1)
+
+    def _run(
+        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None
+    ) -> None:
+        while True:
+            try:
+                try:
+                    item = self._queue.get(timeout=self._alarm.sleep())
+                except Empty:
+                    item = None
+                self._alarm.awake()
+                if self._closed:
+                    return
+                if isinstance(item, tuple):
+                    self._received += 1
+                    on_packet([*item], "")
+                elif item is not None and on_link is not None:
+                    on_link(item)
+                if self._alarm.rings():
+                    on_time()
+            except Exception:
+                LOG.exception("a callback of %s failed", self.endpoint)

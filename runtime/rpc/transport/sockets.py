@@ -23,7 +23,7 @@ import errno
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from queue import Empty
@@ -38,6 +38,8 @@ from runtime.locks import renewed
 from runtime.rpc.transport.addresses import (
     EVERYWHERE,
     Address,
+    Keys,
+    answered,
     is_listening,
     locked_folder,
     looked_up,
@@ -62,7 +64,6 @@ from runtime.rpc.transport.interface import (
     joined,
     parted,
 )
-from runtime.rpc.transport.keys import Keys, answered
 from runtime.rpc.transport.receiving import Receiving
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
@@ -177,6 +178,9 @@ class SocketTransport:
                 self._has_more,
                 self._in_short(),
             )
+            self.lead, self.leads = self._receiving.lead, self._receiving.leads
+            self.nudge = self._receiving.turns.nudge
+            self.yields = self._receiving.yields
             self._wakes: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
@@ -311,22 +315,6 @@ class SocketTransport:
         """As `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now):
             self._wake()
-
-    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
-        """As `Transport.lead`."""
-        return self._receiving.lead(over, seconds)
-
-    def leads(self) -> bool:
-        """As `Transport.leads`."""
-        return self._receiving.leads()
-
-    def nudge(self) -> None:
-        """As `Transport.nudge`."""
-        self._receiving.turns.nudge()
-
-    def yields(self) -> bool:
-        """As `Transport.yields`."""
-        return self._receiving.yields()
 
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`."""

@@ -1,5 +1,12 @@
 """Values: as payloads and back, the callables that are named, and remote errors."""
 
+from runtime.rpc.functions import (
+    REGISTRY,
+    Registered,
+    Registry,
+    register,
+    registered,
+)
 from runtime.rpc.values.callables import (
     Call,
     call_of,
@@ -14,13 +21,6 @@ from runtime.rpc.values.pickling import (
     register_reducer,
     unpack,
     use_pickler,
-)
-from runtime.rpc.values.registered import (
-    REGISTRY,
-    Registered,
-    Registry,
-    register,
-    registered,
 )
 from runtime.rpc.values.remote_errors import pack_error, unpack_error
 

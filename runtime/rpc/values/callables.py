@@ -30,10 +30,10 @@ from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.errors.future import described
 from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
 from runtime.locks import load
+from runtime.rpc.functions import MARK, REGISTRY, Registered
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values import pickling, restricted
 from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
-from runtime.rpc.values.registered import REGISTRY, Registered
 from runtime.schema.schema import Schema
 from runtime.schema.signature import OperatorName
 from runtime.schema.types import FutureType, TupleType, fake
@@ -43,8 +43,6 @@ SCRIPT: Final = "function"
 REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
-# The attribute by which a function is known whose result comes later.
-MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs")
 # Where functions of `runtime` that are operators come from.
@@ -143,7 +141,6 @@ def _in_words(function: Any) -> str:
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="rpc",
             found=described(function),
             wanted="a function should be callable",
@@ -164,7 +161,6 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
 
 def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
         call="rpc",
         found=f"`{name}` with {described(found_)}",
         wanted=wanted,
@@ -450,18 +446,10 @@ def _loaded(name: str) -> str:
     return ""
 
 
-def _find_script(name: str, schema: str) -> Any:
-    return script_function(name)
-
-
-def _find_registered(name: str, schema: str) -> Callable[..., Any]:
-    return REGISTRY.find(name)
-
-
 _FINDERS: dict[str, Callable[[str, str], Any]] = {
     OPERATOR: _find_operator,
-    SCRIPT: _find_script,
-    REGISTERED: _find_registered,
+    SCRIPT: lambda name, _: script_function(name),
+    REGISTERED: lambda name, _: REGISTRY.find(name),
 }
 
 

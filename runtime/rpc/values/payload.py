@@ -391,26 +391,11 @@ class References(Protocol):
         """The reference to what a session told of it."""
 
 
-class _None:
-    """No references."""
-
-    kinds: tuple[type, ...] = ()
-
-    def carry(self, reference: Any) -> Any:
-        raise AssertionError("there are no classes of references")
-
-    def receive(self, carried: Any) -> Any:
-        raise AssertionError("nothing was carried")
-
-
-NO_REFERENCES: References = _None()
-
-
 class Mute:
-    """References that are known and not asked, for who looks whether a value fits."""
+    """References of known classes, of which nobody is told: to see if a value fits."""
 
-    def __init__(self, references: References) -> None:
-        self.kinds = references.kinds
+    def __init__(self, kinds: tuple[type, ...] = ()) -> None:
+        self.kinds = kinds
 
     def carry(self, reference: Any) -> Any:
         """Nothing."""
@@ -419,6 +404,10 @@ class Mute:
     def receive(self, carried: Any) -> Any:
         """Nothing."""
         return None
+
+
+# Where there are no classes of references, there are none.
+NO_REFERENCES: References = Mute()
 
 
 class Outgoing:

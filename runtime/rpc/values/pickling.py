@@ -13,16 +13,27 @@ Rules:
   one stays;
 - the last byte of a payload says how it was written, so that a pickler of one's own
   (`use_pickler`) takes part in what is written by it only.
+
+Rules of what is written by value:
+- cloudpickle is loaded when something first is;
+- files are no values: cloudpickle would send what they hold;
+- what `__main__` has travels by value and by name: a process that has the same code
+  under that name in its own `__main__` takes that, with its own state, as one has that
+  was started by the same program; any other takes the value.
 """
 
 import copyreg
 import pickle
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from io import BytesIO
+from functools import cache, partial
+from hashlib import blake2b
+from io import BytesIO, TextIOWrapper
+from logging import Logger, RootLogger
+from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 from runtime.errors.base import code_of
@@ -61,7 +72,10 @@ _SIMPLE = frozenset({bool, int, float, type(None)})
 # Picklers of larger messages keep too much memory to be used again.
 _KEPT = 1 << 16
 # The names of what one process runs mean something else in another.
-_MAIN = b"__main__"
+_MAIN_NAME = "__main__"
+_MAIN = _MAIN_NAME.encode()
+# What cloudpickle sends, and what nobody wants to be sent.
+_NOT_SENT = (TextIOWrapper, Logger, RootLogger)
 
 
 class Pickler(Protocol):
@@ -135,7 +149,7 @@ def pack(
         reason = error
     finally:
         CURRENT.outgoing = before
-    refused_part = partial(_is_refused, Mute(references))
+    refused_part = partial(_is_refused, Mute(references.kinds))
     raise unsendable(value, root, refused_part, reason) from reason
 
 
@@ -229,9 +243,8 @@ def _pickler() -> tuple[pickle.Pickler, BytesIO]:
 
 def _by_value(value: Any, message: Outgoing) -> Packed:
     CURRENT.outgoing = message
-    made: Any = load("runtime.rpc.values.by_value")
     file = BytesIO()
-    made.pickler(file, _stays, TABLE).dump(value)
+    _value_pickler()(file).dump(value)
     return _packed(file, message)
 
 
@@ -415,3 +428,100 @@ def register_reducer(kind: type, reducer: Reducer) -> None:
     if kind not in _OWN:
         _OWN.add(kind)
         TABLE[kind] = reducer
+
+
+# By value.
+
+
+class _Value:
+    """What `__main__` has, to be written by value."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+
+@cache
+def _value_pickler() -> type:
+    """The class of picklers by value: cloudpickle's, with a table that goes first."""
+    import cloudpickle
+
+    own = cloudpickle.Pickler._dispatch_table
+    kept = {kind: each for kind, each in own.items() if kind not in _NOT_SENT}
+
+    class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+        def __init__(self, file: BytesIO) -> None:
+            # Before the pickler is made, which looks at it once.
+            self.dispatch_table = ChainMap(TABLE, kept)
+            super().__init__(file, protocol=_PROTOCOL, buffer_callback=_stays)
+            self._values: dict[int, _Value] = {}
+
+        def reducer_override(self, obj: Any) -> Any:
+            if type(obj) is _Value:
+                return super().reducer_override(obj.of)
+            if isinstance(obj, FunctionType | type) and _of_main(obj):
+                value = self._values.get(id(obj))
+                if value is not None:
+                    # It refers to itself: as a value to the value.
+                    return _same, (value,)
+                value = self._values[id(obj)] = _Value(obj)
+                return _chosen, (obj.__qualname__, digest(obj), value)
+            return super().reducer_override(obj)
+
+    return ValuePickler
+
+
+def _of_main(obj: Any) -> bool:
+    return obj.__module__ == _MAIN_NAME and _in_main(obj.__qualname__) is obj
+
+
+def _in_main(qualname: str) -> Any:
+    found: Any = sys.modules.get(_MAIN_NAME)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _chosen(qualname: str, known: bytes, value: Any) -> Any:
+    """What this process has under the name, if it is the same; else the value."""
+    here = _in_main(qualname)
+    if isinstance(here, FunctionType | type) and digest(here) == known:
+        return here
+    return value
+
+
+def digest(obj: Any) -> bytes:
+    """What the code of a function, or of the methods of a class, is known by."""
+    return blake2b("\n".join(_texts(obj)).encode(), digest_size=16).digest()
+
+
+def _texts(obj: Any) -> Iterator[str]:
+    if isinstance(obj, FunctionType):
+        yield from _of_code(obj.__code__)
+    elif isinstance(obj, type):
+        yield from (each.__qualname__ for each in obj.__mro__)
+        for name, each in sorted(vars(obj).items()):
+            inner = getattr(each, "__func__", each)
+            if isinstance(inner, FunctionType):
+                yield name
+                yield from _of_code(inner.__code__)
+    else:
+        yield repr(type(obj))
+
+
+def _of_code(code: CodeType) -> Iterator[str]:
+    """Of two processes that read the same text, whatever they call its file."""
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _of_code(each)
+        elif isinstance(each, frozenset):
+            yield repr(sorted(map(repr, each)))
+        else:
+            yield repr(each)

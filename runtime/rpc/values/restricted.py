@@ -500,7 +500,7 @@ _PARAMETER = _BY_CLASS.pop(_Parameter)
 def fits(value: Any, references: References = NO_REFERENCES) -> bool:
     """Whether the codec writes a value: all of its parts, no reference asked."""
     try:
-        _Writer(Outgoing(Mute(references))).value(value)
+        _Writer(Outgoing(Mute(references.kinds))).value(value)
     except _Refused:
         return False
     return True

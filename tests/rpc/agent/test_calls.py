@@ -21,9 +21,9 @@ from runtime.errors.rpc import (
 )
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Request, current_agent
+from runtime.rpc.functions import MARK
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Settings
-from runtime.rpc.values.callables import MARK
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, stopped, threads
 

@@ -489,7 +489,7 @@ def test_a_forked_child_waits_for_nobody_s_value() -> None:
 
 
 def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
-    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.addresses import Keys
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         folders = [f"{folder}/{name}" for name in ("one", "two", "three")]
@@ -507,7 +507,7 @@ def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
 
 def test_others_are_told_the_host_that_was_given(ending: Ending) -> None:
     """As by a machine of several networks, or behind a name."""
-    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.addresses import Keys
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         keys = f"{folder}/keys"
@@ -527,7 +527,7 @@ def test_a_wrong_key_is_not_heard(
     from contextlib import closing
 
     from runtime.rpc.transport import Link, LinkState
-    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.addresses import Keys
     from runtime.rpc.transport.sockets import SocketTransport
 
     heard: list[str] = []

@@ -131,7 +131,7 @@ def own_handlers(name: str) -> Any:
 @pytest.mark.usefixtures("_backends")
 def test_a_name_is_taken_once() -> None:
     with pytest.raises(RpcMisuse, match="RPC backend EVERYORDER: already"):
-        register_backend("EVERYORDER", RpcBackendOptions, lambda: None)  # type: ignore[arg-type,return-value]  # never called
+        register_backend("EVERYORDER", RpcBackendOptions, lambda: None)
 
 
 def test_without_either_it_is_the_default() -> None:

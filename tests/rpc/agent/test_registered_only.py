@@ -13,8 +13,8 @@ from runtime.errors.rpc import OnlyRegistered, RemoteError, RpcError
 from runtime.rpc.agent import Agent, Request, Seat
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.starting import stop
+from runtime.rpc.functions import REGISTRY
 from runtime.rpc.references import reference_of
-from runtime.rpc.values.registered import REGISTRY
 from tests.rpc.worlds import SECONDS, at_once, options, place
 
 RAN: list[str] = []
@@ -82,7 +82,9 @@ def test_proxies_are_refused_by_what_they_are() -> None:
     with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
         for agent, other in ((a, b), (b, a)):
             asked = Request(offered, (1,))
-            reference = reference_of(agent.remote(other.node, asked, timeout=SECONDS))
+            reference = reference_of(
+                agent, agent.remote(other.node, asked, timeout=SECONDS)
+            )
             for way, said in ways.items():
                 with pytest.raises(RpcError) as caught:
                     way(reference)

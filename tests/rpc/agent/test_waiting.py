@@ -12,7 +12,8 @@ import pytest
 
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent
-from runtime.rpc.agent.handles import Handle, Pending
+from runtime.rpc.agent.calls import PendingCall
+from runtime.rpc.agent.holding import Handle
 from runtime.rpc.session.events import Answered, Failed
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
@@ -157,7 +158,7 @@ def test_who_receives_is_refused_to_wait(world: World) -> None:
 
 def test_an_answer_to_who_gives_up_just_then_is_given_back(world: World) -> None:
     a, b = world
-    pending = Pending(b.node, lambda: "test", None)
+    pending = PendingCall(b.node, lambda: "test", None)
     waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
     pending.waiter = waiter
     a._pending[-7] = pending

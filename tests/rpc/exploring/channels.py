@@ -33,10 +33,9 @@ from typing import Any
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages import Cancel, encode
-from runtime.rpc.notes import note
 from runtime.rpc.session.channel import CLOSED, OPEN, Channel, End
 from runtime.rpc.session.packets import Packet
-from runtime.rpc.wire import HEADER, Flaw, Kind, parse
+from runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
 from tests.rpc.exploring.world import Broken
 from tests.rpc.session.pair import body
 from tests.rpc.session.times import TIMES

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[3]
 # Who reads which clock.  The session is told the time by `speaking`.
 READ = {
     "rpc/agent/agent.py": {"monotonic"},
+    "rpc/agent/faulty.py": {"monotonic"},
     "rpc/agent/handles.py": {"monotonic"},
     "rpc/agent/holding.py": {"monotonic"},
     "rpc/agent/joining.py": {"monotonic"},
@@ -38,7 +39,6 @@ READ = {
     "rpc/api.py": {"monotonic"},
     "rpc/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
-    "rpc/transport/local.py": {"monotonic"},
     "rpc/transport/receiving.py": {"monotonic"},
 }
 # What an error may be, where the owner of a value has given it up.

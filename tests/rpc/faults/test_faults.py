@@ -21,8 +21,7 @@ from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.starting import stop
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
-from runtime.rpc.transport.addresses import parsed
-from runtime.rpc.transport.keys import Keys
+from runtime.rpc.transport.addresses import Keys, parsed
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder
 from tests.rpc.transport.proxying import Proxy

@@ -12,7 +12,6 @@ from runtime.rpc.messages import (
     Delete,
     Finish,
     Idle,
-    Member,
     MemberJoined,
     MemberLeft,
     Message,
@@ -23,17 +22,18 @@ from runtime.rpc.messages import (
     Survey,
     Waiting,
 )
-from runtime.rpc.notes import (
+from runtime.rpc.session.events import Reason
+from runtime.rpc.wire import (
     NOTHING,
     Admission,
     Beat,
     Hello,
     Join,
+    Kind,
+    Member,
     Note,
     Rejection,
 )
-from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import Kind
 
 NUMBERS = st.integers(0, 2**64 - 1)
 IDS = st.integers(-1, 2**31 - 1)

@@ -21,9 +21,8 @@ from runtime.rpc.messages import (
     decode,
     encode,
 )
-from runtime.rpc.notes import NOTHING, Note, note, of_note
 from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import Kind, Malformed
+from runtime.rpc.wire import NOTHING, Kind, Malformed, Note, note, of_note
 from tests.rpc.messages.every import EVERY, NOTES
 
 # Small: each of many kinds has a test.

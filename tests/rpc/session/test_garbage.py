@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages import Member
-from runtime.rpc.notes import Admission, Rejection, of_note
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -25,7 +23,16 @@ from runtime.rpc.session.events import (
 )
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.wire import HEADER, Flaw, Kind, head
+from runtime.rpc.wire import (
+    HEADER,
+    Admission,
+    Flaw,
+    Kind,
+    Member,
+    Rejection,
+    head,
+    of_note,
+)
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
 

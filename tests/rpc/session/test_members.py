@@ -3,8 +3,7 @@
 import pytest
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages import Member, MemberJoined, MemberLeft
-from runtime.rpc.notes import Admission, Join, Rejection
+from runtime.rpc.messages import MemberJoined, MemberLeft
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -17,7 +16,7 @@ from runtime.rpc.session.events import (
 from runtime.rpc.session.members import TRANSITIONS, Members
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.wire import Head, Kind, parse
+from runtime.rpc.wire import Admission, Head, Join, Kind, Member, Rejection, parse
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
 

@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages import Answer, Call, Idle, Member
+from runtime.rpc.messages import Answer, Call, Idle
 from runtime.rpc.session import (
     calls,
     channel,
@@ -25,7 +25,7 @@ from runtime.rpc.session import (
     packets,
 )
 from runtime.rpc.session.events import Answered
-from runtime.rpc.wire import HEADER, Flaw, Head, Reader
+from runtime.rpc.wire import HEADER, Flaw, Head, Member, Reader
 from tests.rpc.messages import test_codec
 from tests.rpc.session import (
     test_calls,

@@ -19,7 +19,6 @@ from runtime.rpc.messages import (
     Delete,
     Finish,
     Idle,
-    Member,
     MemberJoined,
     MemberLeft,
     Message,
@@ -32,6 +31,7 @@ from runtime.rpc.messages import (
     encode,
 )
 from runtime.rpc.session.events import Answered, Called, Confirmed, Freed, Reason
+from runtime.rpc.wire import Member
 from tests.rpc.session.network import Network
 
 # Three workers of a network, another life of one of them, and a stranger.

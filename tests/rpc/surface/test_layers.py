@@ -12,11 +12,11 @@ import pytest
 
 RUNTIME = Path(__file__).parents[3] / "runtime"
 # Who may know messages and bytes on wires.
-BELOW = ("rpc/wire.py", "rpc/messages.py", "rpc/notes.py", "rpc/session/")
+BELOW = ("rpc/wire.py", "rpc/messages.py", "rpc/session/")
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
 FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
-KEYS = "runtime.rpc.transport.keys"
+KEYS = "runtime.rpc.transport.addresses"
 # What programs see, and what is done for them.
 SEEN = [
     file
@@ -56,7 +56,7 @@ def read(file: str) -> str:
     return (RUNTIME / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("folder", ["messages", "notes", "wire"])
+@pytest.mark.parametrize("folder", ["messages", "wire"])
 def test_messages_are_known_below_the_agent_only(folder: str) -> None:
     known = [file for file in FILES if knows(read(file), folder)]
     assert known
@@ -71,7 +71,7 @@ def test_what_programs_see_knows_values_only() -> None:
             # Keys are files, which people make before there is a worker.
             assert KEYS in source
             source = source.replace(KEYS, "keys")
-        for folder in ("messages", "notes", "wire", "session", "transport"):
+        for folder in ("messages", "wire", "session", "transport"):
             assert not knows(source, folder), file
 
 

@@ -6,8 +6,8 @@ the others.  It ends when its input ends, and prints what it counted.
 
 import sys
 
+from runtime.rpc.transport.addresses import Keys
 from runtime.rpc.transport.interface import Buffer
-from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.sockets import SocketTransport
 
 

@@ -11,8 +11,7 @@ import pytest
 from runtime.errors import AddressUnusable, UnsafeKeys
 from runtime.errors.rpc import BlockGone, NotAKey
 from runtime.rpc.transport import LocalTransport
-from runtime.rpc.transport.addresses import Address, parsed
-from runtime.rpc.transport.keys import Keys
+from runtime.rpc.transport.addresses import Address, Keys, parsed
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.coded import code, coded
 from tests.rpc.transport.inbox import Inbox, folder

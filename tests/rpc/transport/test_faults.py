@@ -15,8 +15,7 @@ import pytest
 import zmq
 
 from runtime.rpc.transport import Link, LinkState, LocalTransport, sockets
-from runtime.rpc.transport.addresses import parsed
-from runtime.rpc.transport.keys import Keys
+from runtime.rpc.transport.addresses import Keys, parsed
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import ROOT, Inbox, Process, folder, process

@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from runtime.rpc.transport import FaultyTransport, LocalTransport
+from runtime.rpc.agent.faulty import FaultyTransport
+from runtime.rpc.transport import LocalTransport
 from runtime.rpc.transport.interface import Buffer
 from tests.rpc.transport.inbox import Inbox
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.rpc.transport import LinkState
-from runtime.rpc.transport.addresses import parsed
+from runtime.rpc.transport.addresses import Keys, parsed
 from runtime.rpc.transport.interface import LARGE, MOST_FRAMES, Buffer, joined, parted
-from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox
 

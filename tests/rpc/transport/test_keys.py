@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import NotAKey, UnsafeKeys
-from runtime.rpc.transport.keys import Keys, answered
+from runtime.rpc.transport.addresses import Keys, answered
 from tests.coded import coded
 from tests.forking import fork, needs_fork
 from tests.rpc.transport.inbox import folder

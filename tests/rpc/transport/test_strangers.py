@@ -10,8 +10,8 @@ import pytest
 import zmq
 
 from runtime.rpc.transport import Link, LinkState, interface
+from runtime.rpc.transport.addresses import Keys
 from runtime.rpc.transport.interface import joined
-from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 

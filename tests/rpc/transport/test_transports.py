@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.transport import (
-    FaultyTransport,
-    Link,
-    LinkState,
-    LocalTransport,
-    Transport,
-)
+from runtime.rpc.agent.faulty import FaultyTransport
+from runtime.rpc.transport import Link, LinkState, LocalTransport, Transport
+from runtime.rpc.transport.addresses import Keys
 from runtime.rpc.transport.interface import LARGE, Buffer
-from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.sockets import UNCOPIED, SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.rpc.values import pack
-from runtime.rpc.values.by_value import digest
+from runtime.rpc.values.pickling import digest
 from tests.rpc.values.things import as_received, double, there
 
 SCRIPT = '''

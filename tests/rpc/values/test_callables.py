@@ -22,6 +22,7 @@ from runtime.errors import (
     Unsendable,
 )
 from runtime.jit import script
+from runtime.rpc.functions import MARK
 from runtime.rpc.values import (
     REGISTRY,
     Call,
@@ -36,7 +37,7 @@ from runtime.rpc.values import (
     unpack,
     unpack_call,
 )
-from runtime.rpc.values.callables import MARK, Named, script_function, type_given
+from runtime.rpc.values.callables import Named, script_function, type_given
 from tests.coded import code
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
