@@ -142,7 +142,7 @@ test-cubins: $(STAMP)
 
 test-simulator: $(STAMP)
 	$(BIN)/python $(RUN) --ignore=tests/cuda/test_compile.py tests/cuda \
-		tests/operators/test_factories.py
+		tests/operators/test_creation.py
 
 test-uncompiled: $(STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) --thin -m "not torch" tests/kernels

@@ -274,13 +274,13 @@ TESTS: dict[str, str] = {
         "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
     ),
     "writes between partly overlapping tensors": (
-        "../operators/test_shared_memory.py::test_a_shifted_array_is_read_as_it_was"
+        "../operators/test_produce.py::test_a_shifted_array_is_read_as_it_was"
     ),
     "a tensor compared with a list": (
-        "../operators/test_words.py::test_comparing_with_a_list_is_refused"
+        "../operators/test_calling.py::test_comparing_with_a_list_is_refused"
     ),
     "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
-        "../operators/test_subscripts.py::test_a_nested_list_is_one_index"
+        "../operators/test_indexing.py::test_a_nested_list_is_one_index"
     ),
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"

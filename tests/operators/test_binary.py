@@ -1,4 +1,7 @@
-"""Operators of two tensors: promotion, broadcasting, targets, and what they refuse."""
+"""Operators of two tensors: promotion, factors, rounding, and what is refused.
+
+What they compute is said by `tests.opinfo`.
+"""
 
 from typing import Any
 
@@ -8,155 +11,15 @@ import pytest
 from runtime.errors.operands import (
     DevicesDiffer,
     DivisionByZero,
-    DTypeRefused,
     NegativeExponent,
     ShapesDoNotFit,
     TargetRefused,
     WrongOption,
 )
 from runtime.operators import core
-from runtime.operators.binary import OPERATORS, PAIRS
-from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
-from tests.operators.made import BACK, LETTERS, META, letter_of, made, shown, tensor
-from tests.opinfo.table_pointwise import BINARY
-
-# Letter of the result for two operands of each of LETTERS.  Source: torch 2.13.
-RESULTS = {
-    "add": "builhgfdc",
-    "sub": "-uilhgfdc",
-    "mul": "builhgfdc",
-    "div": "ffffhgfdc",
-    "floor_divide": "-uilhgfd-",
-    "remainder": "-uilhgfd-",
-    "pow": "-uilhgfdc",
-    "maximum": "builhgfd-",
-    "minimum": "builhgfd-",
-    "atan2": "ffffhgfd-",
-    "eq": "bbbbbbbbb",
-    "ne": "bbbbbbbbb",
-    "lt": "bbbbbbbb-",
-    "le": "bbbbbbbb-",
-    "gt": "bbbbbbbb-",
-    "ge": "bbbbbbbb-",
-    "logical_and": "bbbbbbbbb",
-    "logical_or": "bbbbbbbbb",
-    "logical_xor": "bbbbbbbbb",
-    "bitwise_and": "buil-----",
-    "bitwise_or": "buil-----",
-    "bitwise_xor": "buil-----",
-}
-
-REFERENCE: dict[str, Any] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.true_divide,
-    "floor_divide": np.floor_divide,
-    "remainder": np.remainder,
-    "pow": np.power,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "atan2": np.arctan2,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-}
-# Of those that nobody wrote down, what their row of samples says.
-ROWS = {row.name: row for row in BINARY if row.name not in RESULTS}
-REFERENCE.update({name: row.reference for name, row in ROWS.items()})
-RESULTS.update(
-    {
-        name: "".join(
-            BACK[DType.named(str(row.result(dtype.name)))]
-            if dtype.name in row.dtypes
-            else "-"
-            for dtype in LETTERS.values()
-        )
-        for name, row in ROWS.items()
-    }
-)
-TOLERANCE = {"g": 8e-3, "f": 1e-6}
-
-
-def test_every_operator_is_in_the_tables() -> None:
-    assert {each.name for each in OPERATORS} == set(RESULTS) == set(REFERENCE)
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_dtypes(name: str) -> None:
-    found, refused = "", set()
-    for dtype in LETTERS.values():
-        a = core.empty([2, 1], dtype=dtype, device=META)
-        b = core.empty([3], dtype=dtype, device=META)
-        try:
-            y = getattr(core, name)(a, b)
-        except DTypeRefused as error:
-            refused.add((error.operator, error.dtype == dtype.name))
-            found += "-"
-        else:
-            assert y.shape == (2, 3)
-            found += letter_of(y)
-    assert found == RESULTS[name]
-    assert refused <= {(f"core::{name}", True)}
-
-
-# One kind each: every kernel is compiled, every way is taken, few are compiled twice.
-@pytest.mark.parametrize("letter", "lgf")
-@pytest.mark.parametrize("name", RESULTS)
-def test_values(name: str, letter: str) -> None:
-    a, b = made(letter, [[1], [3]]), made(letter, [1, 2, 5])
-    if RESULTS[name][list(LETTERS).index(letter)] == "-":
-        with pytest.raises(DTypeRefused):
-            getattr(core, name)(a, b)
-        return
-    y = getattr(core, name)(a, b)
-    assert letter_of(y) == RESULTS[name][list(LETTERS).index(letter)]
-    x1, x2 = a.numpy(), b.numpy()
-    if y.dtype.is_floating:
-        x1, x2 = x1.astype("float64"), x2.astype("float64")
-    expected = REFERENCE[name](x1, x2)
-    rtol = TOLERANCE.get(letter_of(y), 0)
-    np.testing.assert_allclose(y.numpy().astype(expected.dtype), expected, rtol=rtol)
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_equal_shapes_take_the_short_way_to_the_same(name: str) -> None:
-    dtype = "int64" if name.startswith("bitwise") else "float32"
-    a, b = [4, 2, 7, 0], [1, 3, 2, 5]
-    short = getattr(core, name)
-    expected = REFERENCE[name](np.array(a, dtype), np.array(b, dtype)).tolist()
-    for _ in range(2):
-        found = short(tensor(a, dtype), tensor(b, dtype)).numpy().tolist()
-        assert found == pytest.approx(expected, rel=1e-6)
-    many = short(tensor(a * 5000, dtype), tensor(b * 5000, dtype)).numpy().tolist()
-    assert many == pytest.approx(expected * 5000, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_in_place_and_out_equal_the_functional_form(name: str) -> None:
-    dtype = "int64" if name.startswith("bitwise") else "float32"
-    a, b = [[4, 2], [7, 1]], [3, 2]
-    expected = getattr(core, name)(tensor(a, dtype), tensor(b, dtype))
-    out = core.empty([0], dtype=expected.dtype)
-    written = getattr(core, f"{name}_out")(tensor(a, dtype), tensor(b, dtype), out=out)
-    assert written is out
-    assert shown(out) == shown(expected)
-    if name not in PAIRS or PAIRS[name].in_place:
-        changed = tensor(a, dtype)
-        assert getattr(core, f"{name}_")(changed, tensor(b, dtype)) is changed
-        assert changed.numpy().tolist() == expected.numpy().astype(dtype).tolist()
-
+from tests.operators.tensors import META, of_letter, shown, tensor
 
 # left, right, dtype of the sum: torch's three categories
 PROMOTIONS = [
@@ -192,7 +55,17 @@ def test_numbers_are_operands() -> None:
     assert shown(core.div(tensor([1.0], "bfloat16"), 4)) == ("bfloat16", [0.25])
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "lt"])
+NUMPY: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "maximum": np.maximum,
+    "lt": np.less,
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
 def test_the_short_way_with_a_number(name: str) -> None:
     x = np.array([1.0, 2.0, -3.0], "float32")
     for number in (2, 2.5, 1e300, True, 1j):
@@ -202,7 +75,7 @@ def test_the_short_way_with_a_number(name: str) -> None:
             element = np.array(number).astype(
                 "complex64" if number == 1j else "float32"
             )
-            expected = REFERENCE[name](x, element).tolist()
+            expected = NUMPY[name](x, element).tolist()
         for _ in range(2):
             found = getattr(core, name)(tensor(x), number)
             assert found.numpy().tolist() == pytest.approx(expected)
@@ -220,12 +93,12 @@ def test_the_short_way_in_place(name: str) -> None:
         for _ in range(2):
             x = tensor([1.0, 8.0])
             b = operand.numpy() if isinstance(operand, Tensor) else operand
-            expected = REFERENCE[name](x.numpy(), np.float32(b)).tolist()
+            expected = NUMPY[name](x.numpy(), np.float32(b)).tolist()
             assert getattr(core, f"{name}_")(x, operand) is x
             assert shown(x) == ("float32", expected)
     for letter, scale in (("f", -0.5), ("f", 3), ("d", 0.25), ("l", 3)):
         for _ in range(2):
-            y, z = made(letter, [8, 2]), made(letter, [4, -4])
+            y, z = of_letter(letter, [8, 2]), of_letter(letter, [4, -4])
             core.add_(y, z, alpha=scale)
             assert y.numpy().tolist() == [8 + 4 * scale, 2 - 4 * scale]
             core.sub_(y, z, alpha=scale)
@@ -386,10 +259,3 @@ def test_in_place_with_an_input_that_shares_memory() -> None:
     same = tensor([1, 2], "int64")
     core.mul_(same, same)
     assert same.numpy().tolist() == [1, 4]
-
-
-def test_comparison_of_nan() -> None:
-    x = tensor([np.nan, 1.0])
-    assert core.eq(x, x).numpy().tolist() == [False, True]
-    assert core.ne(x, x).numpy().tolist() == [True, False]
-    assert np.isnan(core.maximum(x, 0.0).numpy()).tolist() == [True, False]

@@ -9,7 +9,7 @@ from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
 from runtime.operators.call import found, onward
 from runtime.tensors.tensor import Tensor
-from tests.operators.made import tensor
+from tests.operators.tensors import tensor
 
 
 def test_handles_by_attribute() -> None:

@@ -16,7 +16,7 @@ from runtime.errors.tensor import BadSize
 from runtime.operators import core, creation
 from runtime.schema.codes import Device
 from tests.coded import code
-from tests.operators.made import LETTERS, META, made, shown, tensor
+from tests.operators.tensors import LETTERS, META, of_letter, shown, tensor
 
 FOREIGN = Device("privateuseone")
 
@@ -24,7 +24,7 @@ FOREIGN = Device("privateuseone")
 @pytest.mark.parametrize("source", LETTERS)
 @pytest.mark.parametrize("target", LETTERS)
 def test_every_dtype_to_every_other(source: str, target: str) -> None:
-    x = made(source, [0, 1, 1])
+    x = of_letter(source, [0, 1, 1])
     into = core.copy_(core.empty([3], dtype=LETTERS[target]), x)
     other = core._to_copy(x, dtype=LETTERS[target])
     same = core.to(x, dtype=LETTERS[target])
@@ -157,7 +157,7 @@ def test_meta_has_nothing_to_copy() -> None:
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_fill_and_zero(letter: str) -> None:
-    x = made(letter, [[1, 0], [1, 1]])
+    x = of_letter(letter, [[1, 0], [1, 1]])
     assert core.fill_(core.select(x, 1, 1), 1) is not x
     assert x.numpy().astype("complex64").tolist() == [[1, 1], [1, 1]]
     assert core.zero_(x) is x

@@ -15,7 +15,7 @@ from runtime.tensors import data
 from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
-from tests.operators.made import shown, tensor
+from tests.operators.tensors import shown, tensor
 
 # The first call of a dtype goes the general way, and the second the short one.
 TWICE = 2

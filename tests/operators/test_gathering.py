@@ -1,58 +1,18 @@
-"""Gathering elements and slices by number, as NumPy has it."""
+"""Elements and slices picked and put by number: one element, nothing, and refusals."""
 
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, IndexOutOfRange, ShapesDoNotFit
-from runtime.operators.call import core
-from runtime.schema.codes import DType
+from runtime.errors.operands import (
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
+from runtime.operators import core
 from runtime.tensors import tensor
-from tests.operators.grid import MATRIX, grid, on_meta
-from tests.operators.made import shown
-from tests.operators.told import Refused, refused
-
-
-def test_gather_and_scatter_along_every_dimension() -> None:
-    array = grid(3, 4, 5)
-    rng = np.random.default_rng(0)
-    for dim in range(3):
-        size = array.shape[dim]
-        # Without repetition, so that scattering has one answer.
-        index = np.argsort(rng.random(array.shape), axis=dim)
-        found = core.gather(tensor(array), dim, tensor(index))
-        assert found.tolist() == np.take_along_axis(array, index, dim).tolist()
-        put = array.copy()
-        np.put_along_axis(put, index, -array, dim)
-        assert (
-            core.scatter(tensor(array), dim, tensor(index), tensor(-array)).tolist()
-            == put.tolist()
-        )
-        smaller = index[:2, :2, :2] % size
-        part = core.gather(tensor(array), dim - 3, tensor(smaller))
-        whole = tuple(slice(None) if d == dim else slice(0, 2) for d in range(3))
-        assert part.tolist() == (
-            np.take_along_axis(array[whole], smaller, dim).tolist()
-        )
-
-
-@pytest.mark.parametrize("name", ["gather", "index_select"])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex128"])
-def test_the_short_way_is_that_of_the_out_form(name: str, dtype: str) -> None:
-    """The form with `out` has a plan for every call."""
-    base = core.to(tensor(grid(3, 4, 5)), dtype=DType.named(dtype))
-    functional, written = getattr(core, name), getattr(core, f"{name}_out")
-    index = tensor([[[1, 0], [2, 1]], [[0, 0], [1, 2]]])
-    for self in (base, core.transpose(base, 0, 2), core.select(base, 0, 1)):
-        part = index if len(self.shape) == 3 else core.select(index, 2, 0)
-        if name == "index_select":
-            part = core.select(core.reshape(part, [2, -1]), 1, 0)
-        else:
-            part = core.transpose(part, 0, 1)
-        for dim in range(-len(self.shape), len(self.shape)):
-            for _ in range(2):
-                found = functional(self, dim, part)
-                target = core.empty([0], dtype=self.dtype)
-                assert shown(found) == shown(written(self, dim, part, out=target))
+from tests.operators.refusals import Refusal, assert_refused
+from tests.operators.tensors import MATRIX, grid, normal
 
 
 def test_gather_of_one_element() -> None:
@@ -63,29 +23,7 @@ def test_gather_of_one_element() -> None:
     assert core.gather(tensor(grid(2, 3)), 1, none).shape == (2, 0)
 
 
-def test_picking_nothing_gives_nothing() -> None:
-    base, none = tensor(grid(2, 3)), tensor(np.zeros(0, np.int64))
-    assert core.index_select(base, 1, none).shape == (2, 0)
-    assert core.flip(core.index_select(base, 0, none), [0, 1]).shape == (0, 3)
-    empty = tensor(np.zeros((2, 0), np.int64))
-    assert core.index_add(base, 1, none, empty).tolist() == base.tolist()
-
-
-def test_index_select_picks_slices() -> None:
-    array = grid(2, 3, 4)
-    found = core.index_select(tensor(array), 1, tensor([2, 0, 2]))
-    assert found.tolist() == array[:, [2, 0, 2]].tolist()
-    assert core.index_select(tensor(array), -1, tensor(3)).tolist() == (
-        array[..., [3]].tolist()
-    )
-    assert core.index_select(tensor(7), 0, tensor([0])).tolist() == 7
-    narrow = core.index_select(tensor(array), 0, tensor([1], dtype="int32"))
-    assert narrow.tolist() == array[[1]].tolist()
-    there = core.index_select(*on_meta(tensor(array), 1, tensor([2, 0])))
-    assert there.shape == (2, 2, 4)
-
-
-WRONG: dict[str, Refused] = {
+WRONG: dict[str, Refusal] = {
     "gather dtype": (
         lambda: core.gather(MATRIX, 0, tensor([[1.0]])),
         DTypeRefused,
@@ -131,12 +69,60 @@ WRONG: dict[str, Refused] = {
         "  given: self (), index (2,)\n"
         "  fits:  an index of one number",
     ),
+    "scatter source": (
+        lambda: core.scatter(MATRIX, 1, tensor([[0, 1]]), tensor([[1]])),
+        ShapesDoNotFit,
+        "`core::scatter` cannot work on these shapes: index is longer than src in\n"
+        "dimension 1.\n"
+        "  given: index (1, 2), src (1, 1)\n"
+        "  fits:  at most 1 there",
+    ),
+    "scatter dtype": (
+        lambda: core.scatter(MATRIX, 1, tensor([[0]]), tensor([[1.0]])),
+        DTypeRefused,
+        "`core::scatter` does not take `src` of dtype float32.\n"
+        "  fits: int64, the dtype of self",
+    ),
+    "index_add": (
+        lambda: core.index_add(MATRIX, 1, tensor([0, 1]), MATRIX),
+        ShapesDoNotFit,
+        "`core::index_add` cannot work on these shapes: source has not one slice for\n"
+        "each number in index.\n"
+        "  given: self (2, 3), index (2,), source (2, 3)\n"
+        "  fits:  source of shape (2, 2)",
+    ),
+    "embedding": (
+        lambda: core.embedding(tensor(normal(4, 2)), tensor([[0], [4]])),
+        IndexOutOfRange,
+        "`core::embedding` was given index 4 for dimension 0, which has size 4. fits: "
+        "0 "
+        "to 3 state: nothing was written",
+    ),
+    "embedding dtype": (
+        lambda: core.embedding(tensor(normal(4, 2)), tensor([0.0])),
+        DTypeRefused,
+        "`core::embedding` does not take `indices` of dtype float32. fits: int64 or "
+        "int32",
+    ),
+    "embedding padding": (
+        lambda: core.embedding(tensor(normal(4, 2)), tensor([0]), 4),
+        WrongOption,
+        "`core::embedding` does not take 4 for `padding_idx`. fits: -1 for none, or a "
+        "row, 0 to 3",
+    ),
+    "embedding gradient": (
+        lambda: core.embedding_backward(tensor(normal(3, 2)), tensor([0]), 4, -1),
+        ShapesDoNotFit,
+        "`core::embedding_backward` cannot work on these shapes: there is not one row "
+        "of the gradient for each index. given: grad (3, 2), indices (1,) fits: grad "
+        "of shape (1, d)",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused(case: str) -> None:
-    refused(*WRONG[case])
+    assert_refused(*WRONG[case])
 
 
 @pytest.mark.parametrize("number", [-1, 4, 2**62])
@@ -153,3 +139,23 @@ def test_numbers_are_looked_at_where_there_is_nothing_to_pick(number: int) -> No
         core.embedding(core.t(nothing), tensor([number]))
     assert (caught.value.operator, caught.value.index) == ("core::embedding", number)
     assert core.embedding(core.t(nothing), tensor([[3]])).shape == (1, 1, 0)
+
+
+def test_a_complex_number_is_not_put_among_real_ones() -> None:
+    base, index = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([[1], [0]])
+    with pytest.raises(DTypeRefused):
+        core.scatter_value(base, 1, index, 1j)
+
+
+def test_sums_at_one_place_are_rounded_once() -> None:
+    base = tensor([1.0, 1.0, 1.0])
+    assert core.index_add_(base, 0, tensor(1), tensor([5.0])) is base
+    assert base.tolist() == [1, 6, 1]
+    half = core.scatter_add(
+        tensor([0.0], dtype="float16"),
+        0,
+        tensor([0] * 5),
+        tensor([2048.0, 1.0, 1.0, 1.0, 1.0], dtype="float16"),
+    )
+    # Added one by one in float16, 2048 would stay 2048.
+    assert half.tolist() == [2052]

@@ -1,14 +1,19 @@
-"""Installing the operators on a dispatcher."""
+"""Installing the operators on a dispatcher: each once, and with which tags."""
+
+import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+from runtime import operators
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.registration import Conflict
 from runtime.operators import install
 from runtime.operators.call import NAMESPACE
-from runtime.operators.install import ORIGIN, declared
+from runtime.operators.install import FAMILIES, ORIGIN, declared
 from tests.coded import code
-from tests.operators.made import shown, tensor
+from tests.operators.tensors import shown, tensor
 
 
 def test_installing_on_another_dispatcher() -> None:
@@ -37,3 +42,84 @@ def test_installing_on_another_dispatcher() -> None:
 
 def test_the_default_dispatcher_is_installed_on_once() -> None:
     assert install() is install(default_dispatcher())
+
+
+# What is called so there is a list of names.
+NAMES = {"functions"}
+
+
+def test_every_module_with_operators_is_a_family() -> None:
+    assert operators.__file__ is not None
+    folder = Path(operators.__file__).parent
+    found = {
+        path.stem: import_module(f"runtime.operators.{path.stem}").OPERATORS
+        for path in folder.glob("*.py")
+        if re.search(r"^OPERATORS(: .*)? = \(", path.read_text(), re.MULTILINE)
+        and path.stem not in NAMES
+    }
+    assert len(found) > 10
+    families = [id(family) for family in FAMILIES]
+    assert {name for name in found if id(found[name]) not in families} == set()
+
+
+def test_no_operator_is_declared_twice() -> None:
+    names = [each.schema.partition("(")[0] for each in declared()]
+    assert len(names) == len(set(names)) > 300
+
+
+# Tag -> the operators of `core` that have it.
+TAGGED = {
+    "data_dependent_output": {"_local_scalar", "equal"},
+    "dynamic_output_shape": {
+        *("index", "masked_select", "nonzero", "_unique", "bincount", "one_hot"),
+        "repeat_interleave.self_Tensor",
+    },
+    "nondeterministic_seeded": {
+        *("dropout", "native_dropout", "normal_", "uniform_"),
+        *("bernoulli", "bernoulli_.float", "bernoulli.out"),
+        *("multinomial", "multinomial.out"),
+        *("rand", "rand_like", "randint", "randn", "randn_like", "randperm"),
+    },
+    "nondeterministic_bitwise": {"empty", "empty_like", "new_empty"},
+}
+# The operator here -> that of torch, where the name is another one.
+OTHERWISE = {
+    "_local_scalar": "_local_scalar_dense",
+    "empty": "empty.memory_format",
+    "_unique": "_unique2",
+    "index": "index.Tensor",
+}
+
+
+# Of these torch says nothing; they read elements, or make as many as these say.
+UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor")
+
+
+@pytest.mark.parametrize("tag", TAGGED)
+def test_who_has_the_tag(tag: str) -> None:
+    found = {each.schema.partition("(")[0] for each in declared() if tag in each.tags}
+    assert found == TAGGED[tag]
+
+
+def test_a_handle_tells() -> None:
+    handle = default_dispatcher().find_op("core::equal")
+    assert handle is not None
+    assert handle.tags == (
+        "data_dependent_output",
+        "defined_tensors",
+        "integers_only",
+    )
+
+
+@pytest.mark.torch
+def test_torch_has_the_same() -> None:
+    """But for elements of any value, and what is a composite here, or is one there."""
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    names = {*set().union(*TAGGED.values()), "empty", "empty_like", "new_empty"}
+    for name in names:
+        base, _, overload = OTHERWISE.get(name, name).partition(".")
+        handle = getattr(getattr(torch.ops.aten, base), overload or "default")
+        there = {tag.name for tag in handle.tags} & {*TAGGED}
+        here = {tag for tag in TAGGED if name in TAGGED[tag]}
+        if name not in UNTAGGED:
+            assert there == here - {"nondeterministic_bitwise"}, name

@@ -13,7 +13,7 @@ from runtime.errors.operands import WrongOption
 from runtime.operators import core
 from runtime.schema.types import IntType, ListType, SymIntType, unwrap_optional
 from tests.coded import code
-from tests.operators.made import tensor
+from tests.operators.tensors import tensor
 from tests.opinfo.info import handle, on_cpu
 from tests.opinfo.table import ROWS
 

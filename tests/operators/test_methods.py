@@ -1,27 +1,31 @@
-"""Methods and functions: operators as people write them."""
+"""Methods and Python's operators, and the fast path of two tensors."""
 
 # What a type checker refuses is called here on purpose.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, misc"
 
 import operator
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from runtime import Library, default_dispatcher
+from runtime.errors.call import CallError, KernelError
 from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.errors.registration import UnknownOperator
-from runtime.errors.tensor import DeviceUnavailable
-from runtime.operators import functions, methods
-from runtime.operators.call import core
+from runtime.errors.tensor import DeviceUnavailable, UnfitValue
+from runtime.keys import DispatchKey, KeySet, include_keys
+from runtime.operators import core, functions, methods
 from runtime.operators.calling import public
+from runtime.operators.methods import COMMUTATIVE, arithmetic, comparison, reflected
 from runtime.schema.codes import Device, DType
-from runtime.tensors import Generator, tensor
+from runtime.tensors import tensor
 from runtime.tensors.tensor import METHODS, Tensor
-from tests.operators.told import told, words
+from tests.coded import code
+from tests.operators.refusals import message_of, one_line
 
-Array = np.ndarray[Any, Any]
 LEFT = np.array([[1.0, -2.0, 3.5], [4.0, 0.5, -6.0]])
 RIGHT = np.array([2.0, -3.0, 0.5])
 BINARY = (
@@ -265,65 +269,25 @@ def test_a_method_names_its_schema_and_every_name_is_there() -> None:
         core.nonsense  # noqa: B018  # asked for, not used
 
 
-def test_making_tensors() -> None:
-    assert functions.zeros(2, 3).tolist() == [[0] * 3] * 2
-    assert functions.zeros((2, 3)).shape == functions.zeros([2, 3]).shape == (2, 3)
-    assert functions.ones().tolist() == 1
-    assert functions.ones(2, dtype="int64").dtype.name == "int64"
-    assert functions.full((2,), 7).tolist() == [7, 7]
-    assert functions.full(2, 0.5, dtype="float64").dtype.name == "float64"
-    assert functions.empty(3, 0).shape == (3, 0)
-    assert functions.arange(3).tolist() == [0, 1, 2]
-    assert functions.arange(1, 7, 2).tolist() == [1, 3, 5]
-    assert functions.arange(3, step=2).tolist() == [0, 2]
-    assert functions.eye(2).tolist() == [[1, 0], [0, 1]]
-    assert functions.eye(1, 2, device="meta").shape == (1, 2)
-    assert functions.linspace(0, 1, 3).tolist() == [0, 0.5, 1]
-    leaf = functions.ones(2, requires_grad=True)
-    assert leaf.requires_grad
-    like = tensor([1.0, 2.0])
-    assert functions.zeros_like(like).tolist() == [0, 0]
-    assert functions.ones_like(like, dtype="int64").tolist() == [1, 1]
-    assert functions.full_like(like, 3).tolist() == [3, 3]
-    for make in (functions.empty_like, functions.rand_like, functions.randn_like):
-        assert make(like).shape == (2,)
-
-
-DRAWS: dict[str, Callable[[Generator], Tensor]] = {
-    "rand": lambda source: functions.rand(5, generator=source),
-    "randn": lambda source: functions.randn((5,), generator=source),
-    "randint": lambda source: functions.randint(0, 10**9, (5,), generator=source),
-    "randint high": lambda source: functions.randint(10**9, (5,), generator=source),
-    "randperm": lambda source: functions.randperm(5, generator=source),
-}
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_making_random_tensors_by_a_generator(name: str) -> None:
-    first, second = (DRAWS[name](Generator(seed=1)).tolist() for _ in range(2))
-    assert first == second
-    assert len(set(first)) == 5
-
-
 def test_what_methods_refuse() -> None:
     base = tensor([1.0, 2.0])
     with pytest.raises(ShapesDoNotFit) as few:
         base.mT  # noqa: B018  # asked for, not used
     with pytest.raises(TypeError):
         base.view()
-    assert told(few.value) == words(
+    assert message_of(few.value) == one_line(
         "`Tensor.mT` cannot work on these shapes: there are no matrices. given: self "
         "(2,) fits: at least two dimensions"
     )
     with pytest.raises(WrongOption) as long:
         base.narrow(0, 1, 2)
-    assert told(long.value) == words(
+    assert message_of(long.value) == one_line(
         "`narrow` does not take 1 and 2 for `start and length`. fits: a part of "
         "dimension 0, which has size 2"
     )
     with pytest.raises(WrongOption) as none:
         base.chunk(0)
-    assert told(none.value) == words(
+    assert message_of(none.value) == one_line(
         "`chunk` does not take 0 for `chunks`. fits: 1 and more"
     )
 
@@ -331,3 +295,145 @@ def test_what_methods_refuse() -> None:
 def test_torch_s_name_of_the_storage() -> None:
     x = tensor([[1.0, 2.0]])
     assert x.t().untyped_storage() is x.untyped_storage() is x.storage()
+
+
+# Taking the place of a built-in kernel is what these tests are about.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::runtime.dispatch.library.KernelOverridden"
+)
+
+# Enough calls for a call stub, and for the bound kernel that it finds.
+WARM = 20
+
+
+class Others:
+    """What tensors know nothing of: it is asked when they have no answer."""
+
+    def __radd__(self, other: Any) -> str:
+        return "asked"
+
+    def __gt__(self, other: Any) -> str:
+        return "asked"
+
+
+def warm(method: Callable[[Tensor, Any], Any], x: Tensor) -> None:
+    for _ in range(WARM):
+        method(x, x)
+
+
+def test_two_tensors_numbers_and_arrays() -> None:
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 5.0])
+    add = arithmetic("__add__", "add")
+    for _ in range(WARM):
+        assert add(x, y).tolist() == [4.0, 7.0]
+        assert add(x, 1).tolist() == [2.0, 3.0]
+        assert add(x, np.array([2.0, 2.0])).tolist() == [3.0, 4.0]
+    assert add(x, "word") is NotImplemented
+    assert x + Others() == "asked"
+    assert (x < Others()) == "asked"
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "div", "mul", "pow"])
+def test_defaults_are_those_of_the_schema(name: str) -> None:
+    """`alpha` and `rounding_mode` come after the two sides."""
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 5.0])
+    method = arithmetic("__x__", name)
+    warm(method, x)
+    assert method(x, y).tolist() == getattr(core, name)(x, y).tolist()
+    assert method.__name__ == method.__qualname__ == "__x__"
+
+
+def test_in_place_is_the_tensor_itself() -> None:
+    x = tensor([1.0, 2.0])
+    before, version = x, x._version
+    for _ in range(WARM):
+        x += tensor([1.0, 1.0])
+    assert x is before
+    assert x.tolist() == [21.0, 22.0]
+    assert x._version == version + WARM
+
+
+def test_sides_of_numbers_and_arrays_on_the_left() -> None:
+    x = tensor([1.0, 2.0])
+    assert (3 - x).tolist() == [2.0, 1.0]
+    assert (3 + x).tolist() == [4.0, 5.0]
+    assert (np.array([3.0, 3.0]) - x).tolist() == [2.0, 1.0]
+    assert reflected("__rsub__", "sub")(x, "word") is NotImplemented
+    assert reflected("__radd__", "add")(x, "word") is NotImplemented
+    assert {"add", "mul"} <= COMMUTATIVE
+    assert "sub" not in COMMUTATIVE
+
+
+def test_a_comparison_with_a_list_is_refused() -> None:
+    x = tensor([1.0])
+    less = comparison("__lt__", "lt")
+    with pytest.raises(UnfitValue) as refused:
+        less(x, [1.0])
+    assert refused.value.asked == "Tensor.__lt__"
+    assert less(x, "word") is NotImplemented
+    warm(less, x)
+    assert less(x, tensor([2.0])).tolist() == [True]
+
+
+def test_what_is_registered_later_is_what_runs() -> None:
+    x, other = tensor([1.0]), tensor([7.0])
+    add = arithmetic("__add__", "add")
+    warm(add, x)
+    with Library("core", "IMPL", "CPU") as library:
+        library.impl("add", lambda self, right, alpha=1: other)
+        for _ in range(WARM):
+            assert add(x, x).tolist() == [7.0]
+    assert add(x, x).tolist() == [2.0]
+
+
+def test_what_a_kernel_returns_is_looked_at() -> None:
+    x = tensor([1.0])
+    add = arithmetic("__add__", "add")
+    with Library("core", "IMPL", "CPU") as library:
+        library.impl("add", lambda self, other, alpha=1: "no tensor")
+        for _ in range(WARM):
+            with pytest.raises(KernelError, check=code("WrongReturnType")):
+                add(x, x)
+
+
+def test_the_threads_keys_count() -> None:
+    x = tensor([1.0])
+    add = arithmetic("__add__", "add")
+    warm(add, x)
+    seen: list[str] = []
+
+    def traced(self, other, alpha=1):  # type: ignore[no-untyped-def]  # any kernel
+        seen.append(threading.current_thread().name)
+        return self
+
+    with Library("core", "IMPL", "Tracer") as library:
+        library.impl("add", traced)
+        with include_keys(KeySet(DispatchKey.Tracer)):
+            assert add(x, x) is x
+            other = threading.Thread(target=add, args=(x, x))
+            other.start()
+            other.join()
+        add(x, x)
+    assert seen == [threading.current_thread().name]
+
+
+def test_who_watches_hears_of_it() -> None:
+    x = tensor([1.0])
+    add = arithmetic("__add__", "add")
+    warm(add, x)
+    with default_dispatcher().trace() as lines:
+        add(x, x)
+    assert ["op=[core::add]" in line for line in lines if "call]" in line] == [True]
+
+
+def test_a_tensor_that_was_never_made_is_refused() -> None:
+    class Wrapper(Tensor):
+        pass
+
+    unmade = object.__new__(Wrapper)
+    x = tensor([1.0])
+    add = arithmetic("__add__", "add")
+    warm(add, x)
+    for sides in ((unmade, x), (x, unmade), (unmade, unmade)):
+        with pytest.raises(CallError, check=code("WrongArgumentType")):
+            add(*sides)

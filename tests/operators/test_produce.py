@@ -1,5 +1,7 @@
-"""Producing: outputs, targets, and the arguments as kernels take them."""
+"""From plans to tensors: outputs, targets, memory that is shared, tables of kernels."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,13 +9,30 @@ import pytest
 
 from runtime.errors.operands import DevicesDiffer, TargetRefused
 from runtime.operators import core
-from runtime.operators.plan import FLOAT32, Plan
-from runtime.operators.produce import clashes, prepared, produce, table_of, write_to
+from runtime.operators.plan import FLOAT32, INT64, Plan
+from runtime.operators.produce import (
+    KEYS,
+    MODULES,
+    as_dtype,
+    as_rows,
+    clashes,
+    expanded,
+    in_order,
+    meet,
+    prepared,
+    produce,
+    shaped,
+    table_for,
+    table_of,
+    write_to,
+)
 from runtime.schema.codes import Device
-from runtime.tensors.making import wrap_number
+from runtime.tensors.arrays import array_of
+from runtime.tensors.making import from_numpy, view_of, wrap_number
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
-from tests.operators.made import LETTERS, META, shown, tensor
+from tests.operators.tensors import LETTERS, META, cube, grid, shown, tensor
+from tests.tensors.loading import noted
 
 
 def test_out_of_another_dtype_or_device_is_refused() -> None:
@@ -143,3 +162,164 @@ def test_what_clashes_with_a_target() -> None:
     assert not clashes(top, core.slice(tensor(np.zeros((4, 4))), 0, 0, 2), False)
     empty = core.slice(base, 0, 1, 1)
     assert not clashes(top, empty, False)
+
+
+CPU = table_of("CPU")
+
+
+def test_rows_are_a_view_where_they_can_be() -> None:
+    base = cube()
+    rows = as_rows(CPU, base)
+    assert (rows.shape, rows.storage()) == ((6, 4), base.storage())
+    assert shaped(CPU, base, base.shape) is base
+    turned = core.permute(base, [2, 0, 1])
+    copied = as_rows(CPU, turned)
+    assert copied.storage() is not base.storage()
+    assert copied.tolist() == grid(2, 3, 4).transpose(2, 0, 1).reshape(8, 3).tolist()
+
+
+def test_contiguous_copies_and_dtypes() -> None:
+    base = cube()
+    assert in_order(CPU, base) is base
+    assert as_dtype(CPU, base, INT64) is base
+    turned = in_order(CPU, core.t(as_rows(CPU, base)))
+    assert turned.is_contiguous()
+    assert turned.tolist() == grid(6, 4).T.tolist()
+    converted = as_dtype(CPU, base, FLOAT32)
+    assert (converted.dtype, converted.tolist()) == (FLOAT32, base.tolist())
+
+
+def test_dimensions_are_repeated_without_a_copy() -> None:
+    base = cube()
+    assert expanded(base, base.shape) is base
+    row = core.slice(base, 1, 0, 1)
+    wide = expanded(row, (5, 2, 3, 4))
+    assert wide.storage() is base.storage()
+    array = np.broadcast_to(grid(2, 3, 4)[:, :1], (5, 2, 3, 4))
+    assert wide.tolist() == array.tolist()
+
+
+# More than one thread's share, and far enough that a wild write would be noticed.
+COUNT, FAR = 1000, 2**44
+
+
+def ones() -> tuple[Tensor, Tensor]:
+    """A tensor, and one on the array that it hands out."""
+    x = tensor([1] * COUNT, "int64")
+    return x, from_numpy(array_of(x))
+
+
+def far() -> Tensor:
+    return tensor([FAR] * COUNT, "int64")
+
+
+SUM = [1, 1 + COUNT * FAR, *[1] * (COUNT - 2)]
+WRITES: dict[str, tuple[Callable[[Tensor, Tensor], Any], list[int]]] = {
+    "scatter_": (
+        lambda x, index: core.scatter_(x, 0, index, far()),
+        [1, FAR, *[1] * (COUNT - 2)],
+    ),
+    "scatter_.value": (
+        lambda x, index: core.scatter__value(x, 0, index, FAR),
+        [1, FAR, *[1] * (COUNT - 2)],
+    ),
+    "scatter_add_": (lambda x, index: core.scatter_add_(x, 0, index, far()), SUM),
+    "index_add_": (lambda x, index: core.index_add_(x, 0, index, far()), SUM),
+    "index_put_": (
+        lambda x, index: core.index_put_(x, [index], far(), True),
+        SUM,
+    ),
+    "gather.out": (
+        lambda x, index: core.gather_out(far(), 0, index, out=x),
+        [FAR] * COUNT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_index_in_the_memory_of_the_target(name: str) -> None:
+    write, expected = WRITES[name]
+    x, index = ones()
+    write(x, index)
+    assert x.tolist() == expected
+
+
+def test_the_other_way_round() -> None:
+    index, x = ones()
+    core.scatter__value(x, 0, index, FAR)
+    assert x.tolist() == [1, FAR, *[1] * (COUNT - 2)]
+
+
+SHIFTED: dict[str, tuple[Callable[[Tensor, Tensor], Any], list[float]]] = {
+    "in place": (core.add_, [0, 1, 3, 5, 7, 9]),
+    "in place, scaled": (
+        lambda x, y: core.add_(x, y, alpha=2),
+        [0, 1, 4, 7, 10, 13],
+    ),
+    "out": (
+        lambda x, y: core.add_out(y, tensor([2.0] * 5, "float64"), out=x),
+        [0, 2, 3, 4, 5, 6],
+    ),
+    "out, other": (
+        lambda x, y: core.add_out(tensor([2.0] * 5, "float64"), y, out=x),
+        [0, 2, 3, 4, 5, 6],
+    ),
+    "copied": (core.copy_, [0, 0, 1, 2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_a_shifted_array_is_read_as_it_was(name: str) -> None:
+    write, expected = SHIFTED[name]
+    # The first call of a dtype goes the general way, those after it the short one.
+    for _ in range(3):
+        array = np.arange(6.0)
+        write(from_numpy(array[1:]), from_numpy(array[:-1]))
+        assert array.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [3, 200])
+def test_a_turned_array_is_copied_as_it_was(size: int) -> None:
+    array = np.arange(size * size, dtype=np.float64).reshape(size, size)
+    expected = array.T.copy()
+    core.copy_(from_numpy(array), from_numpy(array.T))
+    assert np.array_equal(array, expected)
+
+
+def test_offsets_of_two_widths_are_compared_in_bytes() -> None:
+    """The second half of complex numbers lies in the second half of their parts."""
+    whole = tensor([1 + 2j, 3 + 4j], "complex64")
+    last = view_of(whole, (1,), (1,), 1)
+    parts = view_of(whole, (2,), (1,), 2, tensor([1.0]).dtype)
+    first = view_of(whole, (2,), (1,), 0, tensor([1.0]).dtype)
+    assert meet(last, parts)
+    assert not meet(last, first)
+
+
+def test_what_owns_its_memory_meets_nothing_else() -> None:
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 4.0])
+    assert not meet(x, y)
+    assert meet(x, x)
+    assert not meet(view_of(x, (1,), (1,), 0), view_of(x, (1,), (1,), 1))
+
+
+def test_a_table_loads_once_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = {"add": None}
+    asked = noted(monkeypatch, SimpleNamespace(KERNELS=table))
+    monkeypatch.setattr("runtime.operators.produce._TABLES", {})
+    assert table_of("CPU") is table_of("CPU") is table
+    parents = ("runtime", "runtime.kernels", "runtime.kernels.cpu")
+    assert asked == [(name, True) for name in parents]
+
+
+def test_meta_has_no_kernels() -> None:
+    assert MODULES["Meta"] is None
+    with pytest.raises(AssertionError, match="Meta runs no kernels"):
+        table_of("Meta")
+
+
+def test_a_device_type_without_kernels_computes_in_host_memory() -> None:
+    assert {KEYS[kind] for kind in ("cpu", "cuda", "meta")} == set(MODULES)
+    assert table_for(Device("xpu", 0)) is table_for(Device("cpu")) is table_of("CPU")

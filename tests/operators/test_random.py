@@ -1,4 +1,4 @@
-"""Random operators: ranges, moments, generators, and what is refused."""
+"""Random operators: ranges, moments, generators, dropout, and what is refused."""
 
 from typing import Any
 
@@ -8,7 +8,8 @@ import pytest
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators import core
 from runtime.random import Generator, default_generator, manual_seed
-from tests.operators.made import LETTERS, META, tensor
+from tests.operators.refusals import Refusal, assert_refused
+from tests.operators.tensors import LETTERS, META, tensor
 
 COUNT = 40_000
 
@@ -125,3 +126,41 @@ def test_a_generator_is_a_generator() -> None:
         "`core::rand` does not take an object of type object for `generator`.\n"
         "  fits: a Generator, or None for the default one"
     )
+
+
+def test_dropout_of_all_of_nothing_and_in_sixteen_bits() -> None:
+    line = tensor([1.0, 2.0])
+    out, mask = core.native_dropout(line, 1.0, True)
+    assert (out.tolist(), mask.tolist()) == ([0, 0], [False, False])
+    out, mask = core.native_dropout(line, 0.5, False)
+    assert (out.tolist(), mask.tolist()) == ([1, 2], [True, True])
+    for same in (core.dropout(line, 0.5, False), core.dropout(line, 0.0)):
+        assert same.tolist() == [1, 2]
+        assert same.storage() is not line.storage()
+    half, _ = core.native_dropout(tensor([1.0] * 8, dtype="bfloat16"), 0.5)
+    assert half.dtype.name == "bfloat16"
+    assert set(half.tolist()) <= {0.0, 2.0}
+    shapes = [
+        each.shape for each in core.native_dropout(core.empty([1], device="meta"), 0.5)
+    ]
+    assert shapes == [(1,), (1,)]
+
+
+WRONG: dict[str, Refusal] = {
+    "dropout": (
+        lambda: core.dropout(tensor([1.0]), 1.5),
+        WrongOption,
+        "`core::dropout` does not take 1.5 for `p`. fits: 0.0 to 1.0",
+    ),
+    "dropout dtype": (
+        lambda: core.native_dropout(tensor([1], "int64"), 0.5),
+        DTypeRefused,
+        "`core::native_dropout` does not take `input` of dtype int64. fits: "
+        "floating-point and complex numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_refused(case: str) -> None:
+    assert_refused(*WRONG[case])

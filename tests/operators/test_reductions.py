@@ -1,137 +1,20 @@
-"""Reductions: dtypes as torch 2.13 gives them, values as NumPy's, and refusals."""
+"""Reductions, extremes and variances: conversion, methods, and what is refused."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+import runtime
+from runtime import Tensor
+from runtime.errors.call import CallError
 from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, TargetRefused
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core
 from tests.coded import code
-from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
+from tests.operators.tensors import LETTERS, shown, tensor
 
-# Letter of the result for each of LETTERS.  Source: torch 2.13.
-RESULTS = {
-    "sum": "llllhgfdc",
-    "prod": "llllhgfdc",
-    "mean": "----hgfdc",
-    "var": "----hgfdf",
-    "std": "----hgfdf",
-    "amax": "builhgfd-",
-    "amin": "builhgfd-",
-    "any": "bubbbbbbb",
-    "all": "bubbbbbbb",
-    "argmax": "-lllllll-",
-    "argmin": "-lllllll-",
-    "cumsum": "llllhgfdc",
-}
-REFERENCE: dict[str, Any] = {
-    "sum": np.sum,
-    "prod": np.prod,
-    "mean": np.mean,
-    "var": lambda x, axis: np.var(x, axis, ddof=1),
-    "std": lambda x, axis: np.std(x, axis, ddof=1),
-    "amax": np.max,
-    "amin": np.min,
-    "any": np.any,
-    "all": np.all,
-    "argmax": np.argmax,
-    "argmin": np.argmin,
-    "cumsum": np.cumsum,
-}
-TOLERANCE = {"g": 1e-2, "f": 1e-6}
-DIMS = ["sum", "prod", "mean", "var", "std", "amax", "amin", "any", "all"]
 VALUES = np.array([[[3, 1, 2, 5], [0, 7, 1, 2], [4, 4, 1, 1]], [[1, 2, 3, 4]] * 3])
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_dtypes(name: str) -> None:
-    found, refused = "", set()
-    for dtype in LETTERS.values():
-        x = core.empty([2, 3], dtype=dtype, device=META)
-        try:
-            y = getattr(core, name)(x, 1)
-        except DTypeRefused as error:
-            refused.add((error.operator, error.dtype == dtype.name))
-            found += "-"
-        else:
-            assert y.shape == ((2, 3) if name == "cumsum" else (2,))
-            found += letter_of(y)
-    assert found == RESULTS[name]
-    # The deviation is made of the variance, which refuses.
-    assert refused <= {(f"core::{name}", True)}
-
-
-# One kind each: every kernel is compiled, every way is taken, few are compiled twice.
-@pytest.mark.parametrize("letter", "lgf")
-@pytest.mark.parametrize("name", RESULTS)
-def test_values(name: str, letter: str) -> None:
-    x = made(letter, VALUES)
-    if RESULTS[name][list(LETTERS).index(letter)] == "-":
-        with pytest.raises(DTypeRefused):
-            getattr(core, name)(x, 1)
-        return
-    y = getattr(core, name)(x, 1)
-    assert letter_of(y) == RESULTS[name][list(LETTERS).index(letter)]
-    given = x.numpy()
-    given = given.astype("float64") if y.dtype.is_floating else given
-    expected = REFERENCE[name](given, 1)
-    rtol = TOLERANCE.get(letter_of(y), 0)
-    np.testing.assert_allclose(y.numpy().astype(expected.dtype), expected, rtol=rtol)
-
-
-@pytest.mark.parametrize("name", DIMS)
-@pytest.mark.parametrize("dims", [None, [], [0], [-1], [2, 0], [0, 1, 2]])
-@pytest.mark.parametrize("keepdim", [False, True])
-def test_dims_and_keepdim(name: str, dims: list[int] | None, keepdim: bool) -> None:
-    x = tensor(VALUES, "float64")
-    options = {"correction": 1} if name in ("var", "std") else {}
-    if dims is None and name in ("amax", "amin"):
-        dims = []
-    found = getattr(core, name)(x, dims, keepdim=keepdim, **options)
-    axis = tuple(dims) if dims else None
-    expected = REFERENCE[name](VALUES.astype("float64"), axis)
-    np.testing.assert_allclose(found.numpy().reshape(np.shape(expected)), expected)
-    kept = [
-        1 if axis is None or at in {a % 3 for a in axis} else size
-        for at, size in enumerate(VALUES.shape)
-    ]
-    if keepdim:
-        assert found.shape == tuple(kept)
-    out = core.empty([0], dtype=found.dtype)
-    getattr(core, f"{name}_out")(x, dims, keepdim=keepdim, **options, out=out)
-    assert shown(out) == shown(found)
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_number_reduces_to_itself(name: str) -> None:
-    x = tensor(3.0)
-    dims: tuple[int, ...] = (0,) if name == "cumsum" else ()
-    expected = {"argmax": 0, "argmin": 0, "any": True, "all": True}.get(name, 3.0)
-    found = getattr(core, name)(x, *dims)
-    assert found.shape == ()
-    if name in ("var", "std"):
-        assert np.isnan(found.item())
-    else:
-        assert found.item() == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("sum", 0.0), ("prod", 1.0), ("any", False), ("all", True)],
-)
-def test_nothing_reduces_to_the_identity(name: str, value: Any) -> None:
-    x = tensor(np.ones((2, 0)))
-    assert getattr(core, name)(x).item() == value
-    assert getattr(core, name)(x, 1).numpy().tolist() == [value] * 2
-    assert getattr(core, name)(x, 0).shape == (0,)
-
-
-@pytest.mark.parametrize("name", ["mean", "var", "std"])
-def test_a_mean_of_nothing_is_not_a_number(name: str) -> None:
-    found = getattr(core, name)(tensor(np.ones((2, 0))), 1)
-    assert np.isnan(found.numpy()).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
@@ -176,16 +59,6 @@ def test_dtype_converts_first() -> None:
     assert caught.value.fits == "floating-point and complex dtypes; `dtype=` converts"
 
 
-def test_correction_of_the_variance() -> None:
-    x = tensor([1.0, 2.0, 4.0], "float64")
-    values = x.numpy()
-    for correction in (0, 1, 2, 0.5):
-        found = core.var(x, correction=correction).item()
-        assert found == pytest.approx(np.var(values, ddof=correction))
-        root = core.std(x, correction=correction).item()
-        assert root == pytest.approx(np.std(values, ddof=correction))
-
-
 def test_the_deviation_where_the_backend_has_none() -> None:
     """The composite: the root of the variance, refused by its own name."""
     x = tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 3.0]], "float64")
@@ -197,49 +70,24 @@ def test_the_deviation_where_the_backend_has_none() -> None:
     assert caught.value.operator == "core::std"
 
 
-def test_variance_of_complex_numbers_is_real() -> None:
-    values = np.array([[1 + 2j, 3 - 1j, 0], [2, 2j, 1 + 1j]], "complex64")
-    for dims, x, given in (
-        ([1], tensor(values, "complex64"), values),
-        ([0], core.transpose(tensor(values, "complex64"), 0, 1), values.T),
-    ):
-        found = core.var(x, dims)
-        assert found.dtype.name == "float32"
-        expected = np.var(given, axis=dims[0], ddof=1)
-        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
-        root = core.std_out(x, dims, out=core.empty([0]))
-        np.testing.assert_allclose(root.numpy(), np.sqrt(expected), rtol=1e-6)
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum"])
+@pytest.mark.parametrize("given", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("wanted", ["float16", "bfloat16", "float32", "int64"])
+def test_what_is_summed_is_converted_before(name: str, given: str, wanted: str) -> None:
+    if name == "mean" and wanted == "int64":
+        return
+    x = tensor([1.75, 0.5, 2.0], given)
+    kind = tensor(0, wanted).dtype
+    run, dims = getattr(core, name), [0] if name == "cumsum" else []
+    found = run(x, *dims, dtype=kind)
+    assert shown(found) == shown(run(core.to(x, dtype=kind), *dims, dtype=kind))
 
 
-def test_extremes_and_their_places() -> None:
+def test_the_place_among_all_elements() -> None:
     x = tensor([[1.0, np.nan, 3.0], [5.0, 2.0, 5.0]])
-    assert np.isnan(core.max(x).item())
-    assert core.amax(x, 1).numpy()[1] == 5.0
-    values, indices = core.max_dim(x, 1)
-    np.testing.assert_equal(values.numpy(), [np.nan, 5.0])
-    assert shown(indices) == ("int64", [1, 0])
-    values, indices = core.min_dim(x, 0, True)
-    np.testing.assert_equal(values.numpy(), [[1.0, np.nan, 3.0]])
-    assert shown(indices) == ("int64", [[0, 0, 0]])
-    truths = tensor([[False, True, True]], "bool")
-    assert [shown(each) for each in core.max_dim(truths, 1)] == [
-        ("bool", [True]),
-        ("int64", [1]),
-    ]
-    assert [each.item() for each in core.max_dim(tensor(3.0), -1)] == [3.0, 0]
-    assert core.argmax(x, 1).numpy().tolist() == [1, 0]
-    assert core.argmin(x, 1, True).numpy().tolist() == [[1], [1]]
     assert core.argmax(x).item() == 1
     assert core.argmax(x, keepdim=True).shape == (1, 1)
     assert core.argmin(tensor([3, 1, 1], "int64")).item() == 1
-
-
-def test_any_and_all() -> None:
-    x = tensor([[0, 1], [0, 0]], "uint8")
-    assert shown(core.any(x, 1)) == ("uint8", [1, 0])
-    assert shown(core.all(x)) == ("uint8", 0)
-    assert shown(core.any(tensor([0.0, np.nan]))) == ("bool", True)
-    assert shown(core.all(tensor([2, 3], "uint8"), 0)) == ("uint8", 1)
 
 
 def test_out_of_another_shape_is_refused() -> None:
@@ -253,8 +101,174 @@ def test_out_of_another_shape_is_refused() -> None:
     )
 
 
-def test_strided_inputs() -> None:
-    x = core.transpose(tensor(VALUES, "float64"), 0, 2)
-    turned = VALUES.transpose(2, 1, 0).astype("float64")
-    np.testing.assert_allclose(core.sum(x, [1]).numpy(), turned.sum(1))
-    np.testing.assert_allclose(core.cumsum(x, 0).numpy(), turned.cumsum(0))
+ROWS = [[3.0, 7.0, 7.0], [float("nan"), 1.0, float("nan")], [-0.0, 0.0, -1.0]]
+EXTREMES = ("max", "min")
+
+
+def method(x: Tensor, name: str) -> Any:
+    return getattr(x, name)
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_an_extreme_along_a_dimension_has_values_and_places(
+    name: str, dim: int, keepdim: bool
+) -> None:
+    x = tensor(ROWS)
+    found = method(x, name)(dim, keepdim)
+    places = getattr(np, f"arg{name}")(x.numpy(), dim, keepdims=True)
+    values = np.take_along_axis(x.numpy(), places, dim)
+    if not keepdim:
+        places, values = places.squeeze(dim), values.squeeze(dim)
+    np.testing.assert_equal(found.values.numpy(), values)
+    assert shown(found.indices) == ("int64", places.tolist())
+    values, indices = found
+    assert values is found.values
+    assert indices is found.indices
+    for again in (
+        method(x, name)(dim=dim, keepdim=keepdim),
+        method(x, name)(axis=dim, keepdims=keepdim),
+        getattr(runtime, name)(x, dim, keepdim=keepdim),
+    ):
+        np.testing.assert_equal(again[0].numpy(), found[0].numpy())
+        assert shown(again[1]) == shown(found[1])
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_an_extreme_of_two_tensors(name: str) -> None:
+    x, y = tensor([[1.0, 5.0]]), tensor([[2.0], [3.0]])
+    pair = {"max": "maximum", "min": "minimum"}[name]
+    expected = shown(getattr(runtime, pair)(x, y))
+    assert shown(method(x, name)(y)) == expected
+    assert shown(method(x, name)(other=y)) == expected
+    assert shown(getattr(runtime, name)(x, y.numpy())) == expected
+    out = tensor([[0.0, 0.0]] * 2)
+    getattr(runtime, name)(x, y, out=out)
+    assert shown(out) == expected
+    assert shown(getattr(core, f"{name}_other")(x, y)) == expected
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_an_extreme_of_all(name: str) -> None:
+    x = tensor([[3.0, -1.0], [2.0, 5.0]])
+    expected = getattr(np, name)(x.numpy())
+    assert shown(method(x, name)()) == ("float32", expected)
+    assert getattr(np, name)(x).item() == expected
+    out = tensor(0.0)
+    getattr(runtime, name)(x, out=out)
+    assert out.item() == expected
+    for wrong in ({"keepdim": True}, {"bogus": 1}):
+        with pytest.raises(CallError, check=code("UnknownArgument")):
+            method(x, name)(**wrong)
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_dimensions_of_extremes_that_are_refused(name: str) -> None:
+    x = tensor([[3.0, -1.0], [2.0, 5.0]])
+    for dim in (2, -3):
+        with pytest.raises(DimensionOutOfRange, check=code("DimensionOutOfRange")):
+            method(x, name)(dim)
+    for wrong in (None, 1.5, [0], [0, 1], True):
+        with pytest.raises(CallError):
+            method(x, name)(wrong)
+    nothing = core.empty([0, 3])
+    with pytest.raises(DimensionOutOfRange, check=code("NothingToReduce")):
+        method(nothing, name)(0)
+    values, indices = method(nothing, name)(1)
+    assert (values.shape, indices.shape) == ((0,), (0,))
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_extremes_over_several_dimensions(name: str) -> None:
+    x = tensor(np.arange(24).reshape(2, 3, 4) % 7, "float64")
+    for dims in (0, -1, (0, 2), [1, 2], (), [0, 1, 2]):
+        for keepdim in (False, True):
+            axis = tuple(np.atleast_1d(dims).astype(int)) or None
+            expected = getattr(np, name)(x.numpy(), axis, keepdims=keepdim)
+            found = method(x, name)(dims, keepdim)
+            assert found.shape == expected.shape
+            np.testing.assert_equal(found.numpy(), expected)
+            again = getattr(runtime, name)(x, dim=dims, keepdim=keepdim)
+            np.testing.assert_equal(again.numpy(), expected)
+    for wrong in ([3], [0, -3], -4):
+        with pytest.raises(DimensionOutOfRange, check=code("DimensionOutOfRange")):
+            method(x, name)(wrong)
+
+
+def gradient(call: Any, values: Any) -> Any:
+    x = tensor(values, "float64").requires_grad_()
+    call(x).sum().backward()
+    assert x.grad is not None
+    return x.grad.tolist()
+
+
+def test_equal_elements_share_the_gradient_unless_one_is_chosen() -> None:
+    values = [[2.0, 1.0, 2.0], [4.0, 4.0, 4.0]]
+    third = 1 / 3
+    assert gradient(lambda x: x.amax(1), values) == [[0.5, 0, 0.5], [third] * 3]
+    assert gradient(lambda x: x.amax(1, True), values) == [[0.5, 0, 0.5], [third] * 3]
+    assert gradient(lambda x: x.max(), values) == [[0, 0, 0], [third] * 3]
+    assert gradient(lambda x: x.amin((0, 1)), values) == [[0, 1, 0], [0, 0, 0]]
+    assert gradient(lambda x: x.max(1).values, values) == [[1, 0, 0], [1, 0, 0]]
+    assert gradient(lambda x: x.min(0, True)[0], values) == [[1, 1, 1], [0, 0, 0]]
+    assert gradient(lambda x: x.max(x.detach()), values) == [[0.5] * 3] * 2
+
+
+SPREADS = (
+    *("x.{}()", "x.{}(False)", "x.{}(True)", "x.{}(unbiased=False)", "x.{}(0)"),
+    *("x.{}(0, False)", "x.{}(1, True, True)", "x.{}([0, 1], False, True)"),
+    *("x.{}(dim=0, unbiased=False)", "x.{}(None, False)", "x.{}((), False)"),
+    *("x.{}(0, correction=0)", "x.{}(correction=2, keepdim=True)"),
+    *("R.{}(x, False)", "R.{}(x, 1, unbiased=True, keepdim=True)"),
+    *("R.{}(x, dim=None, correction=0)", "x.{}(dim=1, unbiased=False, keepdim=True)"),
+)
+WRONG_SPREADS = (
+    *("x.{}(0, correction=0, unbiased=False)", "x.{}(False, correction=1)"),
+    *("x.{}(0, 1)", "x.{}(False, False)", "x.{}(unbiased=1)", "x.{}(unbiased=None)"),
+    *("x.{}(0, False, unbiased=True)", "x.{}(0, False, True, 1)", "x.{}(bogus=1)"),
+    *("x.{}(0, False, bogus=1)", "x.{}(0, dim=1, unbiased=False)"),
+)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("call", SPREADS)
+def test_spreads_take_unbiased(call: str, name: str) -> None:
+    """As torch does; `test_the_divisor_of_a_spread` asks NumPy."""
+    text = call.format(name)
+    x = tensor([[1.0, 2.0], [3.0, 5.0]], "float64")
+    found = eval(text, {"x": x, "R": runtime}).numpy()  # those above
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    same = {"x": torch.tensor(x.tolist(), dtype=torch.float64), "R": torch}
+    expected = eval(text, same).numpy()  # as above
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, 1e-14)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("call", WRONG_SPREADS)
+def test_spreads_that_make_no_sense(call: str, name: str) -> None:
+    text = call.format(name)
+    x = tensor([[1.0, 2.0], [3.0, 5.0]], "float64")
+    with pytest.raises(CallError):
+        eval(text, {"x": x, "R": runtime})  # those above
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_the_divisor_of_a_spread(name: str) -> None:
+    x = tensor([1.0, 2.0, 4.0], "float64")
+    for unbiased in (False, True):
+        expected = getattr(np, name)(x.numpy(), ddof=int(unbiased))
+        assert method(x, name)(unbiased).item() == pytest.approx(expected, rel=1e-14)
+        out = core.empty([], dtype=x.dtype)
+        getattr(runtime, name)(x, None, unbiased, out=out)
+        assert out.item() == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_the_root_of_a_variance_that_overflows(dtype: str) -> None:
+    x = tensor([[1e30, -1e30, 0.0], [1.0, 2.0, 3.0]], dtype)
+    assert x.std(1).tolist() == pytest.approx([1e30, 1.0])
+    assert x.var(1).tolist() == [float("inf"), 1.0]
+    assert x.std(1).dtype.name == "float32"

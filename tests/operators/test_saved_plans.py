@@ -40,7 +40,7 @@ from runtime.tensors.arrays import array_of
 from runtime.tensors.making import view_of, wrap_number
 from runtime.tensors.tensor import Tensor
 from tests.injection.interrupting import at_lines
-from tests.operators.made import made
+from tests.operators.tensors import of_letter
 
 Call = tuple[Any, ...]
 
@@ -74,7 +74,7 @@ def tensor_of(said: Lying, source: np.random.Generator) -> Tensor:
         values = values + source.choice([0.0, -0.0, 0.5, -1.5, np.nan, np.inf], whole)
     if letter in "ilhgfd" and below == 3:
         values = values - 1
-    base = made(letter, values)
+    base = of_letter(letter, values)
     steps = base.strides
     if layout == "inside":
         return view_of(base, shape, steps[1:], steps[0])
@@ -408,7 +408,7 @@ def test_the_oldest_keys_are_forgotten() -> None:
     memory = memory_of(run)
     for size in range(3 * MOST):
         for _ in range(2):
-            run(made("f", np.ones(size)), None, False, None)
+            run(of_letter("f", np.ones(size)), None, False, None)
         assert len(memory) <= MOST
     kept = sorted(key[0][0] for key in memory)
     assert kept == [*range(2 * MOST, 3 * MOST)]
@@ -440,9 +440,9 @@ def test_no_tensor_is_kept() -> None:
 
 def test_values_are_checked_by_each_call() -> None:
     run = with_memory(DECLARED["index_select"])
-    x = made("f", np.arange(6.0).reshape(2, 3))
+    x = of_letter("f", np.arange(6.0).reshape(2, 3))
     for places in ([0, 1], [1, 0], [1, 1], [0, 2], [1, 0], [-1, 0]):
-        index = made("l", places)
+        index = of_letter("l", places)
         if {*places} <= {0, 1}:
             assert run(x, 0, index).tolist() == x.numpy()[places].tolist()
         else:
@@ -457,7 +457,7 @@ def test_no_exception_is_saved() -> None:
     run = with_memory(DECLARED["softmax"])
     for _ in range(4):
         with pytest.raises(EveryorderError):
-            run(made("f", [1.0, 2.0]), 1, None)
+            run(of_letter("f", [1.0, 2.0]), 1, None)
     assert [*memory_of(run).values()] == [None]
 
 
@@ -472,7 +472,7 @@ def test_a_wrapped_number_goes_the_general_way() -> None:
 def test_threads_are_asked_by_each_call() -> None:
     """The same result by one thread and by two, of work that is shared out."""
     run, threads = with_memory(DECLARED["softmax"]), get_num_threads()
-    x = made("f", np.random.default_rng(0).normal(size=(700, 300)))
+    x = of_letter("f", np.random.default_rng(0).normal(size=(700, 300)))
     found = []
     try:
         for count in (1, 1, 1, 2, 2, 1):
@@ -503,7 +503,7 @@ def test_threads_that_race_get_what_is_theirs() -> None:
     def work(offset: int) -> None:
         for turn in range(600):
             size = (turn * 7 + offset) % (MOST + 40)
-            found = run(made("f", np.ones(size)), None, turn % 2 == 1, None)
+            found = run(of_letter("f", np.ones(size)), None, turn % 2 == 1, None)
             if found.shape != ((1,) if turn % 2 else ()) or found.item() != size:
                 wrong.append((size, found))
 
@@ -535,7 +535,7 @@ def free_of(lock: Any) -> bool:
 @pytest.mark.parametrize("met", [0, 1, 2])
 def test_an_interrupted_call_leaves_nothing_half_made(met: int) -> None:
     """At every line of a first, a second and a saved call."""
-    x, expected = made("f", [[1.0, 2.0], [3.0, 4.0]]), [4.0, 6.0]
+    x, expected = of_letter("f", [[1.0, 2.0], [3.0, 4.0]]), [4.0, 6.0]
     seen = 0
     while True:
         run = with_memory(DECLARED["sum"])

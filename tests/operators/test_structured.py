@@ -1,20 +1,24 @@
-"""The framework: one declaration, every form, on a dispatcher of its own."""
+"""One declaration, every form: of plans, and of composites."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import runtime as m
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import direct
 from runtime.dispatch.library import Library
+from runtime.errors.autograd import WriteRefused
 from runtime.errors.operands import TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import Plan
 from runtime.operators.structured import Structured, Written
 from runtime.tensors.elements import compute_dtype
 from runtime.tensors.tensor import Tensor
+from tests.autograd.made import grad_of
 from tests.coded import code
-from tests.operators.made import LETTERS, META, shown, tensor
+from tests.operators.tensors import LETTERS, META, shown, tensor
 
 
 def plan_twice(self: Tensor, times: int) -> Plan:
@@ -152,3 +156,74 @@ def test_in_place_reads_before_it_writes() -> None:
     with pytest.raises(TargetRefused, check=code("TargetShape")):
         in_place(x)
     assert kept
+
+
+IN_PLACE: dict[str, tuple[Any, ...]] = {
+    "addcdiv_": (m.full((3, 3), 0.5), m.full((3, 1), 2.0)),
+    "addcmul_": (m.full((3, 3), 0.5), m.full((3,), 2.0)),
+    "addmm_": (m.eye(3), m.ones(3, 3)),
+    "cumprod_": (1,),
+    "cumsum_": (0,),
+    "fmod_": (0.75,),
+    "hypot_": (m.full((3, 3), 0.5),),
+    "lerp_": (m.zeros(3, 3), 0.25),
+    "nan_to_num_": (),
+    "tril_": (),
+    "triu_": (1,),
+}
+
+
+def start() -> Any:
+    return m.arange(1.0, 10.0).reshape(3, 3) / 4
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_gradients_of_what_was_written_in_place(name: str) -> None:
+    found = []
+    for written in (name, name[:-1]):
+        leaf = start().requires_grad_()
+        x = leaf * 2
+        made = getattr(x, written)(*IN_PLACE[name])
+        (made * made).sum().backward()
+        found.append(grad_of(leaf).tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_leaves_are_not_written(name: str) -> None:
+    leaf = start().requires_grad_()
+    with pytest.raises(WriteRefused, check=code("LeafModified")):
+        getattr(leaf, name)(*IN_PLACE[name])
+    assert leaf.tolist() == start().tolist()
+
+
+# What takes `out=`, and is no operator of one element after the other.
+OUT: dict[str, Callable[..., Any]] = {
+    "addcmul": lambda x, **o: m.addcmul(x, x, x, value=2, **o),
+    "addmm": lambda x, **o: m.addmm(x, x, x, beta=0.5, **o),
+    "angle": lambda x, **o: m.angle(x, **o),
+    "baddbmm": lambda x, **o: m.baddbmm(x[None], x[None], x[None], **o),
+    "cumprod": lambda x, **o: m.cumprod(x, 0, **o),
+    "diag": lambda x, **o: m.diag(x, **o),
+    "hstack": lambda x, **o: m.hstack([x, x], **o),
+    "lerp": lambda x, **o: m.lerp(x, x * 2, 0.5, **o),
+    "lerp by tensor": lambda x, **o: m.lerp(x, x * 2, x, **o),
+    "logsumexp": lambda x, **o: m.logsumexp(x, 1, **o),
+    "mv": lambda x, **o: m.mv(x, x[0], **o),
+    "nan_to_num": lambda x, **o: m.nan_to_num(x, **o),
+    "norm": lambda x, **o: m.norm(x, 2, 0, **o),
+    "outer": lambda x, **o: m.outer(x[0], x[1], **o),
+    "searchsorted": lambda x, **o: m.searchsorted(x[0], x, **o),
+    "take_along_dim": lambda x, **o: m.take_along_dim(
+        x, m.tensor([[0], [1], [2]]), 1, **o
+    ),
+    "tril": lambda x, **o: m.tril(x, **o),
+    "triu": lambda x, **o: m.triu(x, 1, **o),
+    "vstack": lambda x, **o: m.vstack([x, x], **o),
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(OUT) - {"searchsorted"}))
+def test_targets_take_no_gradient(name: str) -> None:
+    with pytest.raises(WriteRefused, check=code("OutRequiresGrad")):
+        OUT[name](start().requires_grad_(), out=m.empty(0))

@@ -1,147 +1,31 @@
-"""Views: shape, strides and elements as NumPy has them, on memory that is shared."""
+"""Views: memory that is shared, other dtypes on it, and what is no view."""
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import runtime
+from runtime.errors.autograd import WriteRefused
 from runtime.errors.operands import (
     DimensionOutOfRange,
+    DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.operators.call import core
+from runtime.operators import core
+from runtime.operators.plan import MOST
 from runtime.tensors import tensor
 from runtime.tensors.tensor import Tensor
-from tests.coded import coded
-from tests.operators.grid import cube
-from tests.operators.told import refused, told
+from tests.coded import code, coded
+from tests.operators.refusals import assert_refused, message_of
+from tests.operators.tensors import cube
 
 ViewImpossible = coded(ShapesDoNotFit, "ViewImpossible")
-
-Array = np.ndarray[Any, Any]
-
-
-# name -> (operator, the same in NumPy)
-CASES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Array], Array]]] = {
-    "view": (lambda x: core.view(x, [6, -1]), lambda a: a.reshape(6, 4)),
-    "view one": (lambda x: core.view(x, [24, 1]), lambda a: a.reshape(24, 1)),
-    "select": (lambda x: core.select(x, 1, -1), lambda a: a[:, -1]),
-    "select first": (lambda x: core.select(x, -3, 1), lambda a: a[1]),
-    "slice": (lambda x: core.slice(x, 2, 1, None, 2), lambda a: a[:, :, 1::2]),
-    "slice clamped": (lambda x: core.slice(x, 1, -9, 9), lambda a: a[:, -9:9]),
-    "slice empty": (lambda x: core.slice(x, 1, 2, 1), lambda a: a[:, 2:1]),
-    "slice beyond": (lambda x: core.slice(x, 0, 7), lambda a: a[7:]),
-    "slice back": (lambda x: core.slice(x, 1, -2, -1), lambda a: a[:, -2:-1]),
-    "transpose": (lambda x: core.transpose(x, 0, -1), lambda a: a.swapaxes(0, -1)),
-    "transpose self": (lambda x: core.transpose(x, 1, 1), lambda a: a),
-    "t": (lambda x: core.t(core.select(x, 0, 0)), lambda a: a[0].T),
-    "t line": (lambda x: core.t(core.view(x, [24])), lambda a: a.reshape(24)),
-    "permute": (lambda x: core.permute(x, [2, 0, 1]), lambda a: a.transpose(2, 0, 1)),
-    "expand": (
-        lambda x: core.expand(core.slice(x, 0, 0, 1), [2, 5, -1, 4]),
-        lambda a: np.broadcast_to(a[:1, None], (2, 5, 3, 4))[:, :, :, :],
-    ),
-    "squeeze": (lambda x: core.squeeze(core.view(x, [1, 24, 1])), lambda a: a.ravel()),
-    "squeeze dim": (
-        lambda x: core.squeeze(core.view(x, [1, 24, 1]), 0),
-        lambda a: a.reshape(24, 1),
-    ),
-    "squeeze kept": (lambda x: core.squeeze(x, [1]), lambda a: a),
-    "unsqueeze": (lambda x: core.unsqueeze(x, 1), lambda a: a[:, None]),
-    "unsqueeze last": (lambda x: core.unsqueeze(x, -1), lambda a: a[..., None]),
-    "as_strided": (
-        lambda x: core.as_strided(x, [2, 2], [3, 1], 5),
-        lambda a: np.array([[5, 6], [8, 9]]),
-    ),
-    "diagonal": (
-        lambda x: core.diagonal(x, 1, 1, 2),
-        lambda a: a.diagonal(1, axis1=1, axis2=2),
-    ),
-    "diagonal below": (
-        lambda x: core.diagonal(x, -1),
-        lambda a: a.diagonal(-1),
-    ),
-    "diagonal outside": (lambda x: core.diagonal(x, 9), lambda a: a.diagonal(9)),
-    "detach": (core.detach, lambda a: a),
-    "alias": (core.alias, lambda a: a),
-    "flatten": (lambda x: core.flatten(x, 1), lambda a: a.reshape(2, 12)),
-    "reshape": (lambda x: core.reshape(x, [4, 6]), lambda a: a.reshape(4, 6)),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_view_shows_what_numpy_shows(case: str) -> None:
-    make, expected = CASES[case]
-    base = cube()
-    view, wanted = make(base), expected(np.arange(24).reshape(2, 3, 4))
-    assert view.shape == wanted.shape
-    assert view.tolist() == wanted.tolist()
-    assert view.storage() is base.storage()
-    assert (view.dtype, view.device, view.key_bits) == (
-        base.dtype,
-        base.device,
-        base.key_bits,
-    )
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_view_on_meta_has_the_same_geometry(case: str) -> None:
-    make, _ = CASES[case]
-    here, there = make(cube()), make(tensor(cube(), device="meta"))
-    assert (there.shape, there.strides, there.offset) == (
-        here.shape,
-        here.strides,
-        here.offset,
-    )
-    assert there.is_meta
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("case", CASES)
-def test_a_view_is_as_upstream_has_it(case: str) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    ours = CASES[case][0](cube())
-    theirs = UPSTREAM[case](torch.arange(24).reshape(2, 3, 4))
-    assert (ours.shape, ours.strides, ours.offset) == (
-        tuple(theirs.shape),
-        tuple(theirs.stride()),
-        theirs.storage_offset(),
-    )
-
-
-UPSTREAM: dict[str, Callable[[Any], Any]] = {
-    "view": lambda x: x.view(6, -1),
-    "view one": lambda x: x.view(24, 1),
-    "select": lambda x: x.select(1, -1),
-    "select first": lambda x: x.select(-3, 1),
-    "slice": lambda x: x[:, :, 1::2],
-    "slice clamped": lambda x: x[:, -9:9],
-    "slice empty": lambda x: x[:, 2:1],
-    "slice beyond": lambda x: x[7:],
-    "slice back": lambda x: x[:, -2:-1],
-    "transpose": lambda x: x.transpose(0, -1),
-    "transpose self": lambda x: x.transpose(1, 1),
-    "t": lambda x: x[0].t(),
-    "t line": lambda x: x.view(24).t(),
-    "permute": lambda x: x.permute(2, 0, 1),
-    "expand": lambda x: x[:1].expand(2, 5, -1, 4),
-    "squeeze": lambda x: x.view(1, 24, 1).squeeze(),
-    "squeeze dim": lambda x: x.view(1, 24, 1).squeeze(0),
-    "squeeze kept": lambda x: x.squeeze(1),
-    "unsqueeze": lambda x: x.unsqueeze(1),
-    "unsqueeze last": lambda x: x.unsqueeze(-1),
-    "as_strided": lambda x: x.as_strided((2, 2), (3, 1), 5),
-    "diagonal": lambda x: x.diagonal(1, 1, 2),
-    "diagonal below": lambda x: x.diagonal(-1),
-    "diagonal outside": lambda x: x.diagonal(9),
-    "detach": lambda x: x.detach(),
-    "alias": lambda x: x.view_as(x),
-    "flatten": lambda x: x.flatten(1),
-    "reshape": lambda x: x.reshape(4, 6),
-}
 
 
 def test_writing_through_a_view_is_seen_by_the_base() -> None:
@@ -195,7 +79,7 @@ def test_a_number_has_no_dimension_to_select_from() -> None:
 def test_as_strided_stays_inside_the_storage() -> None:
     with pytest.raises(WrongOption) as caught:
         core.as_strided(cube(), [5, 5], [5, 1], 0)
-    assert told(caught.value) == (
+    assert message_of(caught.value) == (
         "`core::as_strided` does not take (5, 5), (5, 1) and 0 for `size, stride and "
         "storage_offset`. fits: a view of the 24 elements of the storage"
     )
@@ -314,10 +198,245 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
         "dimension.\n"
         "  fits: -1 to 0, each once",
     ),
+    "expand": (
+        lambda x: core.expand(x, [2, 6, 4]),
+        ShapesDoNotFit,
+        "`core::expand` cannot work on these shapes: only a dimension of size 1 can "
+        "be\n"
+        "repeated.\n"
+        "  given: self (2, 3, 4), wanted (2, 6, 4)\n"
+        "  fits:  sizes that end in (2, 3, 4), where each 1 and each new size is free",
+    ),
+    "expand fewer": (
+        lambda x: core.expand(x, [3, 4]),
+        ShapesDoNotFit,
+        "`core::expand` cannot work on these shapes: only a dimension of size 1 can "
+        "be\n"
+        "repeated.\n"
+        "  given: self (2, 3, 4), wanted (3, 4)\n"
+        "  fits:  sizes that end in (2, 3, 4), where each 1 and each new size is free",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_no_view_is_refused_by_name(case: str) -> None:
     call, kind, text = WRONG[case]
-    refused(lambda: call(cube()), kind, text)
+    assert_refused(lambda: call(cube()), kind, text)
+
+
+def test_dimensions_of_one_are_repeated_without_a_copy() -> None:
+    base = cube()
+    row = core.slice(base, 1, 0, 1)
+    wide = core.expand(row, [5, -1, 3, 4])
+    assert (wide.shape, wide.strides) == ((5, 2, 3, 4), (0, 12, 0, 1))
+    assert wide.storage() is base.storage()
+    assert wide.tolist() == [[[each] * 3 for (each,) in row.tolist()]] * 5
+
+
+def test_more_elements_than_can_be_counted() -> None:
+    one = core.slice(cube(), 0, 0, 1)
+    assert core.expand(one, [MOST // 12, 3, 4]).shape == (MOST // 12, 3, 4)
+    with pytest.raises(WrongOption) as caught:
+        core.expand(one, [MOST // 12 + 1, 3, 4])
+    assert caught.value.fields() == {
+        "operator": "core::expand",
+        "argument": "size",
+        "found": str((MOST // 12 + 1, 3, 4)),
+        "fits": f"sizes with a product of at most {MOST}",
+    }
+
+
+Program = Callable[[Any], Any]
+
+
+def rounded(values: Any) -> Any:
+    if isinstance(values, (list, tuple)):
+        return [rounded(each) for each in values]
+    if isinstance(values, complex):
+        return round(values.real, 4), round(values.imag, 4)
+    return round(values, 4) if isinstance(values, float) else values
+
+
+def written_through_parts(m: Any) -> Any:
+    z = m.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    w = z * 1
+    w.real.mul_(3)
+    w.imag.add_(1)
+    (m.view_as_real(w) ** 2).sum().backward()
+    return z.grad.tolist(), w.tolist()
+
+
+def through_pairs(m: Any) -> Any:
+    x = m.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    z = m.view_as_complex(x * 1)
+    (z * z.conj()).real.sum().backward()
+    return x.grad.tolist()
+
+
+def set_parts(m: Any) -> Any:
+    x = m.tensor([1.0, 2.0], requires_grad=True)
+    z = m.zeros(2, dtype=m.complex64)
+    z.real = x * 1
+    z.imag = 2 * x
+    (z * (1 + 1j)).abs().sum().backward()
+    z.imag = 7
+    return x.grad.tolist(), z.tolist()
+
+
+def of_a_turned_matrix(m: Any) -> Any:
+    z = m.tensor([[1 + 2j, 3 - 1j], [2j, 1]], requires_grad=True)
+    w = (z * 1).t()
+    w[0].imag.exp_()
+    w.abs().sum().backward()
+    return z.grad.tolist()
+
+
+def a_view_of_a_view(m: Any) -> Any:
+    z = m.tensor([1 + 2j, 1j], requires_grad=True)
+    pairs = m.view_as_real(z * 1)
+    line = pairs.view(-1)
+    line[1:3].sin_()
+    line.sum().backward()
+    return z.grad.tolist(), pairs.tolist()
+
+
+def written_to_behind_a_view(m: Any) -> Any:
+    z = m.tensor([1 + 2j], requires_grad=True)
+    w = z * 1
+    part = w.imag
+    w.mul_(2j)
+    return part.tolist(), m.autograd.grad(part.sum(), z)[0].tolist()
+
+
+def a_result_saved_of_a_part(m: Any) -> Any:
+    z = m.tensor([0.5 + 2j, 1 + 1j], requires_grad=True)
+    w = z * 1
+    w.real.exp_()
+    (slope,) = m.autograd.grad(w.real.sum(), z, create_graph=True)
+    slope.real.sum().backward()
+    return slope.tolist(), z.grad.tolist()
+
+
+def one_storage(m: Any) -> Any:
+    z = m.tensor([[1 + 2j, 3 - 1j], [5j, 6]])
+    before = z._version
+    z.imag[0, 0] = 9
+    part = z.imag
+    return (
+        *(z.tolist(), z._version > before, part.storage_offset(), part.stride()),
+        *(part.is_contiguous(), part.t().contiguous().tolist()),
+        *((part @ part).tolist(), part.clone().stride(), part.sum().item()),
+        m.add(m.ones(2, 2), m.ones(2, 2), out=z.real).tolist(),
+        z.tolist(),
+        m.real(part).tolist() == part.tolist(),
+    )
+
+
+def copied(m: Any) -> Any:
+    z = m.tensor([[1 + 2j, 3 - 1j]])
+    deep, again = copy.deepcopy(z.imag), pickle.loads(pickle.dumps(z.imag))
+    z.imag.fill_(0)
+    return deep.tolist(), again.tolist(), copy.copy(z.imag).tolist()
+
+
+def without_elements(m: Any) -> Any:
+    z = m.empty(2, 0, 3, dtype=m.complex128)
+    on_meta = m.empty(2, 3, dtype=m.complex64, device="meta")
+    return (
+        *(list(m.view_as_real(z).shape), list(z.real.shape)),
+        *(list(on_meta.imag.shape), on_meta.imag.stride()),
+        *(on_meta.imag.storage_offset(), m.tensor(1 + 2j).imag.item()),
+    )
+
+
+def the_bytes(m: Any) -> Any:
+    x = m.arange(8, dtype=m.int32).view(2, 4)
+    x.view(m.int16)[0, 1] = 1
+    return (
+        *(x.tolist(), x.view(m.int16).tolist(), list(x.view(m.int64).shape)),
+        *(x.view(m.float32).view(m.int32).tolist(), list(x.view(dtype=m.int8).shape)),
+        *(x[:, 2:].view(m.int64).storage_offset(), x.view(m.uint8)[1, :5].tolist()),
+    )
+
+
+PROGRAMS: tuple[Program, ...] = (
+    *(written_through_parts, through_pairs, set_parts, of_a_turned_matrix),
+    *(a_view_of_a_view, written_to_behind_a_view, a_result_saved_of_a_part),
+    *(one_storage, copied, without_elements, the_bytes),
+)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+def test_as_torch(program: Program) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    assert rounded(program(runtime)) == rounded(program(torch))
+
+
+def test_parts_are_written_through() -> None:
+    slopes, values = written_through_parts(runtime)
+    assert values == [3 + 3j, 9 + 0j]
+    assert slopes == [18 + 6j, 54 + 0j]
+
+
+def test_parts_share_the_storage() -> None:
+    z = tensor([1 + 2j, 3 - 1j])
+    assert z.real.storage() is z.imag.storage() is z.storage()
+    z.real[0] = 9
+    z.imag = tensor([4.0, 5.0])
+    assert z.tolist() == [9 + 4j, 3 + 5j]
+    assert runtime.view_as_complex(runtime.view_as_real(z)).tolist() == z.tolist()
+
+
+REFUSED: dict[str, tuple[Program, type[Exception]]] = {
+    "no whole number of elements": (
+        lambda m: m.arange(3, dtype=m.int32).view(m.int64),
+        WrongOption,
+    ),
+    "not side by side": (lambda m: m.ones(2, 3).t().view(m.int16), WrongOption),
+    "no dimension": (lambda m: m.ones(()).view(m.int64), WrongOption),
+    "no imaginary part": (lambda m: m.imag(m.ones(2)), DTypeRefused),
+    "its attribute": (lambda m: m.ones(2).imag, DTypeRefused),
+    "no complex numbers": (lambda m: m.view_as_real(m.ones(2)), DTypeRefused),
+    "no pairs": (lambda m: m.view_as_complex(m.ones(3)), ShapesDoNotFit),
+    "no dimension of pairs": (lambda m: m.view_as_complex(m.ones(())), ShapesDoNotFit),
+    "apart": (lambda m: m.view_as_complex(m.ones(2, 2).t()), WrongOption),
+    "from an odd place": (lambda m: m.view_as_complex(m.ones(5)[1:3]), WrongOption),
+    "of halves": (
+        lambda m: m.view_as_complex(m.ones(2, 2, dtype=m.bfloat16)),
+        DTypeRefused,
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "error"), REFUSED.values(), ids=REFUSED)
+def test_refused(program: Program, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        program(runtime)
+    assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("program", "error"), REFUSED.values(), ids=REFUSED)
+def test_torch_refuses_it_too(program: Program, error: type[Exception]) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    with pytest.raises(RuntimeError):
+        program(torch)
+
+
+def test_a_part_that_is_turned_in_place_is_not_written_to() -> None:
+    z = tensor([[1 + 2j, 3 - 1j]], requires_grad=True)
+    part = (z * 1).real
+    part.t_()
+    with pytest.raises(WriteRefused, check=code("ViewModified")):
+        part.mul_(2)
+
+
+def test_as_strided_counts_elements_of_the_view() -> None:
+    z = tensor([1 + 2j, 3 - 1j])
+    assert z.real.as_strided((4,), (1,), 0).tolist() == [1, 2, 3, -1]
+    with pytest.raises(WrongOption):
+        z.real.as_strided((5,), (1,), 0)
+    with pytest.raises(WrongOption):
+        runtime.view_as_complex(runtime.ones(2, 2)).as_strided((3,), (1,), 0)

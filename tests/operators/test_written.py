@@ -13,7 +13,7 @@ import runtime
 from runtime.errors.call import CallError
 from runtime.errors.operands import ShapesDoNotFit, WrongOption
 from runtime.operators import core
-from tests.operators.made import shown, tensor
+from tests.operators.tensors import shown, tensor
 
 NUMBERS = np.random.default_rng(0)
 X = NUMBERS.normal(size=(2, 3, 5, 6))

@@ -121,6 +121,7 @@ def select_samples(dtype: str) -> list[Sample]:
     return [
         Sample(x, 1, whole([2, 0, 2])),
         Sample(x, 0, whole([1], "int32")),
+        Sample(x, -1, whole(3)),
         Sample(array(dtype, (3, 4), 1, layout="transposed"), -1, whole([3, 3, 0])),
         Sample(array(dtype, (3, 4), 1, layout="sliced"), 0, whole([])),
         Sample(array(dtype, (), 1), 0, whole([0])),
@@ -128,7 +129,7 @@ def select_samples(dtype: str) -> list[Sample]:
 
 
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    return np.take(x, index, dim) if x.ndim else x
+    return np.take(x, np.atleast_1d(index), dim) if x.ndim else x
 
 
 def index_add_samples(dtype: str) -> list[Sample]:

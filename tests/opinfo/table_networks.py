@@ -103,7 +103,15 @@ def loss_samples(dtype: str) -> list[Sample]:
         Sample(array(dtype, (4,), 1, "small"), whole(2)),
         Sample(array(dtype, (3, 4), 1, "small", "transposed"), classes, None, "none"),
         Sample(array(dtype, (0, 4), 1), whole([]), None, "sum"),
+        *(
+            Sample(logp, classes, each, reduction, 3)
+            for each in (None, weight)
+            for reduction in REDUCTIONS
+        ),
     ]
+
+
+REDUCTIONS = ("none", "mean", "sum")
 
 
 def nll(
@@ -133,10 +141,12 @@ def nll_backward_samples(dtype: str) -> list[Sample]:
     logp, classes = array(dtype, (3, 4), 1, "small"), whole([1, -100, 0])
     weight, one = array(dtype, (4,), 2, "positive"), array(dtype, (), 3, "positive")
     total = given(weight.values.astype(np.float64)[[1, 0]].sum(), dtype)
+    line, third = array(dtype, (4,), 6, "small"), given(weight.values[2], dtype)
     return [
         Sample(one, logp, classes, weight, "mean", -100, total),
         Sample(one, logp, classes, None, "sum", -100, total),
         Sample(array(dtype, (3,), 5), logp, classes, weight, "none", -100, total),
+        Sample(one, line, whole(2), weight, "mean", -100, third),
     ]
 
 
@@ -149,13 +159,13 @@ def nll_backward(
     ignored: int,
     total: Any,
 ) -> Any:
-    found = np.zeros_like(logp)
-    for row, label in enumerate(target):
+    found = np.zeros_like(np.atleast_2d(logp))
+    for row, label in enumerate(np.atleast_1d(target)):
         if label != ignored:
             scale = 1.0 if weight is None else weight[label]
             scale = scale / total if reduction == "mean" else scale
             found[row, label] = -scale * (grad[row] if grad.ndim else grad)
-    return found
+    return found.reshape(logp.shape)
 
 
 def entropy_samples(dtype: str) -> list[Sample]:
@@ -169,6 +179,14 @@ def entropy_samples(dtype: str) -> list[Sample]:
         Sample(x, array(dtype, (3, 4), 5, "positive"), weight, "sum", -100, 0.1),
         Sample(array(dtype, (2, 3, 2), 1), whole([[1, 0], [2, 1]])),
         Sample(array(dtype, (4,), 1), whole(2)),
+        *(
+            Sample(x, target, each, reduction, 3, smoothing)
+            for target in (whole([1, 3, 0]), array(dtype, (3, 4), 5, "positive"))
+            for each in (None, weight)
+            for reduction in REDUCTIONS
+            for smoothing in (0.0, 0.25)
+        ),
+        Sample(array(dtype, (2, 3, 2), 1), array(dtype, (2, 3, 2), 5, "positive")),
     ]
 
 
@@ -228,7 +246,9 @@ NETWORKS = (
            samples=product_samples(((3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)),
                                    ((4,), (4,)), ((2, 1, 3, 4), (5, 4, 2)),
                                    ((2, 3, 4), (4,)), ((0, 4), (4, 2)),
-                                   ((3, 0), (0, 2)), ((4,), (2, 4, 3))),
+                                   ((3, 0), (0, 2)), ((4,), (2, 4, 3)),
+                                   ((3, 4), (2, 4, 3)), ((1, 3, 4), (2, 4, 2)),
+                                   ((0, 3, 4), (4, 2))),
            loose=20.0),
     OpInfo(name="mm", dtypes=PRODUCTS, reference=np.matmul, torch=by_name("mm"),
            samples=product_samples(((3, 4), (4, 2)), ((0, 4), (4, 2)), ((3, 0), (0, 2)),

@@ -7,14 +7,14 @@ import pytest
 
 from runtime.errors.tensor import UnfitValue
 from runtime.tensors import Generator, from_dlpack, from_numpy, manual_seed, tensor
-from tests.operators.told import told
+from tests.operators.refusals import message_of
 
 
 @pytest.mark.parametrize("given", [[1, 2], 3, "a", tensor([1])])
 def test_from_numpy_takes_arrays_only(given: Any) -> None:
     with pytest.raises(UnfitValue) as caught:
         from_numpy(given)
-    assert told(caught.value) == (
+    assert message_of(caught.value) == (
         f"`from_numpy` takes a NumPy array, but was given a {type(given).__name__}."
         " to do: call `tensor` or `as_tensor`, which take other data"
     )
@@ -27,7 +27,7 @@ def test_from_dlpack_takes_objects_and_capsules() -> None:
     assert shared.tolist() == [7.0, 1.0, 2.0]
     with pytest.raises(UnfitValue) as caught:
         from_dlpack(3)
-    assert told(caught.value) == (
+    assert message_of(caught.value) == (
         "`from_dlpack` takes an object with `__dlpack__`, or a capsule,"
         " but was given a int."
     )
@@ -62,7 +62,7 @@ def test_formats() -> None:
     assert f"{tensor([1, 2])}" == "tensor([1, 2])"
     with pytest.raises(UnfitValue) as caught:
         f"{tensor([1.0, 2.0]):.2f}"
-    assert told(caught.value) == (
+    assert message_of(caught.value) == (
         "`format(tensor, '.2f')` takes a tensor of one element, but was given one of"
         " shape (2,). to do: format its elements, from `.tolist()`"
     )

@@ -1,22 +1,16 @@
-"""Joining along a dimension, and along a new one."""
+"""Joining tensors: promotion, what is skipped, and what is refused."""
 
 import numpy as np
 import pytest
 
 from runtime.errors.operands import DimensionOutOfRange, ShapesDoNotFit, WrongOption
-from runtime.operators.call import core
+from runtime.keys import DispatchKey, KeySet
+from runtime.operators import core
+from runtime.operators.arranging import cat_anywhere
 from runtime.tensors import tensor
-from tests.operators.grid import MATRIX, grid, on_meta
-from tests.operators.told import Refused, refused
-
-
-@pytest.mark.parametrize("dim", [0, 1, -1])
-def test_cat_joins_along_a_dimension(dim: int) -> None:
-    first, second = grid(2, 3, 4), -grid(2, 3, 4)
-    found = core.cat([tensor(first), tensor(second)], dim)
-    assert found.tolist() == np.concatenate([first, second], dim).tolist()
-    there = core.cat(on_meta(tensor(first), tensor(second)), dim)
-    assert there.shape == found.shape
+from tests.coded import code
+from tests.operators.refusals import Refusal, assert_refused
+from tests.operators.tensors import MATRIX, grid, shown
 
 
 def test_cat_promotes_and_skips_what_is_empty() -> None:
@@ -31,25 +25,7 @@ def test_cat_promotes_and_skips_what_is_empty() -> None:
     )
 
 
-def test_cat_to_a_target() -> None:
-    out = tensor([0.0, 0.0, 0.0])
-    assert core.cat_out([tensor([1, 2]), tensor([3])], out=out) is out
-    assert out.tolist() == [1, 2, 3]
-
-
-@pytest.mark.parametrize("dim", [0, 1, 2, -1])
-def test_stack_joins_along_a_new_dimension(dim: int) -> None:
-    first, second = grid(2, 3), -grid(2, 3)
-    expected = np.stack([first, second], dim)
-    assert (
-        core.stack([tensor(first), tensor(second)], dim).tolist() == expected.tolist()
-    )
-    out = tensor(np.zeros(expected.shape, np.int64))
-    assert core.stack_out([tensor(first), tensor(second)], dim, out=out) is out
-    assert out.tolist() == expected.tolist()
-
-
-WRONG: dict[str, Refused] = {
+WRONG: dict[str, Refusal] = {
     "stack none": (
         lambda: core.stack([]),
         WrongOption,
@@ -91,7 +67,7 @@ WRONG: dict[str, Refused] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused(case: str) -> None:
-    refused(*WRONG[case])
+    assert_refused(*WRONG[case])
 
 
 def test_sizes_that_cannot_be_counted_are_refused() -> None:
@@ -102,3 +78,16 @@ def test_sizes_that_cannot_be_counted_are_refused() -> None:
         with pytest.raises(WrongOption, match="at most 9223372036854775807"):
             core.cat(joined, 1)
     assert core.cat([wide], 1).shape == (0, most)
+
+
+def test_nothing_to_join_below_the_dispatcher() -> None:
+    with pytest.raises(WrongOption):
+        core.cat.redispatch(KeySet([DispatchKey.CPU]), [])
+
+
+def test_joining_where_no_backend_does() -> None:
+    """The composite: by copies, for backends without a kernel of their own."""
+    x, y = tensor([[1.0], [2.0]]), tensor([[3, 4], [5, 6]])
+    assert shown(cat_anywhere([x, y], 1)) == ("float32", [[1, 3, 4], [2, 5, 6]])
+    with pytest.raises(ShapesDoNotFit, check=code("ShapesDoNotFit")):
+        cat_anywhere([x, y], 0)

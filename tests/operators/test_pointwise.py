@@ -1,4 +1,4 @@
-"""where, clamp and masked_fill."""
+"""where, clamp and masked_fill: promotion, broadcasting, and what is refused."""
 
 from typing import Any
 
@@ -13,16 +13,9 @@ from runtime.errors.operands import (
 )
 from runtime.operators import core
 from tests.coded import code
-from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
+from tests.operators.tensors import META, shown, tensor
 
 YES_NO = tensor([True, False], "bool")
-
-
-@pytest.mark.parametrize("letter", LETTERS)
-def test_where_moves_every_dtype(letter: str) -> None:
-    found = core.where(YES_NO, made(letter, [1, 1]), made(letter, [0, 0]))
-    assert letter_of(found) == letter
-    assert found.numpy().astype("complex64").tolist() == [1, 0]
 
 
 def test_where_promotes_and_broadcasts() -> None:
@@ -45,12 +38,6 @@ def test_a_condition_is_bool_and_lies_with_the_rest() -> None:
     }
     with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         core.where(tensor(True, "bool"), core.empty([2], device=META), 1.0)
-
-
-def test_where_out_over_its_own_input() -> None:
-    x = tensor([1.0, 2.0])
-    core.where_out(YES_NO, x, 9.0, out=x)
-    assert shown(x) == ("float32", [1.0, 9.0])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Factories: shapes, dtypes, devices, and where a call without tensors goes."""
+"""Tensors made of none, or like another one: shapes, dtypes, devices, pinned memory."""
 
 import math
 from types import SimpleNamespace
@@ -7,30 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import cuda
+from runtime import cuda, ops
 from runtime.autograd import inference_mode
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import MissingKernel
+from runtime.errors.call import CallError, MissingKernel
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.tensor import DeviceUnavailable, OutOfMemory
 from runtime.operators import core, creation
+from runtime.operators.creation import CONSTANTS, NAMES
+from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.keys import inference_keys_of, keys_of
+from runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code
-from tests.operators.made import LETTERS, META, shown, tensor
+from tests.operators.refusals import assert_refused
+from tests.operators.tensors import LETTERS, META, shown, tensor
 from tests.tensors.loading import noted
-
-
-@pytest.mark.parametrize(("name", "value"), [("zeros", 0), ("ones", 1)])
-def test_constants(name: str, value: int) -> None:
-    make = getattr(core, name)
-    assert shown(make([2, 1])) == ("float32", [[value], [value]])
-    assert make([]).item() == value
-    assert make([2, 0, 3]).shape == (2, 0, 3)
-    for dtype in LETTERS.values():
-        found = make([2], dtype=dtype)
-        assert found.dtype is dtype
-        assert found.numpy().astype("complex64").tolist() == [value, value]
 
 
 @pytest.mark.parametrize(
@@ -113,15 +105,6 @@ def test_arange_refuses(arguments: Any, argument: str) -> None:
         core.arange_start(*arguments)
     assert caught.value.argument == argument
     assert caught.value.operator == "core::arange.start"
-
-
-def test_eye() -> None:
-    assert shown(core.eye(2)) == ("float32", [[1, 0], [0, 1]])
-    wide = core.eye(2, 3, dtype=DType.named("int64"))
-    assert shown(wide) == ("int64", [[1, 0, 0], [0, 1, 0]])
-    assert shown(core.eye(3, 1)) == ("float32", [[1], [0], [0]])
-    assert core.eye(0).shape == (0, 0)
-    assert core.eye(2, device="meta").shape == (2, 2)
 
 
 def test_linspace() -> None:
@@ -259,3 +242,199 @@ def test_dumps_show_what_runs() -> None:
     assert "zeros_cpu" in dump
     assert "zeros_select" in dump
     assert "zeros_meta" in dump
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_given_is_that_of_the_tensor(name: str) -> None:
+    make = getattr(core, f"{name}_like")
+    for letter in "hd":
+        x = core.t(tensor([[1, 2, 3]], LETTERS[letter].name))
+        for base in (x, core.empty([3, 1], dtype=x.dtype, device=META)):
+            found = make(base)
+            assert (found.shape, found.dtype) == ((3, 1), x.dtype)
+            assert found.device == base.device
+            assert found.is_contiguous()
+    wide = make(tensor([1.0]), dtype=LETTERS["d"])
+    assert wide.dtype is LETTERS["d"]
+    assert make(tensor([1.0]), device=META).device == META
+
+
+def test_constants_like_a_tensor() -> None:
+    x = tensor([5, 6], "int64")
+    for name, value in CONSTANTS.items():
+        if value is not None:
+            assert shown(getattr(core, f"{name}_like")(x)) == ("int64", [value] * 2)
+    assert shown(core.full_like(x, 2.9)) == ("int64", [2, 2])
+    assert shown(core.full_like(x, 2.5, dtype=LETTERS["f"])) == ("float32", [2.5] * 2)
+    assert core.full_like(x, 1, device=META).device == META
+    with pytest.raises(WrongOption) as caught:
+        core.full_like(x, 1j)
+    assert (caught.value.operator, caught.value.argument) == (
+        "core::full_like",
+        "fill_value",
+    )
+
+
+NEW = tuple(f"new_{name}" for name in (*CONSTANTS, "full"))
+
+
+def call(name: str, x: Tensor, size: Any, **options: Any) -> Any:
+    more = (7,) if name == "new_full" else ()
+    return getattr(core, name)(x, size, *more, **options)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_what_is_not_given_beside_a_size_is_that_of_the_tensor(name: str) -> None:
+    for letter in "bhdc":
+        x = core.t(tensor([[1, 2, 3]], LETTERS[letter].name))
+        for base in (x, core.empty([3, 1], dtype=x.dtype, device=META)):
+            found = call(name, base, [2, 0, 4])
+            assert (found.shape, found.dtype) == ((2, 0, 4), x.dtype)
+            assert found.device == base.device
+            assert found.strides == (4, 4, 1)
+    x = tensor([1.0])
+    assert call(name, x, [2], dtype=LETTERS["l"]).dtype is LETTERS["l"]
+    assert call(name, x, [2], device=META).device == META
+
+
+def test_constants_of_another_size() -> None:
+    x = tensor([5, 6], "int64")
+    assert shown(core.new_zeros(x, [3])) == ("int64", [0, 0, 0])
+    assert shown(core.new_ones(x, [])) == ("int64", 1)
+    assert shown(core.new_full(x, [2], 2.9)) == ("int64", [2, 2])
+    assert shown(core.new_full(x, [1], 2.5, dtype=LETTERS["f"])) == ("float32", [2.5])
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_refused_by_name(name: str) -> None:
+    for device in (None, META):
+        with pytest.raises(WrongOption) as caught:
+            call(name, tensor([1.0]), [2, -3], device=device)
+        assert (caught.value.operator, caught.value.argument, caught.value.found) == (
+            f"core::{name}",
+            "size[1]",
+            "-3",
+        )
+    assert_refused(
+        lambda: call(name, tensor([1.0]), [1], device=META, pin_memory=True),
+        WrongOption,
+        f"`core::{name}` does not take True for `pin_memory`. fits: False on meta: "
+        "only host memory is pinned",
+    )
+
+
+def test_a_number_that_the_dtype_cannot_hold() -> None:
+    with pytest.raises(WrongOption) as caught:
+        core.new_full(tensor([1.0]), [1], 1j)
+    assert (caught.value.operator, caught.value.argument) == (
+        "core::new_full",
+        "fill_value",
+    )
+    with pytest.raises(WrongOption) as caught:
+        core.full_like(tensor([1.0]), 1j, device=META)
+    assert caught.value.operator == "core::full_like"
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_the_result_has_no_gradient(name: str) -> None:
+    x = tensor([1.0, 2.0]).requires_grad_()
+    found = call(name, x, [2])
+    assert (found.requires_grad, found.is_leaf) == (False, True)
+
+
+def test_the_keys_are_those_of_likes() -> None:
+    for name in CONSTANTS:
+        new, like = (
+            default_dispatcher().find_op(f"core::{each}")
+            for each in (f"new_{name}", f"{name}_like")
+        )
+        assert new is not None
+        assert like is not None
+        for key in ("CompositeExplicitAutograd", "CPU", "Autograd", "BackendSelect"):
+            assert new.has_kernel(key) == like.has_kernel(key), (name, key)
+
+
+def test_a_mode_hears_of_them() -> None:
+    heard = []
+
+    class Hearing(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            heard.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Hearing():
+        ops.core.new_zeros(tensor([1.0]), [2])
+    assert heard == ["core.new_zeros.default"]
+
+
+def test_without_a_size() -> None:
+    with pytest.raises(CallError, check=code("MissingArgument")):
+        core.new_zeros(tensor([1.0]))
+
+
+X = tensor([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        (lambda: X.new_zeros(2, 3), (2, 3)),
+        (lambda: X.new_zeros((2, 3)), (2, 3)),
+        (lambda: X.new_zeros([4]), (4,)),
+        (lambda: X.new_zeros(4), (4,)),
+        (lambda: X.new_zeros(()), ()),
+        (lambda: X.new_zeros(size=(2,)), (2,)),
+        (lambda: X.new_empty(0, 2), (0, 2)),
+        (lambda: X.new_ones(2, 1), (2, 1)),
+        (lambda: X.new_full((2, 1), 3), (2, 1)),
+        (lambda: X.new_full(2, 3), (2,)),
+        (lambda: X.new_full((1,), fill_value=3), (1,)),
+        (lambda: X.new_full(size=(1,), fill_value=3), (1,)),
+    ],
+)
+def test_sizes_may_come_one_by_one(made: Any, shape: tuple[int, ...]) -> None:
+    found = made()
+    assert (type(found), found.shape, found.dtype) == (Tensor, shape, X.dtype)
+
+
+def test_values_and_options() -> None:
+    assert X.new_ones(2, dtype="int64").tolist() == [1, 1]
+    assert X.new_full((1, 2), 3).tolist() == [[3, 3]]
+    assert X.new_zeros(2, device="meta").is_meta
+    leaf = X.new_zeros(2, requires_grad=True)
+    assert (leaf.requires_grad, leaf.is_leaf) == (True, True)
+
+
+def test_what_is_missing_is_named() -> None:
+    for name, given, argument in (
+        ("new_zeros", (), "size"),
+        ("new_full", ((2,),), "fill_value"),
+    ):
+        with pytest.raises(
+            CallError, check=code("MissingArgument"), match=f"without `{argument}`"
+        ):
+            getattr(X, name)(*given)
+
+
+def test_in_place_views_return_the_tensor() -> None:
+    x = tensor([[[1.0, 2.0]]])
+    assert x.squeeze_() is x
+    assert x.shape == (2,)
+    assert x.unsqueeze_(0) is x
+    assert x.unsqueeze_(dim=-1).shape == (1, 2, 1)
+    assert x.squeeze_(0, 2).shape == (2,)
+    assert x.unsqueeze_(0).squeeze_((0,)).unsqueeze_(1).t_().shape == (1, 2)
+    assert x.transpose_(0, 1).transpose_(dim0=0, dim1=-1).shape == (1, 2)
+    assert x.tolist() == [[1, 2]]
+
+
+def test_help_says_what_they_do() -> None:
+    for name in ("new_empty", "new_full", "new_ones", "new_zeros"):
+        text = METHODS[name].__doc__ or ""
+        assert text.startswith(("Elements", "One", "Ones", "Zeros"))
+        assert f"Schema: `core::{name}(Tensor self, int[] size" in text
+    assert (METHODS["t_"].__doc__ or "").startswith(
+        "A view of a matrix with its dimensions exchanged, in place."
+    )

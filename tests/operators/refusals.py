@@ -5,21 +5,23 @@ from collections.abc import Callable
 import pytest
 
 # A call, and the error and the words that it is refused with.
-Refused = tuple[Callable[[], object], type[Exception], str]
+Refusal = tuple[Callable[[], object], type[Exception], str]
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The words of the error."""
-    return words(str(error))
+    return one_line(str(error))
 
 
-def words(text: str) -> str:
+def one_line(text: str) -> str:
     """The text with single spaces."""
     return " ".join(text.split())
 
 
-def refused(call: Callable[[], object], kind: type[Exception], text: str) -> None:
+def assert_refused(
+    call: Callable[[], object], kind: type[Exception], text: str
+) -> None:
     """Make sure that the call is refused with these words."""
     with pytest.raises(kind) as caught:
         call()
-    assert told(caught.value) == words(text)
+    assert message_of(caught.value) == one_line(text)

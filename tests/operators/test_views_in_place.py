@@ -11,7 +11,7 @@ from runtime.errors.autograd import SavedTensorModified, WriteRefused
 from runtime.errors.operands import DimensionOutOfRange, OperandError, ShapesDoNotFit
 from runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.coded import code, coded
-from tests.operators.told import refused
+from tests.operators.refusals import assert_refused
 from tests.python_dispatch.kinds import Boxed
 
 InferenceTensorUsed = coded(WriteRefused, "InferenceTensorUsed")
@@ -142,7 +142,7 @@ def test_refused_on_inference_tensors() -> None:
     with inference_mode():
         x = tensor(ROWS)
         core.t_(x)
-    refused(
+    assert_refused(
         lambda: core.t_(x),
         InferenceTensorUsed,
         "A tensor of shape (3, 2) was made in inference_mode() and cannot be modified "
