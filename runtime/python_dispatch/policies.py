@@ -27,6 +27,7 @@ Rules:
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from inspect import getattr_static
 from math import prod
 from typing import Any
@@ -134,13 +135,6 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
     """
     core.set__source_Tensor(self, source)
     return self
-
-
-# It lives as long as the default dispatcher does.
-LIBRARY = Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
-install_metadata(LIBRARY)
-install("set_", checked(set_))
-install("layout", property(layout, doc=layout.__doc__))
 
 
 # What a tensor's `_policy` is made of; sizes come with strides.
@@ -277,30 +271,35 @@ def _as_layout(found: Layout | int) -> Layout:
     return found if isinstance(found, Layout) else Layout(found)
 
 
-# What is put on a class; every other property of a tensor is computed from these.
-ASKING: dict[str, Any] = dict(
-    (
-        _property("shape", SIZES, sym_size, tuple),
-        _property("ndim", SIZES, dim),
-        _method("dim", SIZES, dim),
-        _method("numel", SIZES, sym_numel),
-        _property("offset", SIZES, sym_storage_offset),
-        _method("storage_offset", SIZES, sym_storage_offset),
-        _property("strides", STRIDES, sym_stride, tuple),
-        (
-            "is_contiguous",
-            _in_order(_asking(STRIDES, is_contiguous, None)),
-        ),
-        _property("device", DEVICE, device),
-        _property("layout", LAYOUT, layout, _as_layout),
-    )
-)
-APPLY_POLICY.set(apply_policy)
-
-
 def read(tensor: Tensor) -> Any:
     """The one element, as the handler gives it."""
     return core._local_scalar(tensor)
 
 
-ELEMENT.set(read)
+# An import that is interrupted takes back what it has registered: it can be repeated.
+with ExitStack() as undo:
+    # It lives as long as the default dispatcher does.
+    LIBRARY = undo.enter_context(
+        Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
+    )
+    install_metadata(LIBRARY)
+    install("set_", checked(set_))
+    install("layout", property(layout, doc=layout.__doc__))
+    # What is put on a class; every other property of a tensor is computed from these.
+    ASKING: dict[str, Any] = dict(
+        (
+            _property("shape", SIZES, sym_size, tuple),
+            _property("ndim", SIZES, dim),
+            _method("dim", SIZES, dim),
+            _method("numel", SIZES, sym_numel),
+            _property("offset", SIZES, sym_storage_offset),
+            _method("storage_offset", SIZES, sym_storage_offset),
+            _property("strides", STRIDES, sym_stride, tuple),
+            ("is_contiguous", _in_order(_asking(STRIDES, is_contiguous, None))),
+            _property("device", DEVICE, device),
+            _property("layout", LAYOUT, layout, _as_layout),
+        )
+    )
+    APPLY_POLICY.set(apply_policy)
+    ELEMENT.set(read)
+    undo.pop_all()

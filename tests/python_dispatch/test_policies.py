@@ -1,5 +1,7 @@
 """Metadata that a handler tells, and elements that it gives; what others pay for it."""
 
+import subprocess
+import sys
 from inspect import getattr_static
 from typing import Any
 
@@ -411,3 +413,30 @@ def test_tensors_without_a_handler_are_read_as_ever(
     monkeypatch.setattr(ELEMENT, "answer", heard.append)
     assert runtime.tensor([3]).item() == 3
     assert heard == []
+
+
+INTERRUPTED = """
+import sys
+from functools import partial
+from importlib import import_module
+from runtime.operators import core
+from runtime.python_dispatch import policies
+from tests.injection.interrupting import at_lines
+
+name, line, where = policies.__name__, 0, ""
+while where is not None:
+    policies.LIBRARY.close()
+    del sys.modules[name]
+    line += 1
+    where = at_lines(partial(import_module, name), (policies.__file__,), line)
+    policies = import_module(name)
+    assert core.dim(core.zeros([2])) == 1
+print(line > 50)
+"""
+
+
+def test_an_import_that_was_interrupted_can_be_repeated() -> None:
+    """At every line of the module."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("True\n", "")
