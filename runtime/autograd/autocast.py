@@ -25,6 +25,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from runtime.autograd.history import tensors_in
 from runtime.autograd.modes import GRAD, Mode
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import linked
@@ -40,7 +41,7 @@ from runtime.tensors.tensor import Tensor
 
 FLOAT32 = DType.named("float32")
 _HALVES = (DType.named("float16"), DType.named("bfloat16"))
-_CASTABLE = (*_HALVES, FLOAT32)
+CASTABLE = (*_HALVES, FLOAT32)
 
 # Device type -> its key, and the dtype that is fast there.
 DEVICES = {
@@ -166,12 +167,14 @@ def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]
             if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
             shown = f"{name}_autocast"
-            kernel = linked(_casting(_CASTS[family](device)), shown)
+            kernel = linked(casting(_CASTS[family](device)), shown)
             library.impl(name, kernel, debug=shown)
     return tuple(libraries)
 
 
-def _casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
+def casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
+    """The factory of a kernel that casts its arguments; see `linked`."""
+
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:
         run = below.run
 
@@ -196,25 +199,31 @@ def _without_autocast(view: View) -> View:
 def _to_low(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
         dtype = STATE.dtypes[device]
-        return [_cast(value, dtype, device, _CASTABLE) for value in arguments]
+        return [cast_to(value, dtype, device) for value in arguments]
 
     return cast
 
 
 def _to_wide(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        return [_cast(value, FLOAT32, device, _HALVES) for value in arguments]
+        return [cast_to(value, FLOAT32, device, _HALVES) for value in arguments]
 
     return cast
 
 
 def _to_widest(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        found = {t.dtype for t in _eligible(arguments, device) if t.number is None}
+        found = {
+            each.dtype
+            for each in tensors_in(arguments)
+            if each.number is None
+            and each.dtype in CASTABLE
+            and each.device.type == device
+        }
         if len(found) < 2:
             return [*arguments]
         # Two different 16-bit floats have only float32 in common.
-        return [_cast(value, FLOAT32, device, _HALVES) for value in arguments]
+        return [cast_to(value, FLOAT32, device, _HALVES) for value in arguments]
 
     return cast
 
@@ -223,28 +232,24 @@ def _to_widest(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
 _CASTS = {"low": _to_low, "float32": _to_wide, "widest": _to_widest}
 
 
-def _eligible(values: Any, device: str) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            found += _eligible(value, device)
-        elif (
-            isinstance(value, Tensor)
-            and value.dtype in _CASTABLE
-            and value.device.type == device
-        ):
-            found.append(value)
-    return found
+def cast_to(
+    value: Any,
+    dtype: DType,
+    device: str,
+    from_: tuple[DType, ...] = CASTABLE,
+    keeps: bool = True,
+) -> Any:
+    """A value with its tensors of that device cast, in lists too.
 
-
-def _cast(value: Any, dtype: DType, device: str, from_: tuple[DType, ...]) -> Any:
+    `keeps`: that of a weight may be kept.
+    """
     if isinstance(value, (list, tuple)):
-        return [_cast(each, dtype, device, from_) for each in value]
+        return [cast_to(each, dtype, device, from_, keeps) for each in value]
     if not isinstance(value, Tensor) or value.number is not None:
         return value
     if value.dtype is dtype or value.dtype not in from_ or value.device.type != device:
         return value
-    if not _is_weight(value):
+    if not keeps or not _is_weight(value):
         return core._to_copy(value, dtype=dtype)
     known = STATE.kept.get(id(value))
     if known is not None and known[0] is value and known[1] is dtype:

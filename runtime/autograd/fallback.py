@@ -19,10 +19,10 @@ or a list of them.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.history import edges_of, meta_of, with_history
+from runtime.autograd.history import edges_of, meta_of, tensors_in, with_history
 from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import DIFFERENTIABLE, Edge, Failing, Gradients, Node
@@ -129,18 +129,9 @@ def _requires_grad(value: Any) -> bool:
     return bool(getattr(value, "_requires_grad", False))
 
 
-def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
-    """The tensors among values, and inside of lists of them."""
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
-
-
 def _written(schema: Schema, arguments: Sequence[Any]) -> list[Tensor]:
     """The tensors that a call writes to, each once."""
-    found = _tensors(
+    found = tensors_in(
         [
             value
             for argument, value in zip(schema.arguments, arguments, strict=False)
@@ -158,7 +149,7 @@ def _called(
 ) -> list[Any]:
     """Call, and give the results a history that ends."""
     mode = mode or _MODE[0]
-    given = [*_tensors(arguments)]
+    given = [*tensors_in(arguments)]
     if mode == "fallthrough" or not GRAD.enabled or not any(map(_requires_grad, given)):
         return call()
     operator = str(schema.name)
@@ -169,7 +160,7 @@ def _called(
     names = tuple(
         argument.name
         for argument, value in zip(schema.arguments, arguments, strict=False)
-        if any(map(_requires_grad, _tensors([value])))
+        if any(map(_requires_grad, tensors_in([value])))
     )
     versions = [(tensor, tensor._version) for tensor in written]
     try:

@@ -31,7 +31,7 @@ Rules:
   require grad is another leaf than its views, which stay as they are.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -193,6 +193,15 @@ def with_histories(
         outputs.append(result)
     node.metas = tuple(metas)
     return outputs
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among values, and inside of lists of them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(value)
 
 
 def meta_of(tensor: Tensor) -> Meta:

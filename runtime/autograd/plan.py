@@ -415,7 +415,7 @@ def recipe_of(
     places = tuple(i for i, name in enumerate(names) if name in with_gradient)
     lists = any(is_tensor_list(arguments[i].type) for i in places)
     assert not lists or len(places) == 1, "edges of a list are counted by its length"
-    kinds = tuple(_kind(argument.type) for argument in arguments)
+    kinds = tuple(kind_of(argument.type) for argument in arguments)
     first = schema.returns[0].type if schema.returns else None
     return Recipe(
         call=Call(str(schema.name), names, kinds, places, lists, 0),
@@ -427,5 +427,6 @@ def recipe_of(
     )
 
 
-def _kind(kind: Any) -> int:
+def kind_of(kind: Any) -> int:
+    """How an argument of a type is kept: `PLAIN`, `TENSOR` or `TENSORS`."""
     return TENSOR if is_tensor(kind) else TENSORS if is_tensor_list(kind) else PLAIN

@@ -12,7 +12,7 @@ Rules:
 - an operator that writes nothing pays nothing: its bound kernel is the one below.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from runtime.autograd.history import (
     follow,
     is_inference,
     is_replayed,
+    tensors_in,
 )
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Replay
@@ -32,10 +33,11 @@ from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.autograd import WriteRefused
 from runtime.errors.base import EveryorderError
-from runtime.generated import numbered, template
+from runtime.generated import block, numbered, template
 from runtime.keys import KeySet
 from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
+from runtime.schema.types import TensorType
 from runtime.tensors.arrays import claimed
 from runtime.tensors.keys import MODED, PYTHON, inference
 from runtime.tensors.tensor import Tensor
@@ -67,64 +69,70 @@ def bumping(schema: Schema) -> Factory:
     operator = str(schema.name)
 
     def factory(below: Any, keyset: Any) -> Function:
-        return _bumping(len(schema.arguments), written)(below.run, operator)
+        return _bumping(len(schema.arguments), written, False)(below.run, operator)
 
     return factory
 
 
-def storages_text(written: tuple[int, ...]) -> list[str]:
-    """The lines that take the storages of arguments that are written to: `s0`, ..."""
-    lines = []
-    for i in written:
-        lines += [
-            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
-            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
-        ]
-    return lines
+def bumping_once(below: Any, keyset: Any) -> Function:
+    """The same for a function that may write by any number of operators, or by none.
 
-
-# What these lines name, and what goes through a call that writes.
-WRITING_NAMES: dict[str, Any] = {
-    "EXHAUSTED": EXHAUSTED,
-    "TRACKED": TRACKED,
-    "claimed": claimed,
-    "untracked": untracked,
-}
+    For those outside it is one call: every version is one higher after it, no more and
+    no less.  One that raises leaves versions as the function left them.
+    """
+    schema: Schema = below.schema
+    operator = str(schema.name)
+    written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
+    if all(schema.arguments[place].type == TensorType for place in written):
+        return _bumping(len(schema.arguments), written, True)(below.run, operator)
+    return _bumping_lists(below.run, operator, written, True)
 
 
 @template(
     "autograd kernel",
     "run, operator",
+    EXHAUSTED=EXHAUSTED,
     EveryorderError=EveryorderError,
     MODED=MODED,
     PYTHON=PYTHON,
-    **WRITING_NAMES,
+    TRACKED=TRACKED,
+    claimed=claimed,
+    untracked=untracked,
 )
-def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
+def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
     given = numbered(count)
     # No call: there may be no frame left.
-    raised = "; ".join(f"s{i}.version += 1" for i in written)
-    handled = " or ".join(f"a{i}.key_bits & PYTHON" for i in written)
-    return [
-        f"def kernel({given}):",
-        *[f"    {line}" for line in storages_text(written)],
-        "    try:",
-        f"        result = run({given})",
-        "    except EXHAUSTED:",
-        f"        {raised}",
-        "        raise",
-        "    except EveryorderError: raise",
-        "    except Exception:",
-        # What Python handles has raised the versions of what it wrote itself.
-        f"        if not (MODED or {handled}): {raised}",
-        "        raise",
-        "    except BaseException:",
-        f"        {raised}",
-        "        raise",
+    if once:
+        raised = "; ".join([f"s{i}.version = v{i}" for i in written])
+        refused, after = ["except Exception: raise"], [raised]
+    else:
+        raised = "; ".join([f"s{i}.version += 1" for i in written])
+        handled = " or ".join([f"a{i}.key_bits & PYTHON" for i in written])
+        refused = [
+            "except EveryorderError: raise",
+            "except Exception:",
+            # What Python handles has raised the versions of what it wrote itself.
+            f"    if not (MODED or {handled}): {raised}",
+            "    raise",
+        ]
         # It may have got another storage.
-        *(f"    (a{i}._place or (s{i},))[0].version += 1" for i in written),
-        "    return result",
+        after = [f"(a{i}._place or (s{i},))[0].version += 1" for i in written]
+    lines = []
+    for i in written:
+        lines += [
+            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
+            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
+            *([f"v{i} = s{i}.version + 1"] if once else []),
+        ]
+    lines += [
+        *block("try:", [f"result = run({given})"]),
+        *block("except EXHAUSTED:", [raised, "raise"]),
+        *refused,
+        *block("except BaseException:", [raised, "raise"]),
+        *after,
+        "return result",
     ]
+    return block(f"def kernel({given}):", lines)
 
 
 def install_version_fallback(library: Library) -> Registration:
@@ -141,18 +149,21 @@ def _bumping_any(below: Any, keyset: KeySet) -> Callable[..., Any]:
     places = [i for i, argument in enumerate(schema.arguments) if argument.is_write]
     if not places:
         return run  # type: ignore[no-any-return]  # the bare function below
+    return _bumping_lists(run, str(schema.name), places, False)
+
+
+def _bumping_lists(
+    run: Function, operator: str, places: Sequence[int], once: bool
+) -> Function:
+    """For lists of tensors, and for tensors that may be absent."""
 
     def kernel(*arguments: Any) -> Any:
-        written = [
-            tensor
-            for value in map(arguments.__getitem__, places)
-            for tensor in (value if isinstance(value, (list, tuple)) else [value])
-            if isinstance(tensor, Tensor)
-        ]
+        written = [*tensors_in([arguments[place] for place in places])]
         for tensor in written:
             if is_inference(tensor):
-                untracked(tensor, str(schema.name))
+                untracked(tensor, operator)
         storages = [(tensor._place or claimed(tensor))[0] for tensor in written]
+        versions = [storage.version + 1 for storage in storages]
         over = True
         try:
             return run(*arguments)
@@ -163,8 +174,8 @@ def _bumping_any(below: Any, keyset: KeySet) -> Callable[..., Any]:
             raise
         finally:
             if over:
-                for storage in storages:
-                    storage.version += 1
+                for storage, version in zip(storages, versions, strict=True):
+                    storage.version = version if once else storage.version + 1
 
     return kernel
 

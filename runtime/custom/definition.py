@@ -43,7 +43,7 @@ from runtime.autograd.recording import refusing_out
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import kernel_of
 from runtime.custom.schema_kernels import (
-    casting,
+    casting_to,
     first_fake,
     selecting,
     takes_tensors,
@@ -236,7 +236,7 @@ class CustomOpDef(Generic[P, R]):
             LibraryClosed: the operator was closed.
         """
         self._check_open("register_autocast")
-        key, kernel = casting(device_type, cast_inputs)
+        key, kernel = casting_to(device_type, cast_inputs)
         self._replace(key.name, kernel)
 
     @overload

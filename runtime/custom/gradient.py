@@ -22,15 +22,9 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.autograd.plan import is_tensor, is_tensor_list
+from runtime.autograd.plan import TENSORS, kind_of
 from runtime.autograd.recording import below_autograd, careful
-from runtime.custom.recording import (
-    TENSOR,
-    TENSORS,
-    VALUE,
-    recorded_lists,
-    recorded_tensors,
-)
+from runtime.custom.recording import recorded_lists, recorded_tensors
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import LibraryMisuse
@@ -134,14 +128,8 @@ def _kernel(
     setup_context: Function | None,
 ) -> Function:
     """The function of a call, recorded or not."""
-    kinds = tuple(
-        TENSORS
-        if is_tensor_list(argument.type)
-        else TENSOR
-        if is_tensor(argument.type)
-        else VALUE
-        for argument in schema.arguments[: schema.kwarg_only_start]
-    )
+    positional = schema.arguments[: schema.kwarg_only_start]
+    kinds = tuple(kind_of(argument.type) for argument in positional)
     single = [each.type for each in schema.returns] == [TensorType]
     if single and TENSORS not in kinds and not schema.is_vararg:
         return recorded_tensors(run, schema, backward, form, setup_context, kinds)

@@ -31,7 +31,14 @@ from typing import Any
 from runtime.autograd.function import Context, FunctionNode
 from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
 from runtime.autograd.node import Edge
-from runtime.autograd.plan import SavedInput, SavedOutput, save, save_output
+from runtime.autograd.plan import (
+    PLAIN,
+    TENSOR,
+    SavedInput,
+    SavedOutput,
+    save,
+    save_output,
+)
 from runtime.autograd.recording import RECORDED_NAMES, recorded_text, run_below
 from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.custom import BrokenPromise
@@ -42,9 +49,6 @@ from runtime.schema.types import OptionalType
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
-
-# What stands for one kind of argument: a plain value, a tensor, a list of tensors.
-VALUE, TENSOR, TENSORS = range(3)
 
 
 def recorded_tensors(
@@ -158,7 +162,7 @@ def _inputs(
     shapes: list[Any] = []
     edges: list[Edge | None] = []
     for kind, value in zip(kinds, args, strict=False):
-        if kind == VALUE:
+        if kind == PLAIN:
             needs.append(False)
             shapes.append(None)
             continue

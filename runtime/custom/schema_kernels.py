@@ -16,39 +16,24 @@ in this runtime, so that without elements nobody knows them; while an operator i
 checked, by `runtime.custom.opcheck`, its real results are there, and theirs are the
 sizes.
 
-Rules of versions: a function may write to its argument by any number of operators, or
-through NumPy by none; for those outside it is one call, and the version of every
-written tensor is one higher after it, no more and no less.
-- A call that raises leaves versions as the function left them: what it wrote, it wrote;
-  one that is interrupted raises them, as NumPy may have written.
-- An inference tensor is written to in inference mode only.
-- A result that shares the memory of an argument, as its schema says, follows it.
+A result that shares the memory of an argument, as its schema says, follows it.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
 
-from runtime.autograd.autocast import DEVICES
-from runtime.autograd.history import SEVERAL, follow, is_inference
+from runtime.autograd.autocast import CASTABLE, DEVICES, cast_to, casting
+from runtime.autograd.history import SEVERAL, follow, tensors_in
 from runtime.autograd.modes import GRAD
-from runtime.autograd.versions import (
-    EXHAUSTED,
-    WRITING_NAMES,
-    made_again,
-    storages_text,
-    untracked,
-)
+from runtime.autograd.versions import bumping_once, made_again
 from runtime.custom.kernel import annotated, shares
 from runtime.dispatch.kernel import Kernel, direct, linked
 from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.custom import DefinitionRefused, MissingFake
-from runtime.generated import block, numbered, template
-from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey, KeySet, key_of_device
-from runtime.keys.local import view_of
-from runtime.operators.call import core
+from runtime.keys import DispatchKey, KeySet, key_of_device
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 from runtime.schema.types import (
@@ -58,7 +43,6 @@ from runtime.schema.types import (
     unwrap_optional,
 )
 from runtime.tensors.keys import PYTHON
-from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
@@ -182,116 +166,30 @@ def _factory(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
     return factory
 
 
-# Types that are cast, and that can be cast to.
-FLOATING = ("float16", "bfloat16", "float32")
-
-
-def casting(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
+def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
     """The key and the kernel.  Raises `AutogradMisuse` for what is not served."""
     name = dtype.name if isinstance(dtype, DType) else DType.SYNONYMS.get(dtype, dtype)
-    if device not in DEVICES or name not in FLOATING:
-        known = " and ".join(DEVICES), ", ".join(FLOATING)
+    served = [each.name for each in CASTABLE]
+    if device not in DEVICES or name not in served:
+        known = " and ".join(DEVICES), ", ".join(served)
         raise AutogradMisuse(
             code="AutocastRefused", device=device, dtype=name, known=known
         )
     wanted = DType.named(name)
 
-    def factory(below: Any, keyset: Any) -> Callable[..., Any]:
-        run = below.run
+    def cast(arguments: tuple[Any, ...]) -> list[Any]:
+        return [cast_to(each, wanted, device, keeps=False) for each in arguments]
 
-        def kernel(*arguments: Any) -> Any:
-            view = LOCAL.view
-            LOCAL.view = view_of(view.included, view.excluded | AUTOCAST_KEYS.bits)
-            try:
-                return run(*[_cast(value, device, wanted) for value in arguments])
-            finally:
-                LOCAL.view = view
-
-        return kernel
-
-    return DEVICES[device][0], linked(factory, f"autocast_to_{name}")
-
-
-def _cast(value: Any, device: str, dtype: DType) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_cast(each, device, dtype) for each in value]
-    if not isinstance(value, Tensor) or value.number is not None:
-        return value
-    fits = value.dtype.name in FLOATING and value.device.type == device
-    if not fits or value.dtype is dtype:
-        return value
-    return core._to_copy(value, dtype=dtype)
+    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{name}")
 
 
 def version_kernel(schema: Schema) -> Kernel | None:
     """The kernel of an operator that writes, or returns views; None for all others."""
     if schema.is_mutable:
-        return linked(_counting, "versions")
+        return linked(bumping_once, "versions")
     if any(result.alias is not None for result in schema.returns):
         return linked(_following, "views")
     return None
-
-
-def _counting(below: Any, keyset: Any) -> Function:
-    schema: Schema = below.schema
-    operator = str(schema.name)
-    written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
-    if all(schema.arguments[place].type == TensorType for place in written):
-        return _once(len(schema.arguments), written)(below.run, operator)
-    return _each_once(below.run, operator, written)
-
-
-def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Function:
-    """For lists of tensors, and for tensors that may be absent."""
-
-    def kernel(*arguments: Any) -> Any:
-        written = _flat([arguments[place] for place in places])
-        for tensor in written:
-            if is_inference(tensor):
-                untracked(tensor, operator)
-        storages = [tensor.storage() for tensor in written]
-        versions = [storage.version + 1 for storage in storages]
-        over = True
-        try:
-            return run(*arguments)
-        except EXHAUSTED:
-            raise
-        except Exception:
-            over = False
-            raise
-        finally:
-            if over:
-                for storage, version in zip(storages, versions, strict=True):
-                    storage.version = version
-
-    return kernel
-
-
-@template(
-    "custom versions",
-    "run, operator",
-    **WRITING_NAMES,
-)
-def _once(count: int, written: tuple[int, ...]) -> list[str]:
-    given = numbered(count)
-    lines = storages_text(written)
-    lines += [f"v{i} = s{i}.version + 1" for i in written]
-    # No call: there may be no frame left.
-    raised = "; ".join([f"s{i}.version = v{i}" for i in written])
-    lines += [
-        "try:",
-        f"    result = run({given})",
-        "except EXHAUSTED:",
-        f"    {raised}",
-        "    raise",
-        "except Exception: raise",
-        "except BaseException:",
-        f"    {raised}",
-        "    raise",
-        raised,
-        "return result",
-    ]
-    return block(f"def kernel({given}):", lines)
 
 
 def _following(below: Any, keyset: Any) -> Function:
@@ -304,10 +202,12 @@ def _following(below: Any, keyset: Any) -> Function:
         if not (GRAD.enabled or GRAD.follows):
             return result
         results = [result] if count == 1 else result
-        made = SEVERAL if len(_flat(results)) > 1 else ""
+        made = SEVERAL if len([*tensors_in(results)]) > 1 else ""
         for places, each in zip(origins, results, strict=False):
-            sources = [(s, at) for at in sorted(places) for s in _flat([arguments[at]])]
-            for view in _flat([each]):
+            sources = [
+                (s, at) for at in sorted(places) for s in tensors_in([arguments[at]])
+            ]
+            for view in tensors_in([each]):
                 for source, at in sources:
                     if shares(view, source):
                         replay = None
@@ -318,14 +218,3 @@ def _following(below: Any, keyset: Any) -> Function:
         return result
 
     return kernel
-
-
-def _flat(values: Sequence[Any]) -> list[Tensor]:
-    """The tensors among values, and in lists of them."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += _flat(value)
-    return found

@@ -348,11 +348,11 @@ def test_what_it_calls_runs_without_autocast() -> None:
 
 
 def test_a_number_stays_a_number() -> None:
-    from runtime.custom.schema_kernels import _cast
+    from runtime.autograd.autocast import cast_to
     from runtime.tensors.making import wrap_number
 
     number = wrap_number(1.5)
-    assert _cast(number, "cpu", DType.named("float16")) is number
+    assert cast_to(number, DType.named("float16"), "cpu") is number
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.generated import block, template
 from runtime.kernels.cpu.operand import BY_SIZE, coalesced
 from runtime.kernels.cuda.device import cuda, current_device, spread
 from runtime.kernels.cuda.jit import Body, Family, Key, device, number_of, scalar_type
@@ -208,11 +209,10 @@ def family(
     signature = f"{result}[::1], int64, int64*4, "
     for letter in operands:
         signature += _OPERAND.format(named[letter], wide[letter])
-    makers: tuple[Callable[..., Body], ...] = (_unary, _binary, _ternary)
-    maker = makers[len(operands) - 1]
 
     def make(*scalars: Any) -> Body:
-        return maker(device(scalar(*scalars)), *_casts(operands, scalars))
+        function = device(scalar(*scalars))
+        return _body(len(operands))(function, _casts(operands, scalars))
 
     return Family(name, make, signature + "int64*4, int64", keys)
 
@@ -254,144 +254,49 @@ def _casts(operands: str, scalars: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(bool_ if letter == "B" else types[letter] for letter in operands)
 
 
-def _unary(function: Scalar, kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, out_at, out_by, a, a_number, a_fixed, a_at, a_by, extents, count
-    ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        x = kind(a_number)
-        if extents[3] == count:
-            one, two, three = x, x, x
-            while i + 3 * step < count:
-                if not a_fixed:
-                    x = a[a_at + i * a_by[3]]
-                    one = a[a_at + (i + step) * a_by[3]]
-                    two = a[a_at + (i + 2 * step) * a_by[3]]
-                    three = a[a_at + (i + 3 * step) * a_by[3]]
-                out[out_at + i * out_by[3]] = function(x)
-                out[out_at + (i + step) * out_by[3]] = function(one)
-                out[out_at + (i + 2 * step) * out_by[3]] = function(two)
-                out[out_at + (i + 3 * step) * out_by[3]] = function(three)
-                i += 4 * step
-            while i < count:
-                if not a_fixed:
-                    x = a[a_at + i * a_by[3]]
-                out[out_at + i * out_by[3]] = function(x)
-                i += step
-        else:
-            while i < count:
-                at = parts(i, extents)
-                if not a_fixed:
-                    x = a[place(a_at, at, a_by)]
-                out[place(out_at, at, out_by)] = function(x)
-                i += step
-
-    return body
+# Elements that a thread reads before it writes, by the number of operands.
+_AT_ONCE = {1: 4, 2: 2, 3: 1}
 
 
-def _binary(function: Scalar, kind: Any, other: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out,
-        out_at,
-        out_by,
-        a,
-        a_number,
-        a_fixed,
-        a_at,
-        a_by,
-        b,
-        b_number,
-        b_fixed,
-        b_at,
-        b_by,
-        extents,
-        count,
-    ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        x = kind(a_number)
-        y = other(b_number)
-        if extents[3] == count:
-            one, sole = x, y
-            while i + step < count:
-                if not a_fixed:
-                    x = a[a_at + i * a_by[3]]
-                    one = a[a_at + (i + step) * a_by[3]]
-                if not b_fixed:
-                    y = b[b_at + i * b_by[3]]
-                    sole = b[b_at + (i + step) * b_by[3]]
-                out[out_at + i * out_by[3]] = function(x, y)
-                out[out_at + (i + step) * out_by[3]] = function(one, sole)
-                i += 2 * step
-            while i < count:
-                if not a_fixed:
-                    x = a[a_at + i * a_by[3]]
-                if not b_fixed:
-                    y = b[b_at + i * b_by[3]]
-                out[out_at + i * out_by[3]] = function(x, y)
-                i += step
-        else:
-            while i < count:
-                at = parts(i, extents)
-                if not a_fixed:
-                    x = a[place(a_at, at, a_by)]
-                if not b_fixed:
-                    y = b[place(b_at, at, b_by)]
-                out[place(out_at, at, out_by)] = function(x, y)
-                i += step
+@template("CUDA kernel", "function, casts", cuda=cuda, parts=parts, place=place)
+def _body(count: int) -> list[str]:
+    """The body around a function of so many numbers; `casts` are their types."""
+    names, many = "abc"[:count], _AT_ONCE[count]
+    given = "".join([f"{x}, {x}_number, {x}_fixed, {x}_at, {x}_by, " for x in names])
 
-    return body
+    def result(n: int) -> str:
+        return f"function({', '.join([f'{x}{n}' for x in names])})"
 
+    def step(read: int) -> list[str]:
+        """The lines that make `read` results of a flat loop."""
+        lines = []
+        for x in names:
+            elements = [
+                f"{x}{n} = {x}[{x}_at + (i + {n} * step) * {x}_by[3]]"
+                for n in range(read)
+            ]
+            lines += block(f"if not {x}_fixed:", elements)
+        for n in range(read):
+            at = f"out_at + (i + {n} * step) * out_by[3]"
+            lines.append(f"out[{at}] = {result(n)}")
+        return [*lines, f"i += {read} * step"]
 
-def _ternary(function: Scalar, kind: Any, other: Any, third: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out,
-        out_at,
-        out_by,
-        a,
-        a_number,
-        a_fixed,
-        a_at,
-        a_by,
-        b,
-        b_number,
-        b_fixed,
-        b_at,
-        b_by,
-        c,
-        c_number,
-        c_fixed,
-        c_at,
-        c_by,
-        extents,
-        count,
-    ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        x = kind(a_number)
-        y = other(b_number)
-        z = third(c_number)
-        if extents[3] == count:
-            while i < count:
-                if not a_fixed:
-                    x = a[a_at + i * a_by[3]]
-                if not b_fixed:
-                    y = b[b_at + i * b_by[3]]
-                if not c_fixed:
-                    z = c[c_at + i * c_by[3]]
-                out[out_at + i * out_by[3]] = function(x, y, z)
-                i += step
-        else:
-            while i < count:
-                at = parts(i, extents)
-                if not a_fixed:
-                    x = a[place(a_at, at, a_by)]
-                if not b_fixed:
-                    y = b[place(b_at, at, b_by)]
-                if not c_fixed:
-                    z = c[place(c_at, at, c_by)]
-                out[place(out_at, at, out_by)] = function(x, y, z)
-                i += step
-
-    return body
+    flat = block("while i < count:", step(1))
+    if many > 1:
+        flat = [*block(f"while i + {many - 1} * step < count:", step(many)), *flat]
+    strided = [
+        "at = parts(i, extents)",
+        *[f"if not {x}_fixed: {x}0 = {x}[place({x}_at, at, {x}_by)]" for x in names],
+        f"out[place(out_at, at, out_by)] = {result(0)}",
+        "i += step",
+    ]
+    lines = [
+        "i = cuda.grid(1)",
+        "step = cuda.gridsize(1)",
+        *[f"{x}{n} = {x}_type({x}_number)" for x in names for n in range(many)],
+        *block("if extents[3] == count:", flat),
+        *block("else:", block("while i < count:", strided)),
+    ]
+    types = [f"{x}_type = casts[{at}]" for at, x in enumerate(names)]
+    head = f"def body(out, out_at, out_by, {given}extents, count):"
+    return [*types, *block(head, lines)]

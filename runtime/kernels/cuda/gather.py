@@ -78,18 +78,22 @@ class Walk(NamedTuple):
     where: int
 
 
-def _read(kind: Any) -> Body:
-    zero = _I(0)
+@device
+def _spot(i, extents, count):  # type: ignore[no-untyped-def]  # compiled for the device
+    """The four indices of element i; nothing is divided where all lies in one row."""
+    if extents[3] != count:
+        return parts(i, extents)
+    return _I(0), _I(0), _I(0), _I(i)
 
+
+def _read(kind: Any) -> Body:
     def body(  # type: ignore[no-untyped-def]  # compiled for the device
         out, out_at, out_by, x, x_at, x_by, index, at, by, step, extents, count
     ):
         i = cuda.grid(1)
         stride = cuda.gridsize(1)
         while i < count:
-            spot = (zero, zero, zero, _I(i))
-            if extents[3] != count:
-                spot = parts(i, extents)
+            spot = _spot(i, extents, count)
             moved = index[place(at, spot, by)] * step
             out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + moved]
             i += stride
@@ -98,8 +102,6 @@ def _read(kind: Any) -> Body:
 
 
 def _write(kind: Any) -> Body:
-    zero = _I(0)
-
     def body(  # type: ignore[no-untyped-def]  # compiled for the device
         x,
         x_at,
@@ -120,9 +122,7 @@ def _write(kind: Any) -> Body:
         i = cuda.grid(1)
         stride = cuda.gridsize(1)
         while i < count:
-            spot = (zero, zero, zero, _I(i))
-            if extents[3] != count:
-                spot = parts(i, extents)
+            spot = _spot(i, extents, count)
             to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
             if not claimed or claims[to] == first + i:
                 x[to] = source[place(source_at, spot, source_by)]
@@ -133,17 +133,13 @@ def _write(kind: Any) -> Body:
 
 def _targets(claims: bool) -> Any:
     def make(kind: Any) -> Body:
-        zero = _I(0)
-
         def body(  # type: ignore[no-untyped-def]  # compiled for the device
             found, x_at, x_by, index, at, by, first, step, extents, count
         ):
             i = cuda.grid(1)
             stride = cuda.gridsize(1)
             while i < count:
-                spot = (zero, zero, zero, _I(i))
-                if extents[3] != count:
-                    spot = parts(i, extents)
+                spot = _spot(i, extents, count)
                 to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
                 if claims:
                     cuda.atomic.max(found, to, first + i)

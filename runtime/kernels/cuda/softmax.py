@@ -37,84 +37,55 @@ from runtime.tensors.tensor import Tensor
 _I = np.int64
 
 
-def _rows(logarithm: bool) -> Maker:
+def _forward(logarithm: bool, together: bool) -> Maker:
+    """Softmax, or its logarithm; a row is a block's, if `together`, or a thread's."""
+
     def make(kind: Any) -> Body:
         zero, one = kind(0), kind(1)
         on = reals(kind)
         exp, log = on.exp, on.log
 
-        def body(out, x, tasks, length):  # type: ignore[no-untyped-def]  # compiled for the device
-            shared = cuda.shared.array(BLOCK, kind)
-            thread = cuda.threadIdx.x
-            row = cuda.blockIdx.x
-            while row < tasks:
-                base = row * length
-                peak = x[base]
-                i = thread
-                while i < length:
-                    value = x[base + i]
-                    peak = value if value > peak else peak
-                    i += BLOCK
-                peak = block_greatest(shared, peak)
-                total = zero
-                i = thread
-                while i < length:
-                    total += exp(x[base + i] - peak)
-                    i += BLOCK
-                total = block_sum(shared, total)
-                i = thread
-                if logarithm:
-                    shift = log(total)
-                    while i < length:
-                        out[base + i] = (x[base + i] - peak) - shift
-                        i += BLOCK
-                else:
-                    scale = one / total
-                    while i < length:
-                        out[base + i] = exp(x[base + i] - peak) * scale
-                        i += BLOCK
-                row += cuda.gridDim.x
-
-        return body
-
-    return make
-
-
-def _columns(logarithm: bool) -> Maker:
-    def make(kind: Any) -> Body:
-        zero, one = kind(0), kind(1)
-        on = reals(kind)
-        exp, log = on.exp, on.log
-
-        def body(out, x, tasks, length, inner):  # type: ignore[no-untyped-def]  # as above
-            task = cuda.grid(1)
-            step = cuda.gridsize(1)
+        def body(out, x, tasks, length, inner):  # type: ignore[no-untyped-def]  # compiled for the device
+            if together:
+                shared = cuda.shared.array(BLOCK, kind)
+                task, step = _I(cuda.blockIdx.x), cuda.gridDim.x
+            else:
+                task, step = _I(cuda.grid(1)), cuda.gridsize(1)
             while task < tasks:
-                outer = task // inner
-                base = _I(outer * length * inner + (task - outer * inner))
+                if together:
+                    base = task * length
+                    first, by = base + cuda.threadIdx.x, BLOCK
+                else:
+                    outer = task // inner
+                    base = outer * length * inner + (task - outer * inner)
+                    first, by = base, inner
                 end = base + length * inner
                 peak = x[base]
-                at = base
+                at = first
                 while at < end:
                     value = x[at]
                     peak = value if value > peak else peak
-                    at += inner
+                    at += by
+                if together:
+                    peak = block_greatest(shared, peak)
                 total = zero
-                at = base
+                at = first
                 while at < end:
                     total += exp(x[at] - peak)
-                    at += inner
-                at = base
+                    at += by
+                if together:
+                    total = block_sum(shared, total)
+                at = first
                 if logarithm:
                     shift = log(total)
                     while at < end:
                         out[at] = (x[at] - peak) - shift
-                        at += inner
+                        at += by
                 else:
                     scale = one / total
                     while at < end:
                         out[at] = exp(x[at] - peak) * scale
-                        at += inner
+                        at += by
                 task += step
 
         return body
@@ -122,68 +93,46 @@ def _columns(logarithm: bool) -> Maker:
     return make
 
 
-def _back_rows(logarithm: bool) -> Maker:
-    def make(kind: Any) -> Body:
-        zero, exp = kind(0), reals(kind).exp
+def _backward(logarithm: bool, together: bool) -> Maker:
+    """The gradient, likewise."""
 
-        def body(out, grad, result, tasks, length):  # type: ignore[no-untyped-def]  # as above
-            shared = cuda.shared.array(BLOCK, kind)
-            thread = cuda.threadIdx.x
-            row = cuda.blockIdx.x
-            while row < tasks:
-                base = row * length
-                total = zero
-                i = thread
-                while i < length:
-                    if logarithm:
-                        total += grad[base + i]
-                    else:
-                        total += grad[base + i] * result[base + i]
-                    i += BLOCK
-                total = block_sum(shared, total)
-                i = thread
-                while i < length:
-                    g, y = grad[base + i], result[base + i]
-                    if logarithm:
-                        out[base + i] = g - exp(y) * total
-                    else:
-                        out[base + i] = (g - total) * y
-                    i += BLOCK
-                row += cuda.gridDim.x
-
-        return body
-
-    return make
-
-
-def _back_columns(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
         zero, exp = kind(0), reals(kind).exp
 
         def body(  # type: ignore[no-untyped-def]  # as above
             out, grad, result, tasks, length, inner
         ):
-            task = cuda.grid(1)
-            step = cuda.gridsize(1)
+            if together:
+                shared = cuda.shared.array(BLOCK, kind)
+                task, step = _I(cuda.blockIdx.x), cuda.gridDim.x
+            else:
+                task, step = _I(cuda.grid(1)), cuda.gridsize(1)
             while task < tasks:
-                outer = task // inner
-                base = _I(outer * length * inner + (task - outer * inner))
+                if together:
+                    base = task * length
+                    first, by = base + cuda.threadIdx.x, BLOCK
+                else:
+                    outer = task // inner
+                    base = outer * length * inner + (task - outer * inner)
+                    first, by = base, inner
                 end = base + length * inner
                 total = zero
-                at = base
+                at = first
                 while at < end:
                     if logarithm:
                         total += grad[at]
                     else:
                         total += grad[at] * result[at]
-                    at += inner
-                at = base
+                    at += by
+                if together:
+                    total = block_sum(shared, total)
+                at = first
                 while at < end:
                     if logarithm:
                         out[at] = grad[at] - exp(result[at]) * total
                     else:
                         out[at] = (grad[at] - total) * result[at]
-                    at += inner
+                    at += by
                 task += step
 
         return body
@@ -191,11 +140,12 @@ def _back_columns(logarithm: bool) -> Maker:
     return make
 
 
-def _kernel(name: str, by_rows: Maker, by_columns: Maker, arrays: int) -> Any:
+def _kernel(name: str, logarithm: bool, arrays: int) -> Any:
     """A kernel of an output, `arrays` inputs of its shape, and a dimension."""
-    signature = "T[::1], " * (arrays + 1) + "int64, int64"
-    of_rows = Family(f"{name}_rows", by_rows, signature, FLOATS)
-    of_columns = Family(f"{name}_columns", by_columns, signature + ", int64", FLOATS)
+    maker = _forward if arrays == 1 else _backward
+    signature = "T[::1], " * (arrays + 1) + "int64, int64, int64"
+    of_rows = Family(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
+    of_columns = Family(f"{name}_columns", maker(logarithm, False), signature, FLOATS)
 
     def kernel(out: Tensor, *given: Any) -> None:
         *tensors, dim = given
@@ -204,12 +154,12 @@ def _kernel(name: str, by_rows: Maker, by_columns: Maker, arrays: int) -> Any:
         at, kind = index_of(out), out.dtype.name
         outer, length, inner = around(out.shape, dim)
         read = [flat(tensor) for tensor in tensors]
-        if inner == 1 and length >= SHORT:
-            of_rows[kind](rows(outer, at), flat(out), *read, outer, length)
-            return
         tasks = outer * inner
-        shape = spread(tasks, at)
-        of_columns[kind](shape, flat(out), *read, tasks, length, inner)
+        if inner == 1 and length >= SHORT:
+            entry, shape = of_rows[kind], rows(tasks, at)
+        else:
+            entry, shape = of_columns[kind], spread(tasks, at)
+        entry(shape, flat(out), *read, tasks, length, inner)
 
     kernel.__name__ = kernel.__qualname__ = name
     return kernel
@@ -379,14 +329,10 @@ def nll_loss_backward(
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    "softmax": _kernel("softmax", _rows(False), _columns(False), 1),
-    "log_softmax": _kernel("log_softmax", _rows(True), _columns(True), 1),
-    "softmax_backward": _kernel(
-        "softmax_backward", _back_rows(False), _back_columns(False), 2
-    ),
-    "log_softmax_backward": _kernel(
-        "log_softmax_backward", _back_rows(True), _back_columns(True), 2
-    ),
+    "softmax": _kernel("softmax", False, 1),
+    "log_softmax": _kernel("log_softmax", True, 1),
+    "softmax_backward": _kernel("softmax_backward", False, 2),
+    "log_softmax_backward": _kernel("log_softmax_backward", True, 2),
     "nll_loss": nll_loss,
     "nll_loss_backward": nll_loss_backward,
 }
