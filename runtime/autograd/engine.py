@@ -38,6 +38,7 @@ from runtime.autograd.node import (
     copied,
     extra_of,
     joined,
+    mismatch,
     through,
 )
 from runtime.errors.autograd import BackwardRefused, GradientMismatch
@@ -201,25 +202,13 @@ def fitted(gradient: Any, meta: Meta, node: Node) -> Any:
     shape, dtype, device = meta
     if gradient.shape != shape:
         if not _sums_to(gradient.shape, shape):
-            raise GradientMismatch(
-                code="GradientMismatch",
-                where=f"`{node.operator}`",
-                what="shape",
-                expected=str(shape),
-                found=str(gradient.shape),
-            )
+            raise mismatch(f"`{node.operator}`", "shape", shape, gradient.shape)
         gradient = core.sum_to_size(gradient, shape)
     if gradient.dtype is not dtype:
         gradient = core._to_copy(gradient, dtype=dtype)
     if gradient.device != device:
         if gradient.shape:
-            raise GradientMismatch(
-                code="GradientMismatch",
-                where=f"`{node.operator}`",
-                what="device",
-                expected=str(device),
-                found=str(gradient.device),
-            )
+            raise mismatch(f"`{node.operator}`", "device", device, gradient.device)
         gradient = core._to_copy(gradient, device=device)
     return gradient
 
@@ -232,12 +221,11 @@ def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def _miscounted(node: Node, count: int) -> GradientMismatch:
-    return GradientMismatch(
-        code="GradientMismatch",
-        where=f"`{node.operator}`",
-        what="number",
-        expected=f"{len(node.next_edges)} gradients",
-        found=f"{count} gradients",
+    return mismatch(
+        f"`{node.operator}`",
+        "number",
+        f"{len(node.next_edges)} gradients",
+        f"{count} gradients",
     )
 
 
@@ -343,12 +331,11 @@ def _roots(
         listed = isinstance(given, Sequence) and not isinstance(given, str)
         gradients = [*given] if listed else [given]  # type: ignore[list-item]  # `_root_gradient` looks at it
     if len(gradients) != len(outputs):
-        raise GradientMismatch(
-            code="GradientMismatch",
-            where=f"The call of `{asked}`",
-            what="number",
-            expected=f"{len(outputs)} gradients",
-            found=f"{len(gradients)} gradients",
+        raise mismatch(
+            f"The call of `{asked}`",
+            "number",
+            f"{len(outputs)} gradients",
+            f"{len(gradients)} gradients",
         )
     return [
         (_root_edge(asked, index, output), _root_gradient(asked, index, output, one))
@@ -374,12 +361,11 @@ def _root_gradient(
             )
         return _one(output)
     if not isinstance(gradient, Tensor):
-        raise GradientMismatch(
-            code="GradientMismatch",
-            where=f"The call of `{asked}`, for output {index},",
-            what="type",
-            expected="Tensor",
-            found=type(gradient).__name__,
+        raise mismatch(
+            f"The call of `{asked}`, for output {index},",
+            "type",
+            "Tensor",
+            type(gradient).__name__,
         )
     # Of another width, or a number of another device, the engine converts it.
     same_kind = output.dtype.is_complex == gradient.dtype.is_complex
@@ -390,12 +376,8 @@ def _root_gradient(
         ("device", same_device, output.device, gradient.device),
     ):
         if not fits:
-            raise GradientMismatch(
-                code="GradientMismatch",
-                where=f"The call of `{asked}`, for output {index},",
-                what=what,
-                expected=str(expected),
-                found=str(found),
+            raise mismatch(
+                f"The call of `{asked}`, for output {index},", what, expected, found
             )
     return gradient
 

@@ -49,7 +49,7 @@ from runtime.autograd.history import (
 )
 from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
 from runtime.autograd.modes import GRAD, no_grad
-from runtime.autograd.node import Edge, Failing, Gradients, Node, ViewOf
+from runtime.autograd.node import Edge, Failing, Gradients, Node, ViewOf, mismatch
 from runtime.autograd.plan import (
     SavedInput,
     SavedOutput,
@@ -67,6 +67,13 @@ from runtime.errors.autograd import (
 from runtime.operators.call import core
 from runtime.tensors.keys import watcher
 from runtime.tensors.tensor import Tensor
+
+
+def misused(function: str, fault: str, remedy: str) -> AutogradMisuse:
+    """The error of a function that is not written, or does not do, as it has to."""
+    return AutogradMisuse(
+        code="FunctionMisuse", function=function, fault=fault, remedy=remedy
+    )
 
 
 class Context:
@@ -89,11 +96,10 @@ class Context:
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise AutogradMisuse(
-                    code="FunctionMisuse",
-                    function=self.function,
-                    fault=f"saves a {type(tensor).__name__} for backward",
-                    remedy="set it as an attribute of ctx",
+                raise misused(
+                    self.function,
+                    f"saves a {type(tensor).__name__} for backward",
+                    "set it as an attribute of ctx",
                 )
         self.to_save = tensors
 
@@ -204,12 +210,11 @@ class FunctionNode(Node):
         while len(results) > self._arguments and results[-1] is None:
             results.pop()
         if len(results) != self._arguments:
-            raise GradientMismatch(
-                code="GradientMismatch",
-                where=f"The backward of `{self.operator}`",
-                what="number",
-                expected=f"{self._arguments}, one for each argument of forward",
-                found=str(len(results)),
+            raise mismatch(
+                f"The backward of `{self.operator}`",
+                "number",
+                f"{self._arguments}, one for each argument of forward",
+                len(results),
             )
         wanted = [results[place] for place in self._places]
         for place, each in zip(self._places, wanted, strict=True):
@@ -232,11 +237,10 @@ class Function:
     @classmethod
     def forward(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; `ctx` comes first unless there is `setup_context`."""
-        raise AutogradMisuse(
-            code="FunctionMisuse",
-            function=cls.__name__,
-            fault="has no forward of its own",
-            remedy="define forward as a static method",
+        raise misused(
+            cls.__name__,
+            "has no forward of its own",
+            "define forward as a static method",
         )
 
     @staticmethod
@@ -247,11 +251,10 @@ class Function:
     @classmethod
     def backward(cls, ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments of `forward`."""
-        raise AutogradMisuse(
-            code="FunctionMisuse",
-            function=cls.__name__,
-            fault="has no backward of its own",
-            remedy="define backward as a static method",
+        raise misused(
+            cls.__name__,
+            "has no backward of its own",
+            "define backward as a static method",
         )
 
     @classmethod
@@ -321,11 +324,10 @@ class _Wrapping:
         """The outputs as the caller sees them; `outputs` too is changed to them."""
         missing = self._dirty - {id(output) for output in outputs}
         if missing:
-            raise AutogradMisuse(
-                code="FunctionMisuse",
-                function=self._name,
-                fault="marked a tensor as dirty that it does not return",
-                remedy="return every tensor that is written to in place",
+            raise misused(
+                self._name,
+                "marked a tensor as dirty that it does not return",
+                "return every tensor that is written to in place",
             )
         self._node.metas = metas_of(outputs)
         for number, output in enumerate(outputs):
@@ -363,11 +365,10 @@ class _Wrapping:
 
     def _written(self, number: int, output: Tensor) -> Tensor:
         if id(output) not in self._inputs:
-            raise AutogradMisuse(
-                code="FunctionMisuse",
-                function=self._name,
-                fault="marked a tensor as dirty that is none of its inputs",
-                remedy="call mark_dirty with inputs that were written to in place",
+            raise misused(
+                self._name,
+                "marked a tensor as dirty that is none of its inputs",
+                "call mark_dirty with inputs that were written to in place",
             )
         if not self._recorded:
             return output
@@ -376,11 +377,10 @@ class _Wrapping:
         history = output._history
         is_view = history is not None and history.view is not None
         if is_view and id(output) != self._first:
-            raise AutogradMisuse(
-                code="FunctionMisuse",
-                function=self._name,
-                fault="wrote to a view that is not its first tensor",
-                remedy="make it the first argument, or return a new tensor",
+            raise misused(
+                self._name,
+                "wrote to a view that is not its first tensor",
+                "make it the first argument, or return a new tensor",
             )
         rebase(output, self._node, before, number)
         return output

@@ -281,27 +281,27 @@ def _is_point(value: Any) -> bool:
     return isinstance(value, Tensor) and value._requires_grad
 
 
+def misused(fault: str) -> AutogradMisuse:
+    """The error that gradients cannot be checked so."""
+    return AutogradMisuse(code="GradcheckMisuse", fault=fault)
+
+
 def _points(given: Sequence[Any]) -> list[Tensor]:
     points = [value for value in given if _is_point(value)]
     if not points:
-        raise AutogradMisuse(code="GradcheckMisuse", fault="no input requires grad")
+        raise misused("no input requires grad")
     for point in points:
         if point.dtype.name not in _WIDE:
-            raise AutogradMisuse(
-                code="GradcheckMisuse",
-                fault=f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
-                "fine enough for finite differences",
+            raise misused(
+                f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
+                "fine enough for finite differences"
             )
         if point.device.type != "cpu":
-            raise AutogradMisuse(
-                code="GradcheckMisuse",
-                fault=f"an input is on {point.device}, not on cpu",
-            )
+            raise misused(f"an input is on {point.device}, not on cpu")
         if may_overlap_itself(point.shape, point.strides):
-            raise AutogradMisuse(
-                code="GradcheckMisuse",
-                fault=f"elements of an input of shape {point.shape} and strides "
-                f"{point.strides} share memory",
+            raise misused(
+                f"elements of an input of shape {point.shape} and strides "
+                f"{point.strides} share memory"
             )
     return points
 

@@ -29,8 +29,8 @@ from weakref import ref
 
 from runtime.autograd.engine import backward
 from runtime.autograd.history import is_inference, renew, sharing
-from runtime.autograd.node import Node, RemovableHandle, Table, extra_of
-from runtime.errors.autograd import AutogradMisuse, GradientMismatch, WriteRefused
+from runtime.autograd.node import Node, RemovableHandle, Table, extra_of, mismatch
+from runtime.errors.autograd import AutogradMisuse, WriteRefused
 from runtime.errors.tensor import NeedsDetach, NotReplaceable, UnfitValue
 from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
 from runtime.operators.call import core
@@ -95,23 +95,11 @@ def check_fit(tensor: Tensor, source: object, asked: str) -> None:
     Raises `NotReplaceable`.
     """
     if not isinstance(source, Tensor):
-        raise NotReplaceable(
-            code="DoesNotFit",
-            asked=asked,
-            what="type",
-            expected="Tensor",
-            found=type(source).__name__,
-        )
+        raise _unfit(asked, "type", "Tensor", type(source).__name__)
     for what in ("dtype", "device", "keys"):
         expected, found = _read(tensor, what), _read(source, what)
         if expected != found:
-            raise NotReplaceable(
-                code="DoesNotFit",
-                asked=asked,
-                what=what,
-                expected=expected,
-                found=found,
-            )
+            raise _unfit(asked, what, expected, found)
     history = tensor._history
     if history is None:
         return
@@ -126,13 +114,15 @@ def check_fit(tensor: Tensor, source: object, asked: str) -> None:
         history.extra is not None and history.extra.grad is not None
     )
     if kept and tensor._shape != source._shape:
-        raise NotReplaceable(
-            code="DoesNotFit",
-            asked=asked,
-            what="shape",
-            expected=f"{tensor._shape}, as its gradient,",
-            found=f"{source._shape}",
+        raise _unfit(
+            asked, "shape", f"{tensor._shape}, as its gradient,", f"{source._shape}"
         )
+
+
+def _unfit(asked: str, what: str, expected: str, found: str) -> NotReplaceable:
+    return NotReplaceable(
+        code="DoesNotFit", asked=asked, what=what, expected=expected, found=found
+    )
 
 
 def _is_bare(tensor: Tensor) -> bool:
@@ -211,23 +201,11 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
         return
     where = "The assignment to `grad`"
     if not isinstance(gradient, Tensor):
-        raise GradientMismatch(
-            code="GradientMismatch",
-            where=where,
-            what="type",
-            expected="Tensor",
-            found=type(gradient).__name__,
-        )
+        raise mismatch(where, "type", "Tensor", type(gradient).__name__)
     for what in ("shape", "dtype", "device"):
         expected, found = getattr(tensor, what), getattr(gradient, what)
         if expected != found:
-            raise GradientMismatch(
-                code="GradientMismatch",
-                where=where,
-                what=what,
-                expected=str(expected),
-                found=str(found),
-            )
+            raise mismatch(where, what, expected, found)
     extra_of(tensor).grad = gradient
 
 

@@ -53,6 +53,19 @@ SEQUENCE = count(1)
 _HOOK_NUMBERS = count(1)
 
 
+def mismatch(
+    where: str, what: str, expected: object, found: object
+) -> GradientMismatch:
+    """The error that what came as a gradient does not fit."""
+    return GradientMismatch(
+        code="GradientMismatch",
+        where=where,
+        what=what,
+        expected=str(expected),
+        found=str(found),
+    )
+
+
 class Table(dict[int, Callable[..., Any]]):
     """Hooks by number, in the order of registration."""
 
@@ -480,12 +493,11 @@ def copied(gradient: Tensor) -> Tensor:
 
 def _given(gradient: Tensor | None, operator: str) -> Tensor:
     if gradient is None:
-        raise GradientMismatch(
-            code="GradientMismatch",
-            where=f"The handler of `{operator}`, called to accumulate a gradient,",
-            what="type",
-            expected="Tensor",
-            found="None",
+        raise mismatch(
+            f"The handler of `{operator}`, called to accumulate a gradient,",
+            "type",
+            "Tensor",
+            "None",
         )
     return gradient
 

@@ -320,44 +320,27 @@ def _write(place: int, argument: Argument) -> AliasInfo:
 
 def _tagged(function: str, schema: Schema, tags: frozenset[str]) -> Schema:
     """The schema with the results that a tag asks for.  Raises `DefinitionRefused`."""
+    tag = "inplace" if "inplace" in tags else "out"
+    if tag not in tags:
+        return schema
+    written = [argument for argument in schema.arguments if argument.is_write]
+    first = schema.arguments[0] if schema.arguments else None
+    of_types = [each.type for each in written]
+    fault = ""
     if tags >= {"inplace", "out"}:
         fault = "it has the tag out as well, and an operator is one of the two"
-        raise DefinitionRefused(
-            code="TagRefused", function=function, tag="inplace", fault=fault
-        )
-    written = [argument for argument in schema.arguments if argument.is_write]
-    if "inplace" in tags:
-        first = schema.arguments[0] if schema.arguments else None
-        if [first] != written or first is None or first.kwarg_only:
-            fault = "an in-place function writes to its first parameter alone"
-            raise DefinitionRefused(
-                code="TagRefused", function=function, tag="inplace", fault=fault
-            )
-        tag = "inplace"
-    elif "out" in tags:
-        if not written or not all(each.kwarg_only for each in written):
-            fault = "an out= form writes to keyword-only parameters alone"
-            raise DefinitionRefused(
-                code="TagRefused", function=function, tag="out", fault=fault
-            )
-        tag = "out"
-    else:
-        return schema
-    if any(each.type != TensorType for each in written):
+    elif tag == "inplace" and ([first] != written or first is None or first.kwarg_only):
+        fault = "an in-place function writes to its first parameter alone"
+    elif tag == "out" and not (written and all(each.kwarg_only for each in written)):
+        fault = "an out= form writes to keyword-only parameters alone"
+    elif any(each != TensorType for each in of_types):
         fault = "what it writes to and returns must be of type Tensor"
-        raise DefinitionRefused(
-            code="TagRefused", function=function, tag=tag, fault=fault
-        )
-    if [each.type for each in schema.returns] != [each.type for each in written]:
-        fault = (
-            f"it should return {_listed(written)}, and its annotation says otherwise"
-        )
+    elif [each.type for each in schema.returns] != of_types:
+        listed = ", ".join([f"`{argument.name}`" for argument in written])
+        fault = f"it should return {listed}, and its annotation says otherwise"
+    if fault:
         raise DefinitionRefused(
             code="TagRefused", function=function, tag=tag, fault=fault
         )
     returns = tuple(Argument("", each.type, alias=each.alias) for each in written)
     return replace(schema, returns=returns)
-
-
-def _listed(written: list[Argument]) -> str:
-    return ", ".join(f"`{argument.name}`" for argument in written)

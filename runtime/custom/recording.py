@@ -28,7 +28,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.function import Context, FunctionNode
+from runtime.autograd.function import Context, FunctionNode, misused
 from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
 from runtime.autograd.node import Edge
 from runtime.autograd.plan import (
@@ -40,7 +40,6 @@ from runtime.autograd.plan import (
     save_output,
 )
 from runtime.autograd.recording import RECORDED_NAMES, recorded_text, run_below
-from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.custom import BrokenPromise
 from runtime.generated import block, numbered, template
 from runtime.schema.binding import returner
@@ -181,11 +180,10 @@ def _outputs(results: Sequence[Any]) -> list[Any]:
 def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
     """The results with their history, and the node with what it saved."""
     if node.context.dirty:
-        raise AutogradMisuse(
-            code="FunctionMisuse",
-            function=node.context.function,
-            fault="marked a tensor as dirty, but writes to none by its schema",
-            remedy="leave mark_dirty out",
+        raise misused(
+            node.context.function,
+            "marked a tensor as dirty, but writes to none by its schema",
+            "leave mark_dirty out",
         )
     flat = [t for each in results for t in (each if isinstance(each, list) else [each])]
     marked = {id(tensor) for tensor in node.context.constant}

@@ -76,6 +76,11 @@ from runtime.script.running import call
 from runtime.script.running.options import executor
 
 
+def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
+    """The error that something is not for scripts; `hint` says what can be done."""
+    return NotScriptable(code="NotScriptable", found=found, reason=reason, hint=hint)
+
+
 class ScriptFunction(Compiled):
     """A compiled function; made by `jit.script`, `jit.trace` and `jit.load`."""
 
@@ -109,11 +114,10 @@ class ScriptFunction(Compiled):
         Raises:
             NotScriptable: always.
         """
-        raise NotScriptable(
-            code="NotScriptable",
-            found=f"the compiled function `{self.name}`",
-            reason="a compiled function is not pickled",
-            hint="Use `jit.save` and `jit.load`.",
+        raise refused(
+            f"the compiled function `{self.name}`",
+            "a compiled function is not pickled",
+            "Use `jit.save` and `jit.load`.",
         )
 
 
@@ -151,27 +155,24 @@ def script(
         return _class(obj)
     if callable(obj) and inspect.isroutine(obj):
         return _function(obj, example_inputs)
-    raise NotScriptable(
-        code="NotScriptable",
-        found=_named(obj),
-        reason="functions, classes and modules are compiled",
-        hint="Pass the object to a compiled function, if it is a value.",
+    raise refused(
+        _named(obj),
+        "functions, classes and modules are compiled",
+        "Pass the object to a compiled function, if it is a value.",
     )
 
 
 def _class(python: type) -> type:
     if issubclass(python, Module) and not is_interface(python):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=f"the class `{python.__name__}`",
-            reason="modules are compiled, not their classes",
-            hint="Make an object, and compile that.",
+        raise refused(
+            f"the class `{python.__name__}`",
+            "modules are compiled, not their classes",
+            "Make an object, and compile that.",
         )
     if issubclass(python, BaseException):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=f"the class `{python.__name__}`",
-            reason="exceptions are Python's; programs raise them by their names",
+        raise refused(
+            f"the class `{python.__name__}`",
+            "exceptions are Python's; programs raise them by their names",
         )
     if issubclass(python, enum.Enum) or hasattr(python, "_fields"):
         SHARED_PROGRAM.classes(python, scope_of_class(python, SHARED_PROGRAM.classes))
@@ -186,25 +187,21 @@ def _class(python: type) -> type:
 
 def _function(function: Any, examples: Any) -> ScriptFunction:
     if not inspect.isfunction(function) and not inspect.ismethod(function):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=_named(function),
-            reason="it is not written in Python",
-            hint="Call it in a function, and compile that.",
+        raise refused(
+            _named(function),
+            "it is not written in Python",
+            "Call it in a function, and compile that.",
         )
     if inspect.ismethod(function):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=_named(function),
-            reason="it has an object to it",
-            hint="Compile the module, or the class, whose method it is.",
+        raise refused(
+            _named(function),
+            "it has an object to it",
+            "Compile the module, or the class, whose method it is.",
         )
     mark = mark_of(function)
     if mark in (Mark.IGNORE, Mark.UNUSED):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=_named(function),
-            reason=f"it is marked by `@{mark.value}`, and stays Python's",
+        raise refused(
+            _named(function), f"it is marked by `@{mark.value}`, and stays Python's"
         )
     known = function.__dict__.get(KEPT)
     # Of one that wraps another the attribute may be a copy.
@@ -271,11 +268,10 @@ def _arguments(call: Any) -> tuple[Any, ...]:
 
 
 def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
-    return NotScriptable(
-        code="NotScriptable",
-        found=f"the parameter `{name}` of `{function.__qualname__}`",
-        reason=f"its examples have no type: {reason}",
-        hint="Annotate it.",
+    return refused(
+        f"the parameter `{name}` of `{function.__qualname__}`",
+        f"its examples have no type: {reason}",
+        "Annotate it.",
     )
 
 
@@ -349,11 +345,10 @@ def script_method(fn: Any) -> NoReturn:
     Raises:
         NotScriptable: always.
     """
-    raise NotScriptable(
-        code="NotScriptable",
-        found=f"`{getattr(fn, '__qualname__', fn)}`",
-        reason="methods are compiled with their module",
-        hint="Derive from `runtime.Module`, and call `jit.script` with an object.",
+    raise refused(
+        f"`{getattr(fn, '__qualname__', fn)}`",
+        "methods are compiled with their module",
+        "Derive from `runtime.Module`, and call `jit.script` with an object.",
     )
 
 
@@ -401,11 +396,10 @@ def save(m: Any, f: Any, **options: Any) -> None:
         NotScriptable: it is not compiled.
     """
     if not isinstance(m, ScriptModule | Compiled):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=f"an object of class {type(m).__name__}",
-            reason="what is saved has been compiled",
-            hint="Compile it by `jit.script`, or `jit.trace`.",
+        raise refused(
+            f"an object of class {type(m).__name__}",
+            "what is saved has been compiled",
+            "Compile it by `jit.script`, or `jit.trace`.",
         )
     load("runtime.script.archive").save(
         m.function if isinstance(m, Compiled) else m, f, **options
@@ -465,10 +459,9 @@ def freeze(
         NotScriptable: it is not compiled, or being trained.
     """
     if not isinstance(mod, ScriptModule):
-        raise NotScriptable(
-            code="NotScriptable",
-            found=f"an object of class {type(mod).__name__}",
-            reason="what is frozen is a compiled module",
-            hint="Compile it by `jit.script`.",
+        raise refused(
+            f"an object of class {type(mod).__name__}",
+            "what is frozen is a compiled module",
+            "Compile it by `jit.script`.",
         )
     return freeze_module(mod, tuple(preserved_attrs or ()))

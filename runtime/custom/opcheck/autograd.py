@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autograd.engine import grad
-from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck
+from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck, misused
 from runtime.autograd.modes import enable_grad
 from runtime.custom.opcheck.sample import Copier, Part, Sample, told
 from runtime.dispatch.token import Implementation
@@ -298,10 +298,7 @@ def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
     Raises `GradcheckFailed`, and `AutogradMisuse` where they say nothing.
     """
     if not all(map(is_wide, leaves)):
-        raise AutogradMisuse(
-            code="GradcheckMisuse",
-            fault="finite differences of narrow numbers say nothing",
-        )
+        raise misused("finite differences of narrow numbers say nothing")
     sample = points.sample
     atol = ATOL if sample.atol is None else sample.atol
     rtol = RTOL if sample.rtol is None else sample.rtol
