@@ -2,6 +2,7 @@
 
 from runtime.custom.decorator import custom_op, infer_schema
 from runtime.custom.definition import CustomOpDef
+from runtime.custom.kernel import FakeContext, get_ctx
 from runtime.custom.registering import (
     HeldKernel,
     define,
@@ -13,7 +14,6 @@ from runtime.custom.registering import (
     register_kernel,
     register_torch_dispatch,
 )
-from runtime.custom.schema_kernels import FakeContext, get_ctx
 
 __all__ = [
     "CustomOpDef",

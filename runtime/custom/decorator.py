@@ -24,8 +24,7 @@ from re import DOTALL, fullmatch
 from typing import Any, Protocol, overload
 
 from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of, live
-from runtime.custom.kernel import holds_tensors, kernel_of
-from runtime.custom.schema_kernels import selecting, takes_tensors
+from runtime.custom.kernel import holds_tensors, kernel_of, selecting, takes_tensors
 from runtime.dispatch.arguments import check_kind, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.custom import DefinitionRefused, KeywordOnlyTensor

@@ -41,10 +41,10 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from runtime.autograd.recording import refusing_out
 from runtime.custom.gradient import gradient_kernel
-from runtime.custom.kernel import kernel_of
-from runtime.custom.schema_kernels import (
+from runtime.custom.kernel import (
     casting_to,
     first_fake,
+    kernel_of,
     selecting,
     takes_tensors,
     version_kernel,

@@ -6,30 +6,68 @@
 How it works: where no argument requires grad, the call goes on below and nothing else
 happens.  Otherwise it runs below Autograd; then `setup_context` may save what it needs
 of the positional arguments (all of them, defaults filled in) and of the output, and the
-results get a node (`runtime.custom.recording`).  If there are keyword-only arguments,
-it is called `setup_context(ctx, inputs, keyword_only_inputs, output)`, with a
-dictionary.
+results get a node.  If there are keyword-only arguments, it is called
+`setup_context(ctx, inputs, keyword_only_inputs, output)`, with a dictionary.
+
+Most operators make one tensor of tensors.  For them the whole kernel is a text,
+compiled once for all operators whose arguments look alike:
+
+    def kernel(a0, a1):
+        r0 = a0._requires_grad                # likewise a1
+        if not (r0 or r1) or not GRAD.enabled: return run(a0, a1)
+        ...                                   # as `runtime.autograd.recording`
+        result = run(a0, a1)
+        setup_context(ctx=context, inputs=(a0, a1), output=result)
+        ...
+        return result
+
+Any other goes through `recorded_lists`, and so does, of these, what is not so plain: a
+tensor that does not say whether it requires grad, an undefined one, and results that
+`setup_context` has marked.
 
 Rules:
 - `backward` gets a gradient for each result, and returns one, or None, for each
-  positional argument; for a list of tensors both are lists of its length;
+  positional argument; for a list of tensors both are lists of its length, while a node
+  knows of flat lists only (`Formula`);
 - `setup_context` is called by the names above where it takes them, so that its order is
-  its own; else by position;
+  its own; else by position; what it saves is kept when the results have their history,
+  as it may be they that are saved;
 - a function that cannot be called so is refused when it is registered;
-- a formula is for operators that return new tensors or views and write nothing.
+- a formula is for operators that return new tensors or views and write nothing: what is
+  marked as dirty is refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.plan import TENSORS, kind_of
-from runtime.autograd.recording import below_autograd, careful
-from runtime.custom.recording import recorded_lists, recorded_tensors
+from runtime.autograd.function import Context, FunctionNode, misused
+from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
+from runtime.autograd.node import Edge
+from runtime.autograd.plan import (
+    PLAIN,
+    TENSOR,
+    TENSORS,
+    SavedInput,
+    SavedOutput,
+    kind_of,
+    save,
+    save_output,
+)
+from runtime.autograd.recording import (
+    RECORDED_NAMES,
+    below_autograd,
+    careful,
+    recorded_text,
+    run_below,
+)
 from runtime.dispatch.kernel import Kernel, linked
-from runtime.errors.custom import DefinitionRefused
+from runtime.errors.custom import BrokenPromise, DefinitionRefused
 from runtime.errors.registration import LibraryMisuse
+from runtime.generated import block, numbered, template
+from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
-from runtime.schema.types import TensorType
+from runtime.schema.types import OptionalType, TensorType
+from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
@@ -135,3 +173,346 @@ def _kernel(
         return recorded_tensors(run, schema, backward, form, setup_context, kinds)
     record = recorded_lists(run, schema, backward, form, setup_context, kinds)
     return careful(schema, run, record)
+
+
+def recorded_tensors(
+    run: Function,
+    schema: Schema,
+    backward: Function,
+    setup: str,
+    setup_context: Function | None,
+    kinds: tuple[int, ...],
+) -> Function:
+    """The kernel where no argument is a list and the result is one tensor.
+
+    `setup` is how `setup_context` is called, "" if there is none; see `_form`.
+    """
+    arguments, start = schema.arguments, len(kinds)
+    places = tuple(
+        (place, isinstance(arguments[place].type, OptionalType))
+        for place, kind in enumerate(kinds)
+        if kind == TENSOR
+    )
+    if not places:
+        return run
+    named = tuple(argument.name for argument in arguments[start:])
+    return _recording(places, start, setup, named)(
+        run,
+        recorded_lists(run, schema, backward, setup, setup_context, kinds),
+        str(schema.name),
+        Formula(schema, backward, [kind or None for kind in kinds], (1,)),
+        _Needs(start, tuple(place for place, _ in places)),
+        tuple(range(len(places))),
+        setup_context,
+        returner(schema),
+    )
+
+
+class _Needs(dict[int, tuple[bool, ...]]):
+    """Mask -> which positional arguments require grad, made when it is first met."""
+
+    def __init__(self, count: int, places: tuple[int, ...]) -> None:
+        self._count = count
+        self._places = places
+
+    def __missing__(self, mask: int) -> tuple[bool, ...]:
+        needs = [False] * self._count
+        for bit, place in enumerate(self._places):
+            needs[place] = bool(mask >> bit & 1)
+        found = self[mask] = tuple(needs)
+        return found
+
+
+def setup_call(
+    form: str, inputs: str, named: Sequence[str], values: Sequence[str]
+) -> str:
+    """The text of the call of `setup_context`, of the form that `_form` gives."""
+    pairs = zip(named, values, strict=True)
+    keywords = ", ".join(f"{name!r}: {value}" for name, value in pairs)
+    return f"setup_context({form})".format(inputs=inputs, keywords=f"{{{keywords}}}")
+
+
+def recorded_lists(
+    run: Function,
+    schema: Schema,
+    backward: Function,
+    setup: str,
+    setup_context: Function | None,
+    kinds: tuple[int, ...],
+) -> Function:
+    """The recorded call for any arguments and results; as `recorded_tensors`."""
+    operator, single = str(schema.name), len(schema.returns) == 1
+    start, returns = len(kinds), returner(schema)
+    named = tuple(argument.name for argument in schema.arguments[start:])
+    set_up = _setting_up(setup, start, named)(setup_context) if setup else None
+
+    def record(*args: Any) -> Any:
+        needs, inputs, edges = _inputs(kinds, args)
+        if not any(edges):
+            return run(*args)
+        context = Context(operator, needs)
+        formula = Formula(schema, backward, inputs)
+        slots = tuple(range(len(edges)))
+        node = FunctionNode(formula, context, edges, slots, len(slots))
+
+        def call() -> Any:
+            result = returns(run(*args))
+            if set_up is not None:
+                set_up(context, args, result)
+            return result
+
+        result = run_below(call)
+        results = [result] if single else [*(result or ())]
+        formula.outputs = _outputs(results)
+        given = finished(node, results)
+        return given[0] if single else tuple(given) or None
+
+    return record
+
+
+@template("custom recording", "setup_context")
+def _setting_up(form: str, start: int, named: tuple[str, ...]) -> list[str]:
+    values = [f"args[{start + place}]" for place in range(len(named))]
+    call = setup_call(form, f"args[:{start}]", named, values)
+    return block("def set_up(context, args, result):", [call])
+
+
+def _inputs(
+    kinds: tuple[int, ...], args: Sequence[Any]
+) -> tuple[tuple[Any, ...], list[Any], list[Edge | None]]:
+    """Of each positional argument: whether it requires grad, its shape, its edges."""
+    needs: list[Any] = []
+    shapes: list[Any] = []
+    edges: list[Edge | None] = []
+    for kind, value in zip(kinds, args, strict=False):
+        if kind == PLAIN:
+            needs.append(False)
+            shapes.append(None)
+            continue
+        found = edges_of([value] if kind == TENSOR else value)
+        wanted = tuple([edge is not None for edge in found])
+        needs.append(wanted[0] if kind == TENSOR else wanted)
+        shapes.append(1 if kind == TENSOR else (len(found),))
+        edges += found
+    return tuple(needs), shapes, edges
+
+
+def _outputs(results: Sequence[Any]) -> list[Any]:
+    return [(len(each),) if isinstance(each, list) else 1 for each in results]
+
+
+def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
+    """The results with their history, and the node with what it saved."""
+    if node.context.dirty:
+        raise misused(
+            node.context.function,
+            "marked a tensor as dirty, but writes to none by its schema",
+            "leave mark_dirty out",
+        )
+    flat = [t for each in results for t in (each if isinstance(each, list) else [each])]
+    marked = {id(tensor) for tensor in node.context.constant}
+    constant = {number for number, t in enumerate(flat) if id(t) in marked}
+    flat = with_histories(flat, node, constant)
+    node.keep(flat, True)
+    rest = iter(flat)
+    return [
+        [next(rest) for _ in each] if isinstance(each, list) else next(rest)
+        for each in results
+    ]
+
+
+class CallContext(Context):
+    """The `ctx` of one call, which says nothing until it is told something.
+
+    Made without `__init__`: only what differs from the values here is set.
+    """
+
+    dirty: tuple[Tensor, ...] = ()
+    constant: tuple[Tensor, ...] = ()
+    materializes = True
+    to_save: tuple[Tensor | None, ...] = ()
+    _given_back: Any = None
+
+
+class CallNode(FunctionNode):
+    """The node of one call, made without `__init__`: the text of a kernel sets it."""
+
+    __slots__ = ()
+
+    def keep_with(self, result: Tensor) -> None:
+        """Take over what `setup_context` saved, the result perhaps among it.
+
+        Raises `WriteRefused`.
+        """
+        context = self.context
+        kept: list[Any] = []
+        for tensor in context.to_save:
+            # As `save` does, where nothing is special.
+            if (
+                tensor is None
+                or tensor is result
+                or tensor.key_bits & TRACKED != TRACKED
+            ):
+                kept.append(self._special(tensor, result))
+            else:
+                place = tensor._place
+                kept.append((tensor, 0 if place is None else place[0].version))
+        self._saved = kept
+        # Kept by the node from now on: with the context a result would be a circle.
+        context.to_save = ()
+
+    def _special(
+        self, tensor: Tensor | None, result: Tensor
+    ) -> SavedInput | SavedOutput | None:
+        if tensor is None:
+            return None
+        if tensor is result:
+            return save_output(tensor, 0 if tensor._requires_grad else None)
+        return save(tensor, self.operator)
+
+
+@template(
+    "custom recording",
+    "run, others, operator, formula, needs, slots, setup_context, returns",
+    CallContext=CallContext,
+    CallNode=CallNode,
+    NOTHING=[],
+    Tensor=Tensor,
+    finished=finished,
+    **RECORDED_NAMES,
+)
+def _recording(
+    places: tuple[tuple[int, bool], ...],
+    start: int,
+    setup: str,
+    named: tuple[str, ...],
+) -> list[str]:
+    """The text of `kernel`: `start` arguments are positional, `named` by name only.
+
+    `places` are those of tensors, each with whether it may be absent.
+    """
+    given = numbered(start + len(named))
+    asked = [
+        f"r{place} = {f'a{place} is not None and ' if absent else ''}"
+        f"a{place}._requires_grad"
+        for place, absent in places
+    ]
+    text = [
+        *block("try:", asked),
+        "except AttributeError:",
+        f"    return others({given}) if GRAD.enabled else run({given})",
+        f"if not ({' or '.join([f'r{place}' for place, _ in places])}) or"
+        " not GRAD.enabled:",
+        f"    return run({given})",
+    ]
+    behind = ["if not isinstance(result, Tensor): result = returns(result)"]
+    if setup:
+        inputs = "".join([f"a{place}, " for place in range(start)])
+        values = [f"a{start + place}" for place in range(len(named))]
+        behind.append(setup_call(setup, f"({inputs})", named, values))
+    of_node = [
+        "context = new(CallContext)",
+        "context.function = operator",
+        "context.needs_input_grad = needs[mask]",
+        "node.function, node.context = formula, context",
+        f"node._places, node._arguments = slots, {len(places)}",
+        "node._saved = NOTHING",
+    ]
+    wanted = [(place, f"r{place}") for place, _ in places]
+    text += [
+        *recorded_text(given, wanted, "CallNode", of_node, behind),
+        "try:",
+        "    dtype = result._dtype",
+        "except AttributeError:",
+        "    return finished(node, [result])[0]",
+    ]
+    if setup:
+        text += [
+            "if context.dirty or context.constant:",
+            "    return finished(node, [result])[0]",
+        ]
+    text += [
+        *result_text(),
+        *(["if context.to_save: node.keep_with(result)"] if setup else ()),
+        "return result",
+    ]
+    return block(f"def kernel({given}):", text)
+
+
+class Formula:
+    """The `backward` of one call, for a node: gradients come and go in flat lists.
+
+    `inputs` are, for each positional argument, None for a plain value, 1 for a tensor,
+    a list's length as a tuple; `outputs` likewise for the results.
+    """
+
+    __slots__ = ("_backward", "_schema", "inputs", "outputs")
+
+    def __init__(
+        self,
+        schema: Schema,
+        backward: Function,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any] = (),
+    ) -> None:
+        self._schema = schema
+        self._backward = backward
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def backward(self, context: Any, *gradients: Any) -> list[Any]:
+        """The gradients of all tensors among the arguments, in order.
+
+        Raises `BrokenPromise`, and whatever the function raises.
+        """
+        given, rest = [], list(gradients)
+        for output in self.outputs:
+            if isinstance(output, tuple):
+                (count,) = output
+                given.append(rest[:count])
+                del rest[:count]
+            else:
+                given.append(rest.pop(0))
+        found = self._backward(context, *given)
+        several = isinstance(found, tuple) or (
+            isinstance(found, list) and len(self.inputs) != 1
+        )
+        return self._flat([*found] if several else [found])
+
+    def _flat(self, results: list[Any]) -> list[Any]:
+        count = len(self.inputs)
+        while len(results) > count and results[-1] is None:
+            results.pop()
+        if len(results) != count:
+            raise self._misfit(f"returned {len(results)} values, not {count}")
+        flat: list[Any] = []
+        for place, (shape, result) in enumerate(zip(self.inputs, results, strict=True)):
+            name = self._schema.arguments[place].name
+            if shape is None:
+                if result is not None:
+                    raise self._misfit(f"returned a gradient for `{name}`, no tensor")
+            elif isinstance(shape, tuple):
+                flat += self._listed(name, shape[0], result)
+            else:
+                flat.append(result)
+        return flat
+
+    def _listed(self, name: str, count: int, result: Any) -> list[Any]:
+        if result is None:
+            return [None] * count
+        if not isinstance(result, (list, tuple)):
+            found = type(result).__name__
+            raise self._misfit(f"returned a {found} for the list `{name}`")
+        if len(result) != count:
+            fault = f"returned {len(result)} gradients for `{name}`, a list of {count}"
+            raise self._misfit(fault)
+        return [*result]
+
+    def _misfit(self, fault: str) -> BrokenPromise:
+        positional = self._schema.arguments[: self._schema.kwarg_only_start]
+        return BrokenPromise(
+            code="GradientStructure",
+            operator=str(self._schema.name),
+            fault=fault,
+            arguments=tuple(argument.name for argument in positional),
+        )

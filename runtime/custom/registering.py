@@ -27,7 +27,7 @@ from typing import Any, TypeVar, overload
 from runtime.custom.decorator import qualified, signature_of, tag_names
 from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from runtime.custom.gradient import gradient_kernel
-from runtime.custom.schema_kernels import casting_to
+from runtime.custom.kernel import casting_to
 from runtime.dispatch.arguments import description_of, origin_of_caller
 from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher

@@ -11,7 +11,7 @@ import pytest
 
 from runtime import Tensor, inference_mode, no_grad, tensor
 from runtime.autograd import gradcheck
-from runtime.custom.recording import CallNode, _recording
+from runtime.custom.gradient import CallNode, _recording
 from runtime.errors.autograd import AutogradMisuse, SavedTensorModified, WriteRefused
 from runtime.errors.custom import BrokenPromise
 from runtime.library import custom_op

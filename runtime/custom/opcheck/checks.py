@@ -8,27 +8,295 @@
 | test_functionalization      | a call in place with one on clones                   |
 
 How it works: the sample is bound once; every check plays it on copies of its own, so
-that the caller's tensors stay as they are.  A check returns its first finding.
+that the caller's tensors stay as they are.  A check returns its first finding.  A new
+one is a function from a `Sample` to a finding or None, with a name of its own, and a
+row of `CHECKS`.
 
-A new check is a function from a `Sample` to a finding or None, with a name of its own,
-and a row of `CHECKS`.
+The check of the schema is here.  Its finding has the schema line that would be true of
+what the call was seen to do.  Rules:
+- annotations are taken at their word, whatever the alias-analysis kind: autograd and
+  versions go by them;
+- a declared write may happen, a declared alias may come about; a written argument that
+  is a result must, and so must an alias in one call at least of the sample and its
+  variants (contiguous, of other dtypes, sizes as they are);
+- a result may share memory with an argument that is not annotated for it, if that one
+  shares memory with an argument that is;
+- an operator with the tag `maybe_aliasing_or_mutating` may do both;
+- in the line that would be true, an argument keeps the set that it has; one that needs
+  a set gets the first letter that the schema does not use.  What is not at fault keeps
+  its annotation.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from string import ascii_lowercase
 from typing import Any, Literal
 
-from runtime.custom.opcheck import autograd, fake, schema
-from runtime.custom.opcheck.sample import Sample
+from runtime.custom.opcheck import autograd, fake
+from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
 from runtime.custom.registering import Operator, handle_of
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.custom import OpCheckError, OpCheckMisuse
 from runtime.keys import DispatchKey
+from runtime.operators.call import core
 from runtime.schema.calls import described, written_call
+from runtime.schema.codes import DType
+from runtime.schema.schema import Schema
+from runtime.schema.signature import WILDCARD, AliasInfo, Argument, placed_alias
+from runtime.schema.types import IntType, ListType, unwrap_optional
+from runtime.tensors.elements import SUPPORTED
+from runtime.tensors.tensor import Tensor
+
+TEST = "test_schema"
+
+# Says that nothing is declared of what is written and shared.
+UNDECLARED = "maybe_aliasing_or_mutating"
+
+
+def check_schema(sample: Sample) -> OpCheckError | None:
+    """The first disagreement of a call with its schema."""
+    trial = Trial(sample, Copier().values(sample.values))
+    if UNDECLARED in sample.tags:
+        return None
+    changes = [*trial.undeclared()]
+    faults = [*_undeclared_aliases(trial)]
+    pairs = [*_pairs(trial)]
+    arguments = sample.schema.arguments
+    known = {c.part.place for c in changes if c.aspect != "beyond"}
+    seen = Seen(written={place for place in known if place < len(arguments)})
+    for result, part, _ in faults:
+        seen.shares.setdefault(result.place, set()).add(part.place)
+    for one, other, _ in pairs:
+        if one.place not in seen.shares and other.place not in seen.shares:
+            seen.pairs.add((one.place, other.place))
+    about, right = sample.about(TEST), corrected(sample.schema, seen)
+    if changes:
+        first = changes[0]
+        return OpCheckError(
+            code="UndeclaredWrite",
+            **about,
+            argument=first.part.label,
+            aspect=first.aspect,
+            seen=first.seen,
+            right="" if first.aspect == "beyond" else right,
+        )
+    if faults:
+        result, part, how = faults[0]
+        return OpCheckError(
+            code="UndeclaredAlias",
+            **about,
+            result=result.label,
+            argument=part.label,
+            declared=_declared(sample, result.place),
+            seen=how,
+            right=right,
+        )
+    if pairs:
+        one, other, how = pairs[0]
+        labels: dict[str, Any] = {"one": one.label, "other": other.label}
+        return OpCheckError(
+            code="ResultsAlias", **about, **labels, seen=how, right=right
+        )
+    return _alias_not_seen(sample, trial)
+
+
+def _declared(sample: Sample, result: int) -> tuple[str, ...]:
+    """The arguments that a result may share memory with."""
+    schema = sample.schema
+    returned = schema.returns[result]
+    return tuple(a.name for a in schema.arguments if may_share(a, returned))
+
+
+def _may(sample: Sample, argument: Part, result: Part) -> bool:
+    schema = sample.schema
+    if result.place >= len(schema.returns):
+        return True  # the surplus of a schema that returns `...` says nothing
+    if argument.place >= len(schema.arguments):
+        return WILDCARD in schema.returns[result.place].sets_after
+    return may_share(schema.arguments[argument.place], schema.returns[result.place])
+
+
+def _undeclared_aliases(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
+    for result in trial.results:
+        found = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
+        sharing = [(part, how) for part, how in found if how]
+        if any(_may(trial.sample, part, result) for part, _ in sharing):
+            continue
+        # The argument that it is, before those on the same storage.
+        sharing.sort(key=lambda pair: pair[0].tensor is not result.tensor)
+        for part, how in sharing[:1]:
+            words = "it is the argument itself" if part.tensor is result.tensor else how
+            yield result, part, words
+
+
+def _pairs(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
+    """Results that share memory, and may not."""
+    returns = trial.sample.schema.returns
+    for number, one in enumerate(trial.results):
+        for other in trial.results[:number]:
+            if max(one.place, other.place) >= len(returns):
+                continue
+            how = shared(one.tensor, other.tensor)
+            if how and not may_share(returns[other.place], returns[one.place]):
+                yield other, one, how
+
+
+def _alias_not_seen(sample: Sample, trial: Trial) -> OpCheckError | None:
+    for number in _unseen(trial):
+        if sample.schema.returns[number].is_write:
+            words = "another tensor was returned"
+        elif any(number not in _unseen(other) for other in _variants(sample)):
+            continue
+        else:
+            words = "a copy, of contiguous arguments and in every dtype too"
+        return OpCheckError(
+            code="AliasNotSeen",
+            **sample.about(TEST),
+            result=sample.result_labels(number + 1)[number],
+            declared=_declared(sample, number),
+            seen=words,
+            right=corrected(sample.schema, Seen(alone={number})),
+        )
+    return None
+
+
+def _unseen(trial: Trial) -> list[int]:
+    """The results that are annotated, and share memory with nobody."""
+    found: dict[int, bool] = {}
+    for result in trial.results:
+        if result.place >= len(trial.sample.schema.returns):
+            continue
+        sets = trial.sample.schema.returns[result.place].sets_after
+        fitting = [p for p in trial.parts if _may(trial.sample, p, result)]
+        if not sets or WILDCARD in sets or not fitting or not result.tensor.numel():
+            continue
+        shares = any(shared(result.tensor, part.tensor) for part in fitting)
+        found[result.place] = found.get(result.place, False) or shares
+    return [number for number, shares in found.items() if not shares]
+
+
+def _variants(sample: Sample) -> Iterator[Trial]:
+    """Calls that leave an operator the fewest reasons to copy."""
+    plain = _relaid(sample, sample.values, None)
+    yield from _tried(sample, plain)
+    yield from _tried(sample, _sized(sample, plain))
+    for name in SUPPORTED:
+        yield from _tried(sample, _relaid(sample, sample.values, DType.named(name)))
+
+
+def _tried(sample: Sample, values: Sequence[Any]) -> Iterator[Trial]:
+    try:
+        yield Trial(sample, Copier().values(values))
+    except Exception:  # a variant need not be a call that works
+        return
+
+
+def _relaid(sample: Sample, values: Sequence[Any], dtype: DType | None) -> list[Any]:
+    """The values with every tensor contiguous, on its own, and of the dtype."""
+    given: dict[int, Tensor] = {}
+    for part in sample.arguments(values):
+        plain = Copier().tensor(part.tensor)
+        made = core._to_copy(core.contiguous(plain), dtype=dtype or plain.dtype)
+        given[id(part.tensor)] = made
+    return Copier(given=given).values(values)
+
+
+def _sized(sample: Sample, values: Sequence[Any]) -> list[Any]:
+    """The values with every list of sizes that of the first tensor."""
+    parts = sample.arguments(values)
+    shape = [*parts[0].tensor.shape] if parts else []
+    sized = [*values]
+    for place, argument in enumerate(sample.schema.arguments):
+        if unwrap_optional(argument.fake_type) == ListType(IntType):
+            sized[place] = shape
+    return sized
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a call did: who was written to, and who shares memory with whom.
+
+    `shares` maps results at fault to the arguments that they share memory with,
+    `pairs` are results that share memory, `alone` results that share with nobody.
+    """
+
+    written: set[int] = field(default_factory=set)
+    shares: dict[int, set[int]] = field(default_factory=dict)
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    alone: set[int] = field(default_factory=set)
+
+
+def may_share(one: Argument, other: Argument) -> bool:
+    """Whether two annotated values may share memory after a call."""
+    left, right = one.sets_after, other.sets_after
+    return bool(left & right) or WILDCARD in left or WILDCARD in right
+
+
+def corrected(schema: Schema, seen: Seen) -> str:
+    """The line of `schema` with the annotations that fit what was seen.
+
+    Empty where it is the same line: nothing that was seen can be declared.
+    """
+    wanted = seen.written.union(*seen.shares.values())
+    free = _free_letters(schema)
+    arguments = [*schema.arguments]
+    letters: dict[int, str] = {}
+    for place in sorted(wanted):
+        if place >= len(arguments):
+            continue  # the surplus of a schema with `...` has no annotation
+        argument = arguments[place]
+        own = sorted(argument.sets_after - {WILDCARD})
+        letters[place] = own[0] if own else next(free)
+        write = argument.is_write or place in seen.written
+        arguments[place] = _annotated(argument, (letters[place],), write)
+    returns = [*schema.returns]
+    for number, places in seen.shares.items():
+        names = tuple(sorted({letters[p] for p in places if p in letters}))
+        write = any(arguments[p].is_write for p in places if p in letters)
+        if names:
+            returns[number] = _annotated(returns[number], names, write)
+    for one, other in sorted(seen.pairs):
+        common = next(free)
+        for number in {one, other}:
+            names = tuple(sorted({*returns[number].sets_after, common}))
+            returns[number] = _annotated(returns[number], names, False)
+    for number in seen.alone:
+        returns[number] = replace(returns[number], alias=None)
+    _forget_unused(schema, arguments, returns)
+    right = replace(schema, arguments=tuple(arguments), returns=tuple(returns))
+    return "" if right == schema else str(right)
+
+
+def _free_letters(schema: Schema) -> Iterator[str]:
+    """Names of sets that the schema does not use, shortest first."""
+    values = (*schema.arguments, *schema.returns)
+    used = frozenset[str]().union(*(v.sets_before | v.sets_after for v in values))
+    names = chain(ascii_lowercase, (f"a{number}" for number in count()))
+    return (name for name in names if name not in used)
+
+
+def _annotated(value: Argument, names: tuple[str, ...], write: bool) -> Argument:
+    alias = placed_alias(value.type, AliasInfo(names, names, write))
+    return replace(value, alias=alias)
+
+
+def _forget_unused(
+    schema: Schema, arguments: list[Argument], returns: list[Argument]
+) -> None:
+    """Take the sets that no result is in any more off arguments that only had them."""
+    before = frozenset[str]().union(*(each.sets_after for each in schema.returns))
+    lost = before.difference(*(each.sets_after for each in returns))
+    for place, argument in enumerate(arguments):
+        sets = argument.sets_after
+        if sets and not argument.is_write and sets <= lost:
+            arguments[place] = replace(argument, alias=None)
+
 
 # By name, in the order of reports.
 CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
-    schema.TEST: schema.check_schema,
+    TEST: check_schema,
     autograd.TEST: autograd.check_autograd,
     fake.TEST: fake.check_fake,
     fake.FUNCTIONAL: fake.check_functional,

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runtime.autograd.methods import set_source
+from runtime.custom.kernel import Drawn, drawing
 from runtime.custom.opcheck.sample import (
     META,
     Copier,
@@ -41,7 +42,6 @@ from runtime.custom.opcheck.sample import (
     shared,
     told,
 )
-from runtime.custom.schema_kernels import Drawn, drawing
 from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel
 from runtime.errors.custom import MissingFake, OpCheckError
