@@ -7,13 +7,8 @@ import pytest
 from ml_dtypes import bfloat16
 
 from runtime.errors.operands import IndexOutOfRange
-from runtime.kernels.cpu.index import (
-    embedding_backward,
-    index,
-    index_put,
-    nonzero,
-    nonzero_count,
-)
+from runtime.kernels.cpu.axis import nonzero, nonzero_count
+from runtime.kernels.cpu.gather import embedding_backward, index, index_put
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED, numpy_dtype

@@ -1,5 +1,6 @@
 """Kernels for tensors on NVIDIA devices, compiled by Numba-CUDA, and their memory."""
 
+from runtime.kernels.cpu.table import merged
 from runtime.kernels.cuda.arena import Statistics
 from runtime.kernels.cuda.device import (
     Event,
@@ -25,7 +26,6 @@ from runtime.kernels.cuda.memory import (
     record_stream,
     reset_peak,
 )
-from runtime.kernels.cuda.table import KERNELS
 
 __all__ = [
     "KERNELS",
@@ -51,3 +51,6 @@ __all__ = [
     "reset_peak",
     "synchronize",
 ]
+
+# Names and meanings are those of the CPU's, and a test compares the two tables.
+KERNELS = merged(__name__, "KERNELS")

@@ -48,14 +48,16 @@ from runtime.kernels.cuda.elementwise import (
     source,
     value,
 )
-from runtime.kernels.cuda.jit import Body, Family, number_of
-from runtime.kernels.cuda.memory import CudaMemory, download, upload
-from runtime.kernels.cuda.scalars import (
+from runtime.kernels.cuda.jit import (
+    Body,
+    Family,
     from_bfloat16,
     from_float16,
+    number_of,
     to_bfloat16,
     to_float16,
 )
+from runtime.kernels.cuda.memory import CudaMemory, download, upload
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import Device, DType

@@ -1,11 +1,16 @@
-"""gather, index_select, scatter, scatter_add, index_add on CUDA; the gradient of
-embedding.
+"""By an index on CUDA: gather, index_select, scatter, scatter_add, index_add; index,
+index_put; the gradient of embedding.
 
 Walks: three operands are walked together.  The *linear* one is met element by element;
 the *index* one says where in the *addressed* one its counterpart lies: at `walk + value
 * step`, where the walk has stride 0 along the indexed dimension.  A list of slices is
 an index of every element of the output, by strides of 0 everywhere but along the
 dimension.
+
+`x[a, :, b]`: the indices become one list of positions in `x`, and what is left is a
+walk through one index.  Where the dimensions of the result are is said by the CPU's layout
+(`runtime.kernels.cpu.gather`), which is about integers only.  Boolean masks have been
+turned into integers; negative indices count from the end.
 
 Adding is always done in the same order, without atomics: the targets are sorted,
 stably; the thread that stands at the first of equal ones adds all their elements, in
@@ -24,14 +29,14 @@ Rules:
   float32 and rounded once; integers wrap around; of booleans the sum is `any`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.kernels.cpu.gather import Layout, layout_of
 from runtime.kernels.cpu.operand import BY_SIZE
-from runtime.kernels.cuda.axis import ordered_places
 from runtime.kernels.cuda.copy import copy, fill, flat, require_indices
 from runtime.kernels.cuda.device import cuda, spread
 from runtime.kernels.cuda.elementwise import (
@@ -47,21 +52,26 @@ from runtime.kernels.cuda.elementwise import (
     place,
     source,
 )
-from runtime.kernels.cuda.jit import Body, Family, Maker, device, number_of
-from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.cuda.scalars import (
+from runtime.kernels.cuda.jit import (
+    Body,
+    Family,
+    Maker,
+    device,
     from_bfloat16,
     from_float16,
+    number_of,
     to_bfloat16,
     to_float16,
 )
+from runtime.kernels.cuda.memory import device_array
+from runtime.kernels.cuda.order import ordered_places
+from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL
+from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.making import empty_tensor, view_of
-from runtime.tensors.shape import contiguous_strides
+from runtime.tensors.shape import broadcast_strides, contiguous_strides
 from runtime.tensors.tensor import Tensor
 
 _I = np.int64
@@ -463,6 +473,98 @@ def embedding_backward(
     add_targets(dweight, flat(targets), grad, indices.numel(), inner=dweight.shape[1])
 
 
+Indices = Sequence[Tensor | None]
+
+
+def _step(kind: Any) -> Body:
+    def body(total, index, size, stride, count):  # type: ignore[no-untyped-def]  # compiled for the device
+        i = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while i < count:
+            at = _I(index[i])
+            if at < 0:
+                at += size
+            total[i] += at * stride
+            i += step
+
+    return body
+
+
+_STEP = Family(
+    "index_step",
+    _step,
+    "int64[::1], T[::1], int64, int64, int64",
+    INTEGERS,
+)
+
+
+def index(out: Tensor, x: Tensor, indices: Indices) -> None:
+    """Fill `out` with `x[indices]`.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    words = moved(x)
+    addressed = source(x, name=words)
+    walk = _indexed(x, addressed, indices, "core::index")
+    read(walk, source(out, name=words), words)
+
+
+def index_put(
+    out: Tensor, indices: Indices, values: Tensor, accumulate: bool = False
+) -> None:
+    """Write, or add, `values` (broadcast) to the places `out[indices]`.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    words = moved(out)
+    target = Source(flat(out, words), 0, contiguous_strides(out.shape))
+    walk = _indexed(out, target, indices, "core::index_put")
+    count = prod(walk.shape)
+    if not count:
+        return
+    _, offset, strides = place_of(values)
+    steps = broadcast_strides(values.shape, strides, walk.shape)
+    given = view_of(values, walk.shape, steps, offset)
+    if accumulate:
+        add_targets(out, targets(walk), given, count)
+    else:
+        alike = values.numel() == 1
+        write(walk, source(given, name=words), words, out.numel(), alike=alike)
+
+
+def _indexed(x: Tensor, addressed: Source, indices: Indices, operator: str) -> Walk:
+    shapes = tuple(None if one is None else one.shape for one in indices)
+    layout = layout_of(x.shape, addressed.strides, shapes)
+    places = flat_of(_places(layout, indices, x, operator))
+    return Walk(
+        layout.shape,
+        Source(addressed.array, addressed.offset, layout.walk),
+        Source(places, 0, layout.steps),
+        1,
+        index_of(x),
+    )
+
+
+def _places(layout: Layout, indices: Indices, x: Tensor, operator: str) -> Tensor:
+    """The positions that the indices name together, less the offset of x."""
+    where = index_of(x)
+    total = empty_tensor(layout.common, _INT64, x.device)
+    fill(total, 0)
+    for dim, size, stride in layout.indexed:
+        one = indices[dim]
+        assert one is not None, "only dimensions with an index are listed"
+        require_indices(operator, one, size, dim, wraps=True)
+        _, offset, strides = place_of(one)
+        steps = broadcast_strides(one.shape, strides, layout.common)
+        wide = view_of(one, layout.common, steps, offset)
+        count = total.numel()
+        if count:
+            _STEP[one.dtype.name](
+                spread(count, where), flat(total), flat(wide), size, stride, count
+            )
+    return total
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "gather": gather,
     "index_select": index_select,
@@ -470,4 +572,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "scatter_add": scatter_add,
     "index_add": index_add,
     "embedding_backward": embedding_backward,
+    "index": index,
+    "index_put": index_put,
 }

@@ -14,10 +14,9 @@ from typing import Any
 from runtime.kernels.cuda.copy import fill, flat
 from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
 from runtime.kernels.cuda.elementwise import Array, index_of
-from runtime.kernels.cuda.jit import Body, Family
+from runtime.kernels.cuda.jit import Body, Family, block_sum, reals
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import TALL
-from runtime.kernels.cuda.scalars import block_sum, reals
 from runtime.kernels.math.scalars import FLOATS
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor

@@ -17,8 +17,7 @@ import numpy as np
 from runtime.errors.operands import DivisionByZero, NegativeExponent
 from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
 from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
-from runtime.kernels.cuda.jit import Family, number_of
-from runtime.kernels.cuda.scalars import complexes_of, is_complex, reals
+from runtime.kernels.cuda.jit import Family, complexes_of, is_complex, number_of, reals
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import (
     ALL,

@@ -26,10 +26,17 @@ from runtime.kernels.cpu.reduce_bodies import Pass, passes
 from runtime.kernels.cuda.copy import contiguous, copy, fill, flat
 from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows, spread
 from runtime.kernels.cuda.elementwise import Array, index_of
-from runtime.kernels.cuda.jit import Body, Family, Key, Maker, device, scalar_type
+from runtime.kernels.cuda.jit import (
+    Body,
+    Family,
+    Key,
+    Maker,
+    device,
+    functions,
+    scalar_type,
+)
 from runtime.kernels.cuda.memory import device_array
 from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.cuda.scalars import functions
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import COMPLEXES, FLOATS, INTEGERS, greatest, least
 from runtime.schema.codes import DType

@@ -24,11 +24,17 @@ from runtime.kernels.cuda.copy import fill, first_outside, flat
 from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
 from runtime.kernels.cuda.elementwise import index_of
 from runtime.kernels.cuda.gather import integers
-from runtime.kernels.cuda.jit import Body, Family, Maker
+from runtime.kernels.cuda.jit import (
+    Body,
+    Family,
+    Maker,
+    block_greatest,
+    block_sum,
+    reals,
+)
 from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import SHORT
-from runtime.kernels.cuda.scalars import block_greatest, block_sum, reals
 from runtime.kernels.math.scalars import FLOATS
 from runtime.schema.codes import DType
 from runtime.tensors.making import empty_tensor
