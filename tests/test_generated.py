@@ -152,7 +152,7 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
         "custom operator",
         "result = function(a0)",
     ),
-    "written": (a_write, "custom versions", "result = run(a0)"),
+    "written": (a_write, "autograd kernel", "result = run(a0)"),
     "recorded": (
         contexts_of_one_tensor,
         "custom recording",
