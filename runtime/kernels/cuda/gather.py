@@ -8,9 +8,9 @@ an index of every element of the output, by strides of 0 everywhere but along th
 dimension.
 
 `x[a, :, b]`: the indices become one list of positions in `x`, and what is left is a
-walk through one index.  Where the dimensions of the result are is said by the CPU's layout
-(`runtime.kernels.cpu.gather`), which is about integers only.  Boolean masks have been
-turned into integers; negative indices count from the end.
+walk through one index.  Where the dimensions of the result are is said by the CPU's
+layout (`runtime.kernels.cpu.gather`), which is about integers only.  Boolean masks have
+been turned into integers; negative indices count from the end.
 
 Adding is always done in the same order, without atomics: the targets are sorted,
 stably; the thread that stands at the first of equal ones adds all their elements, in
