@@ -11,7 +11,7 @@ from runtime.keys import KeySet
 from runtime.schema.defaults import presented_stripper
 from tests.dispatch.samples import op
 from tests.schema.calls import Call, calls
-from tests.schema.test_strip import alike
+from tests.schema.test_defaults import alike
 
 # The types of arguments that an annotation can say.
 ANNOTATED = {

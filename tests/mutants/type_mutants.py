@@ -26,13 +26,11 @@ from tests.schema import (
     test_annotation,
     test_declaration,
     test_python_classes,
-    test_sharing,
-    test_subtype,
+    test_schema,
+    test_scope,
+    test_subtyping,
     test_types,
-    test_unify,
-    test_unions,
     test_values,
-    test_written,
 )
 
 
@@ -109,7 +107,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "names_of_tuples_are_forgotten",
         "tuples with names fit those of other names",
         partial(
-            test_subtype.test_unrelated,
+            test_subtyping.test_unrelated,
             "NamedTuple(P, x: int)",
             "NamedTuple(Q, x: int)",
         ),
@@ -118,20 +116,20 @@ TYPES: tuple[TypeMutant, ...] = (
     TypeMutant(
         "methods_are_compared_by_name",
         "whatever has methods of these names fits an interface",
-        test_subtype.test_an_interface_says_what_does_not_fit,
+        test_subtyping.test_an_interface_says_what_does_not_fit,
         replacing(subtyping, "_fault", _always(None)),
     ),
     TypeMutant(
         "what_was_assumed_stays",
         "a pair that does not fit is taken for granted by the next one",
-        test_subtype.test_what_relied_on_a_pair_that_does_not_fit_is_looked_at_again,
+        test_subtyping.test_what_relied_on_a_pair_that_does_not_fit_is_looked_at_again,
         replacing(subtyping, "_fits", _takes_a_pair_for_granted),
     ),
     TypeMutant(
         "symbolic_integers_inside_of_others",
         "a tuple of symbolic integers is none of integers",
         partial(
-            test_subtype.test_inside_other_types_symbolic_integers_are_integers,
+            test_subtyping.test_inside_other_types_symbolic_integers_are_integers,
             FutureType,
         ),
         replacing(subtyping, "fake", _shallow),
@@ -140,7 +138,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "unions_stay_nested",
         "a union may be the member of a union",
         partial(
-            test_unions.test_an_optional_is_outermost_and_said_once,
+            test_subtyping.test_an_optional_is_outermost_and_said_once,
             types.UnionType((types.IntType, types.NoneType_, types.StrType)),
             "Union(int, str)?",
         ),
@@ -150,7 +148,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "the_order_of_kinds_is_ignored",
         "the members of a union are in the order of their texts alone",
         partial(
-            test_unions.test_a_union_has_one_normal_form,
+            test_subtyping.test_a_union_has_one_normal_form,
             (types.TensorType, types.BoolType),
             "Union(Tensor, bool)",
         ),
@@ -160,7 +158,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "what_is_less_counts",
         "a union below a tuple has nothing in common with another tuple",
         partial(
-            test_unify.test_the_least_common_type,
+            test_subtyping.test_the_least_common_type,
             "Union((int,int),(None,int)) (int?,int) (int,int?)",
             "(int?, int?)",
         ),
@@ -169,14 +167,14 @@ TYPES: tuple[TypeMutant, ...] = (
     TypeMutant(
         "none_is_forgotten",
         "what is an int or None is an int",
-        partial(test_unify.test_the_least_common_type, "int None", "int?"),
+        partial(test_subtyping.test_the_least_common_type, "int None", "int?"),
         replacing(subtyping, "optional", _same),
     ),
     TypeMutant(
         "a_conflict_is_overlooked",
         "the first member of a union is taken, whatever its variable stands for",
         partial(
-            test_unify.test_what_variables_stand_for,
+            test_subtyping.test_what_variables_stand_for,
             "t Union(t[],t1)",
             "int str[]",
             {"t": "int", "t1": "str[]"},
@@ -187,7 +185,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "variables_are_not_replaced",
         "a list is not compared with what its variable stands for in the end",
         partial(
-            test_unify.test_why_a_type_does_not_match,
+            test_subtyping.test_why_a_type_does_not_match,
             "t[] t",
             "int[] Scalar",
             0,
@@ -199,7 +197,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "a_list_of_a_variable_is_a_list_of_its_own",
         "a list of anything is not the list of tensors that it is",
         partial(
-            test_sharing.test_pairs,
+            test_schema.test_pairs,
             "f(t[](a) x) -> Tensor[](a)",
             alias=True,
             contain=True,
@@ -210,7 +208,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "objects_hold_nothing",
         "a module does not hold its tensors",
         partial(
-            test_sharing.test_objects_of_programs_hold_what_their_attributes_hold,
+            test_schema.test_objects_of_programs_hold_what_their_attributes_hold,
             "f(__torch__.net.Layer x) -> Tensor(*)",
             contain=True,
         ),
@@ -234,7 +232,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "a_name_without_an_end",
         "a name that means itself means something in the end",
         partial(
-            test_written.test_a_name_that_means_itself,
+            test_scope.test_a_name_that_means_itself,
             {"A": "list[A]"},
             "`list[A]` means itself",
         ),

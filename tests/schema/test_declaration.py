@@ -1,4 +1,4 @@
-"""Declared types: their names, their contents, and that they are what they are."""
+"""Declared types: their names and contents; custom classes, which are registered."""
 
 import copy
 import gc
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.schema import SchemaError, UnknownDeclaration
+from runtime.errors.schema import SchemaError, SchemaSyntaxError, UnknownDeclaration
 from runtime.schema.declaration import (
     SHARED,
     EnumType,
@@ -16,9 +16,12 @@ from runtime.schema.declaration import (
     ModuleType,
     Namespace,
     ScriptClassType,
+    is_registered_class,
     qualified_name,
+    register_class,
     unmangled,
 )
+from runtime.schema.parser import parse_schema
 from runtime.schema.subtyping import optional
 from runtime.schema.types import IntType, ListType, Type
 from tests.coded import code
@@ -198,3 +201,39 @@ def test_the_name_of_a_python_object_can_be_written() -> None:
     assert qualified_name(strange) == "__torch__.a_b._3c.Gr__e"
     assert qualified_name(type("A", (), {"__module__": "__main__"})) == "__torch__.A"
     assert qualified_name(lambda: 0).endswith("._lambda_")
+
+
+TEXT = "f(__torch__.torch.classes.lib.{} x) -> ()"
+
+
+def test_a_registered_class_parses() -> None:
+    register_class("lib.Known")
+    register_class("lib.Known")
+    text = TEXT.format("Known")
+    assert str(parse_schema(text)) == text
+    assert is_registered_class("lib.Known")
+
+
+def test_another_class_is_an_error_until_it_is_registered() -> None:
+    with pytest.raises(SchemaSyntaxError) as caught:
+        parse_schema(TEXT.format("Late"))
+    assert (
+        str(caught.value)
+        == """\
+no class lib.Late is registered
+    f(__torch__.torch.classes.lib.Late x) -> ()
+      ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~^
+Register the class before a schema names it."""
+    )
+    register_class("lib.Late")
+    assert parse_schema(TEXT.format("Late")).arguments[0].name == "x"
+
+
+@pytest.mark.parametrize("name", ["Bare", "a.b.C", "a.", "a.1", "a. b", "ä.B", ""])
+def test_malformed_names(name: str) -> None:
+    with pytest.raises(SchemaError, check=code("MalformedClassName")) as caught:
+        register_class(name)
+    assert str(caught.value) == (
+        f"{name!r} cannot name a custom class.\n"
+        "A name is two identifiers joined by a dot: namespace.Class"
+    )

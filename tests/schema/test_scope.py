@@ -77,7 +77,7 @@ def refused(text: str, scope: Scope | None = None) -> str:
     return str(caught.value)
 
 
-HERE = "__torch__.tests.schema.test_written"
+HERE = "__torch__.tests.schema.test_scope"
 POINT = f"NamedTuple({HERE}.Point, x: int, y: float[]?)"
 
 
