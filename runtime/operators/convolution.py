@@ -33,10 +33,10 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.produce import in_order, parts
+from runtime.operators.produce import in_order, parts, with_batch
 from runtime.operators.structured import Structured, Written, composite
 from runtime.tensors.elements import real_dtype
-from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
@@ -201,10 +201,7 @@ def _copied_parts(table: KernelTable, tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 def batch(image: Tensor) -> Tensor:
     """(C, H, W) as a batch of one; a batch as it is."""
-    if len(image.shape) == 4:
-        return image
-    strides = (image.numel(), *image.strides)
-    return view_of(image, (1, *image.shape), strides, image.offset)
+    return image if len(image.shape) == 4 else with_batch(image)
 
 
 def plan_conv_backward(

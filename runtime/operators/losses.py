@@ -26,8 +26,8 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
+from runtime.operators.produce import with_batch
 from runtime.operators.structured import Structured, Written, composite
-from runtime.tensors.making import view_of
 from runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -105,14 +105,8 @@ def _forward(
     target: Tensor,
     *options: Any,
 ) -> None:
-    out = one_batch(out) if options[1] == "none" else out
-    table["nll_loss"](out, total, one_batch(self), one_batch(target), *options)
-
-
-def one_batch(tensor: Tensor) -> Tensor:
-    """The tensor with a first dimension of size 1: the kernels know batches only."""
-    shape, strides = (1, *tensor.shape), (1, *tensor.strides)
-    return view_of(tensor, shape, strides, tensor.offset)
+    out = with_batch(out) if options[1] == "none" else out
+    table["nll_loss"](out, total, with_batch(self), with_batch(target), *options)
 
 
 def plan_backward(
@@ -157,9 +151,15 @@ def _backward(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    grad = one_batch(grad) if reduction == "none" else grad
+    grad = with_batch(grad) if reduction == "none" else grad
     table["nll_loss_backward"](
-        one_batch(made), grad, one_batch(target), weight, total, reduction, ignore_index
+        with_batch(made),
+        grad,
+        with_batch(target),
+        weight,
+        total,
+        reduction,
+        ignore_index,
     )
 
 

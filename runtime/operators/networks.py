@@ -257,10 +257,17 @@ def batch_norm(
     if weight is not None:
         scale = core.mul(scale, weight)
     centred = core.sub(input, _per_channel(mean, ndim))
-    found = core.mul(centred, _per_channel(scale, ndim))
+    return _scaled(centred, scale, bias, input)
+
+
+def _scaled(values: Any, scale: Any, bias: Any, like: Tensor) -> Any:
+    """Times and plus one number for each channel, in the dtype of the input."""
+    ndim = len(like.shape)
+    if scale is not None:
+        values = core.mul(values, _per_channel(scale, ndim))
     if bias is not None:
-        found = core.add(found, _per_channel(bias, ndim))
-    return core.to(found, dtype=input.dtype)
+        values = core.add(values, _per_channel(bias, ndim))
+    return core.to(values, dtype=like.dtype)
 
 
 def _parameters(like: Tensor, *named: tuple[str, Any]) -> None:
@@ -310,12 +317,7 @@ def group_norm(
     each = prod(input.shape[1:]) // num_groups
     rows = core.reshape(input, [input.shape[0], num_groups, each])
     found = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
-    found = core.reshape(found, input.shape)
-    if weight is not None:
-        found = core.mul(found, _per_channel(weight, ndim))
-    if bias is not None:
-        found = core.add(found, _per_channel(bias, ndim))
-    return core.to(found, dtype=input.dtype)
+    return _scaled(core.reshape(found, input.shape), weight, bias, input)
 
 
 @composite(

@@ -456,6 +456,12 @@ def as_rows(table: KernelTable, tensor: Tensor) -> Tensor:
     return shaped(table, tensor, (rows, tensor.shape[-1]))
 
 
+def with_batch(tensor: Tensor) -> Tensor:
+    """The tensor with a first dimension of size 1, where kernels know batches only."""
+    shape, strides = (1, *tensor.shape), (tensor.numel(), *tensor.strides)
+    return view_of(tensor, shape, strides, tensor.offset)
+
+
 def in_order(table: KernelTable, tensor: Tensor) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
     if tensor.is_contiguous():

@@ -54,6 +54,15 @@ class Pointwise(NamedTuple):
     autocast: str = ""
 
 
+def of_rows(
+    rows: Rows, *, in_place: bool = True, autocast: str = "", **says: str
+) -> dict[str, Pointwise]:
+    """Several operators of the same rows, by name."""
+    return {
+        name: Pointwise(rows, text, in_place, autocast) for name, text in says.items()
+    }
+
+
 def same(accepted: frozenset[DType]) -> dict[DType, Row]:
     """Rows of operators that keep the dtype."""
     return {dtype: (dtype, compute_dtype(dtype), None) for dtype in accepted}
@@ -137,78 +146,66 @@ ROWS: dict[str, Pointwise] = {
         {**same(NUMBERS), BOOL: (INT64, INT64, None)}, "Every element times itself."
     ),
     "relu": Pointwise(same(REALS), "Every element, or 0 if it is less."),
-    "floor": Pointwise(_rounded, "The greatest integer that is not greater."),
-    "ceil": Pointwise(_rounded, "The least integer that is not less."),
-    "round": Pointwise(_rounded, "The nearest integer, the even one of two."),
-    "trunc": Pointwise(_rounded, "Every element without its fraction."),
+    **of_rows(
+        _rounded,
+        floor="The greatest integer that is not greater.",
+        ceil="The least integer that is not less.",
+        round="The nearest integer, the even one of two.",
+        trunc="Every element without its fraction.",
+    ),
     "bitwise_not": Pointwise(same(WHOLE), "The other bits."),
     "conj": Pointwise(
         _with(same(ALL), ALL - COMPLEXES, "copy"), "The complex conjugate."
     ),
-    "exp": Pointwise(_inexact, "e to the power of every element.", autocast="float32"),
-    "expm1": Pointwise(_inexact, "`exp` less 1, exact near 0.", autocast="float32"),
-    "log": Pointwise(
-        _inexact, "The natural logarithm of every element.", autocast="float32"
-    ),
-    "log1p": Pointwise(
+    **of_rows(
         _inexact,
-        "The logarithm of 1 and every element, exact near 0.",
         autocast="float32",
+        exp="e to the power of every element.",
+        expm1="`exp` less 1, exact near 0.",
+        log="The natural logarithm of every element.",
+        log1p="The logarithm of 1 and every element, exact near 0.",
+        log2="The logarithm to base 2 of every element.",
+        log10="The logarithm to base 10 of every element.",
+        rsqrt="1 divided by the square root of every element.",
+        tan="The tangent of every element, in radians.",
+        reciprocal="1 divided by every element.",
+        sinh="The hyperbolic sine of every element.",
+        cosh="The hyperbolic cosine of every element.",
+        asin="The angle with each sine, in radians.",
+        acos="The angle with each cosine, in radians.",
     ),
-    "log2": Pointwise(
-        _inexact, "The logarithm to base 2 of every element.", autocast="float32"
+    **of_rows(
+        _inexact,
+        sqrt="The square root of every element.",
+        sin="The sine of every element, in radians.",
+        cos="The cosine of every element, in radians.",
+        tanh="The hyperbolic tangent of every element.",
+        sigmoid="The logistic function of every element.",
+        atan="The angle with each tangent, in radians.",
+        asinh="The number with each hyperbolic sine.",
+        acosh="The number of 0 and more with each hyperbolic cosine.",
+        atanh="The number with each hyperbolic tangent.",
     ),
-    "log10": Pointwise(
-        _inexact, "The logarithm to base 10 of every element.", autocast="float32"
-    ),
-    "sqrt": Pointwise(_inexact, "The square root of every element."),
-    "rsqrt": Pointwise(
-        _inexact, "1 divided by the square root of every element.", autocast="float32"
-    ),
-    "sin": Pointwise(_inexact, "The sine of every element, in radians."),
-    "cos": Pointwise(_inexact, "The cosine of every element, in radians."),
-    "tan": Pointwise(
-        _inexact, "The tangent of every element, in radians.", autocast="float32"
-    ),
-    "tanh": Pointwise(_inexact, "The hyperbolic tangent of every element."),
-    "sigmoid": Pointwise(_inexact, "The logistic function of every element."),
-    "reciprocal": Pointwise(
-        _inexact, "1 divided by every element.", autocast="float32"
-    ),
-    "sinh": Pointwise(
-        _inexact, "The hyperbolic sine of every element.", autocast="float32"
-    ),
-    "cosh": Pointwise(
-        _inexact, "The hyperbolic cosine of every element.", autocast="float32"
-    ),
-    "asin": Pointwise(
-        _inexact, "The angle with each sine, in radians.", autocast="float32"
-    ),
-    "acos": Pointwise(
-        _inexact, "The angle with each cosine, in radians.", autocast="float32"
-    ),
-    "atan": Pointwise(_inexact, "The angle with each tangent, in radians."),
-    "asinh": Pointwise(_inexact, "The number with each hyperbolic sine."),
-    "acosh": Pointwise(
-        _inexact, "The number of 0 and more with each hyperbolic cosine."
-    ),
-    "atanh": Pointwise(_inexact, "The number with each hyperbolic tangent."),
-    "erf": Pointwise(floating(ALL - COMPLEXES), "The error function of every element."),
-    "erfc": Pointwise(
+    **of_rows(
         floating(ALL - COMPLEXES),
-        "1 less the error function of every element, exact where that is small.",
+        erf="The error function of every element.",
+        erfc="1 less the error function of every element, exact where that is small.",
     ),
     "silu": Pointwise(same(FLOATS | COMPLEXES), "Every element times its sigmoid."),
     "logical_not": Pointwise(truth(ALL), "Where the elements are 0."),
 }
 
 TESTS: dict[str, Pointwise] = {
-    "isnan": Pointwise(_tests(False), "Where the elements are NaN.", in_place=False),
-    "isinf": Pointwise(
-        _tests(False), "Where the elements are infinite.", in_place=False
+    **of_rows(
+        _tests(False),
+        in_place=False,
+        isnan="Where the elements are NaN.",
+        isinf="Where the elements are infinite.",
     ),
-    "isfinite": Pointwise(
-        _tests(True), "Where the elements are neither infinite nor NaN.", in_place=False
+    **of_rows(
+        _tests(True),
+        in_place=False,
+        isfinite="Where the elements are neither infinite nor NaN.",
     ),
 }
 
