@@ -31,7 +31,7 @@ from runtime.operators.plan import (
     strides_of,
 )
 from runtime.operators.produce import as_dtype
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.schema.codes import DType
 from runtime.tensors.data import result_type
 from runtime.tensors.making import empty_tensor
@@ -494,7 +494,7 @@ def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) ->
         table["copy"](out, self)
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured(
         "cat",
         "Tensor[] tensors, int dim=0",

@@ -31,15 +31,15 @@ class Core:
         """The handle of an operator.  Raises `UnknownOperator`."""
         if name.startswith("__"):
             raise AttributeError(name)
-        handle = found(name)
+        handle = handle_of(name)
         # From now on an ordinary attribute.
         setattr(self, name, handle)
         return handle
 
 
-def found(name: str) -> OperatorHandle:
+def handle_of(name: str) -> OperatorHandle:
     """The handle of `name` or `name_overload`.  Raises `UnknownOperator`."""
-    handle = sought(name)
+    handle = find_handle(name)
     if handle is None:
         entries = default_dispatcher().state.namespaces.get(NAMESPACE, {}).values()
         known = sorted({entry.name.name for entry in entries if entry.definitions})
@@ -48,7 +48,7 @@ def found(name: str) -> OperatorHandle:
     return handle
 
 
-def sought(name: str) -> OperatorHandle | None:
+def find_handle(name: str) -> OperatorHandle | None:
     """The handle of `name` or `name_overload`, None where there is no such operator."""
     dispatcher = default_dispatcher()
     state = dispatcher.state
@@ -73,7 +73,7 @@ def is_defined(state: DispatcherState, name: OperatorName) -> bool:
 core = Core()
 
 
-def onward(name: str) -> Callable[..., Any]:
+def direct_call(name: str) -> Callable[..., Any]:
     """The operator of one tensor, for a kernel that goes on with its own arguments.
 
     Called with the tensor and with all others as kernels see them, so that nothing is

@@ -7,7 +7,7 @@ argument `out` of the function.  An overload adds no name, and a name that begin
 `_` is not public.
 
 A call is tried as it is; only when it does not fit its schema is it read once more
-(`again`), so that a call in the schema's own words pays nothing:
+(`reread`), so that a call in the schema's own words pays nothing:
 
 =================== ============================= ==============================
 written             where the schema has          becomes
@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 from numpy import generic, ndarray
 
 from runtime.errors.call import CallError
-from runtime.operators.call import found, sought
+from runtime.operators.call import find_handle, handle_of
 from runtime.operators.install import FAMILIES
 from runtime.schema.calls import renamed
 from runtime.schema.codes import Device
@@ -56,7 +56,7 @@ from runtime.tensors.tensor import Tensor
 _OF_SELF = re.compile(r"Tensor(\([^)]*\))? self\b")
 
 
-class Named(NamedTuple):
+class PublicOperator(NamedTuple):
     """A public operator: what it is for, and where it is offered."""
 
     name: str
@@ -66,12 +66,12 @@ class Named(NamedTuple):
 
 
 @cache
-def public() -> dict[str, Named]:
+def public() -> dict[str, PublicOperator]:
     """The public operators, forms in place included, by name."""
     return {each.name: each for each in _public()}
 
 
-def _public() -> Iterator[Named]:
+def _public() -> Iterator[PublicOperator]:
     for family in FAMILIES:
         for declaration in family:
             for schema in declaration.schemas() if declaration.says else ():
@@ -82,7 +82,7 @@ def _public() -> Iterator[Named]:
                 says = declaration.says
                 if in_place and not declaration.name.endswith("_"):
                     says = f"{says.removesuffix('.')}, in place."
-                yield Named(
+                yield PublicOperator(
                     name,
                     says,
                     function=not in_place and only != "method",
@@ -119,7 +119,7 @@ UNSAID = frozenset({"out", "dtype"})
 ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
 
 
-def again(
+def reread(
     run: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: CallError
 ) -> Any:
     """The call in the schema's words, if that is another one.
@@ -218,36 +218,36 @@ def sizes(given: tuple[Any, ...]) -> Sequence[int]:
 @cache
 def function(name: str) -> Function:
     """The operator as a function; `out=` chooses the overload that writes there."""
-    if sought(f"{name}_out") is None:
-        return named(name, plain(name))
-    return named(name, alone(name) if takes_one(name) else writing(name))
+    if find_handle(f"{name}_out") is None:
+        return describe(name, plain(name))
+    return describe(name, unary(name) if takes_one(name) else with_out(name))
 
 
 def plain(name: str) -> Function:
     """The operator, its arguments in other words if they do not fit."""
-    run = found(name)
+    run = handle_of(name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(*args, **kwargs)
         except CallError as error:
-            return again(run, args, kwargs, error)
+            return reread(run, args, kwargs, error)
 
     return call
 
 
-def alone(name: str) -> Function:
+def unary(name: str) -> Function:
     """The operator of one tensor, with `out=`."""
-    run, into = found(name), found(f"{name}_out")
+    run, into = handle_of(name), handle_of(f"{name}_out")
 
-    def reread(given: dict[str, Any]) -> Any:
+    def by_other_words(given: dict[str, Any]) -> Any:
         """A call by other words than the schema's."""
         spoken = {
             word: value
             for word, value in given.items()
             if value is not _ABSENT and value is not None
         }
-        return writing(name)(**spoken)
+        return with_out(name)(**spoken)
 
     def call(
         self: Any = _ABSENT,
@@ -257,22 +257,22 @@ def alone(name: str) -> Function:
         inplace: bool | None = None,
     ) -> Any:
         if self is _ABSENT or inplace is not None:
-            return reread(
+            return by_other_words(
                 {"self": self, "input": input, "inplace": inplace, "out": out}
             )
         try:
             return run(self) if out is None else into(self, out=out)
         except CallError as error:
             if out is None:
-                return again(run, (self,), {}, error)
-            return again(into, (self,), {"out": out}, error)
+                return reread(run, (self,), {}, error)
+            return reread(into, (self,), {"out": out}, error)
 
     return call
 
 
-def writing(name: str) -> Function:
+def with_out(name: str) -> Function:
     """The operator, with `out=`."""
-    run, into = found(name), found(f"{name}_out")
+    run, into = handle_of(name), handle_of(f"{name}_out")
 
     def call(*args: Any, **kwargs: Any) -> Any:
         ready = run
@@ -284,17 +284,17 @@ def writing(name: str) -> Function:
         try:
             return ready(*args, **kwargs)
         except CallError as error:
-            return again(ready, args, kwargs, error)
+            return reread(ready, args, kwargs, error)
 
     return call
 
 
 def takes_one(name: str) -> bool:
     """Whether the operator takes one argument, so that nothing needs to be read."""
-    return len(found(name).schema.arguments) == 1
+    return len(handle_of(name).schema.arguments) == 1
 
 
-def spelled(kwargs: dict[str, Any]) -> dict[str, Any]:
+def parsed(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments, a dtype or device found as written."""
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     if dtype is not None:
@@ -304,9 +304,9 @@ def spelled(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs
 
 
-def named(name: str, made: Function) -> Function:
+def describe(name: str, made: Function) -> Function:
     """The function, called `name` and described by its operator's schema."""
-    schema = found(name).schema
+    schema = handle_of(name).schema
     made.__name__ = made.__qualname__ = name
     made.__doc__ = described(name, schema)
     made.__signature__ = signature_of(schema)  # type: ignore[attr-defined]  # for help()

@@ -34,7 +34,7 @@ from runtime.operators.plan import (
     same_device,
 )
 from runtime.operators.produce import in_order, parts, with_batch
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.tensors.elements import real_dtype
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
@@ -494,7 +494,7 @@ _POOLED = (
     " int[2] dilation=1, bool ceil_mode=False"
 )
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured(
         "conv2d",
         "Tensor input, Tensor weight, Tensor? bias=None, "

@@ -25,10 +25,10 @@ from runtime.operators.plan import (
     Shape,
     bad_option,
     check_fill,
-    laid,
     number_for,
     same_device,
     strides_of,
+    with_strides,
 )
 from runtime.operators.produce import (
     MODULES,
@@ -37,7 +37,7 @@ from runtime.operators.produce import (
     expanded,
     table_for,
 )
-from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Written
+from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Unstructured
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.making import empty_tensor, from_flat
@@ -157,7 +157,7 @@ def to_copy(
     kind = self.dtype if dtype is None else dtype
     strides = strides_of(self, memory_format, call=TO_COPY)
     if place is self.device and strides is not None:
-        made = laid(empty_tensor(self.shape, kind, place), strides)
+        made = with_strides(empty_tensor(self.shape, kind, place), strides)
         if place.type != "meta":
             table_for(place)["copy"](made, self)
     else:
@@ -296,24 +296,24 @@ def local_scalar(self: Tensor) -> bool | int | float | complex:
 _READS = ("data_dependent_output",)
 
 OPERATORS = (
-    Written(
+    Unstructured(
         "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         {EXPLICIT: copy_into},
         says="Take over the elements of another tensor.",
     ),
-    Written(
+    Unstructured(
         "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
         "bool pin_memory=False, bool non_blocking=False, "
         "MemoryFormat? memory_format=None) -> Tensor",
         {EXPLICIT: to_copy},
     ),
-    Written(
+    Unstructured(
         "to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, "
         "bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
         {IMPLICIT: to},
     ),
-    Written(
+    Unstructured(
         "contiguous(Tensor(a) self, *, "
         "MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
         {IMPLICIT: contiguous},
@@ -327,21 +327,23 @@ OPERATORS = (
         saves_plans=True,
         says="A copy.",
     ),
-    Written(
+    Unstructured(
         "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
         dict.fromkeys(MODULES, fill),
         says="Set every element to a number.",
     ),
-    Written(
+    Unstructured(
         "zero_(Tensor(a!) self) -> Tensor(a!)",
         dict.fromkeys(MODULES, zero),
         says="Set every element to 0.",
     ),
-    Written(
+    Unstructured(
         "equal(Tensor self, Tensor other) -> bool",
         {EXPLICIT: equal},
         _READS,
         says="Whether shapes and all elements are equal.",
     ),
-    Written("_local_scalar(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS),
+    Unstructured(
+        "_local_scalar(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS
+    ),
 )

@@ -46,20 +46,20 @@ from runtime.operators.plan import (
     bad_option,
     check_fill,
     default_dtype,
-    laid,
     number_for,
     require_dtype,
     strides_of,
+    with_strides,
 )
 from runtime.operators.produce import (
     MODULES,
     as_dtype,
-    fresh,
+    new_tensor,
     parts,
     produce,
     table_for,
 )
-from runtime.operators.structured import EXPLICIT, Written, composed
+from runtime.operators.structured import EXPLICIT, Unstructured, naming
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
@@ -93,7 +93,7 @@ def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
 Maker = Callable[..., Tensor]
 
 
-def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
+def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructured:
     """A factory for every backend, of a function that gets the device as it will be.
 
     `make(*arguments, dtype, device)` gets everything before the options.
@@ -113,7 +113,7 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
 
     select = linked(_select, f"{name.replace('.', '_')}_select")
     kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
-    return Written(schema, {**kernels, "BackendSelect": select}, tags)
+    return Unstructured(schema, {**kernels, "BackendSelect": select}, tags)
 
 
 def pinned(made: Tensor, call: str = "") -> Tensor:
@@ -150,7 +150,7 @@ def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
         except (MemoryError, ValueError, OverflowError) as error:
             raise no_memory(shape, dtype, device) from error
         return host_tensor(flat, shape, dtype)
-    made = fresh(shape, dtype, device)
+    made = new_tensor(shape, dtype, device)
     number = number_for(value, dtype)
     if not fast_fill(made, number) and device.type != "meta":
         table_for(device)["fill"](made, number)
@@ -311,9 +311,9 @@ def _like(name: str) -> Maker:
         strides = strides_of(self, memory_format)
         own = _own(self, dtype, device)
         made: Tensor = getattr(core, name)(self.shape, *value, **own)
-        return laid(made, strides)
+        return with_strides(made, strides)
 
-    return composed(f"core::{name}_like", make)
+    return naming(f"core::{name}_like", make)
 
 
 def _short(name: str) -> Maker:
@@ -337,7 +337,7 @@ def _short(name: str) -> Maker:
 def _constant(shape: Shape, kind: DType, value: int | None) -> Tensor:
     """A tensor in host memory; without a value, its elements are any."""
     if value is None:
-        return fresh(shape, kind, CPU)
+        return new_tensor(shape, kind, CPU)
     return filled(shape, kind, CPU, value)
 
 
@@ -375,7 +375,7 @@ def _new(name: str) -> Maker:
         )
         return made
 
-    return composed(f"core::new_{name}", make)
+    return naming(f"core::new_{name}", make)
 
 
 def _short_new(name: str) -> Maker:
@@ -425,19 +425,19 @@ OPERATORS = (
         _linspace,
     ),
     *(
-        Written(
+        Unstructured(
             f"{name}_like(Tensor self, {LIKE_OPTIONS}) -> Tensor",
             _kernels(name),
             TAGS.get(name, ()),
         )
         for name in NAMES
     ),
-    Written(
+    Unstructured(
         f"full_like(Tensor self, Scalar fill_value, {LIKE_OPTIONS}) -> Tensor",
         {EXPLICIT: _general_full, "CPU": _short_full},
     ),
     *(
-        Written(
+        Unstructured(
             f"new_{name}(Tensor self, int[] size, {NEW_OPTIONS}) -> Tensor",
             {EXPLICIT: _new(name), "CPU": _short_new(name)},
             TAGS.get(name, ()),
@@ -446,7 +446,7 @@ OPERATORS = (
         )
         for name in CONSTANTS
     ),
-    Written(
+    Unstructured(
         "new_full(Tensor self, int[] size, Scalar fill_value,"
         f" {NEW_OPTIONS}) -> Tensor",
         {EXPLICIT: _new("full")},

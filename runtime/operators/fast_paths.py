@@ -24,7 +24,7 @@ from numpy import array, empty
 from runtime.errors.operands import ShapesDiffer
 from runtime.locks import load
 from runtime.operators.plan import BOOL, CPU, INT64, Shape
-from runtime.operators.produce import meet
+from runtime.operators.produce import overlap
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import numpy_dtype
@@ -291,8 +291,8 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
                 and out is not self
                 and out is not other
                 and len(x) <= SERIAL
-                and apart(out, self)
-                and apart(out, other)
+                and disjoint(out, self)
+                and disjoint(out, other)
             ):
                 found = by_code[dtype.code]
                 if found is None:
@@ -327,7 +327,7 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
                         dtype is other._dtype
                         and self._shape == other._shape
                         and self._device is other._device
-                        and apart(self, other)
+                        and disjoint(self, other)
                     ):
                         found = of_pairs[dtype.code]
                         if found is not None:
@@ -375,7 +375,7 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
                 and self._device is other._device
                 and type(alpha) in _WITH_FLOATS
                 and len(x) <= SERIAL
-                and apart(self, other)
+                and disjoint(self, other)
             ):
                 found = by_code[dtype.code]
                 if found is not None:
@@ -398,9 +398,9 @@ def fast_fill(self: Tensor, number: Any) -> bool:
     return True
 
 
-def apart(target: Tensor, read: Tensor) -> bool:
+def disjoint(target: Tensor, read: Tensor) -> bool:
     """Whether writing to `target`, element by element, changes nothing of `read`."""
     x, y = target._flat, read._flat
     if x is not y and x.base is None and y.base is None:  # type: ignore[union-attr]  # who asks has looked
         return True
-    return target is read or not meet(target, read)
+    return target is read or not overlap(target, read)

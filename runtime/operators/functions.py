@@ -16,8 +16,8 @@ from typing import Any
 
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators import written
-from runtime.operators.call import core, found
-from runtime.operators.calling import function, plain, public, sizes, spelled
+from runtime.operators.call import core, handle_of
+from runtime.operators.calling import function, parsed, plain, public, sizes
 from runtime.operators.plan import INDICES, bad_dtype, bad_option
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.calls import checked
@@ -38,7 +38,7 @@ def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> 
         for name, value in options.items()
         if value is not None or not _has(run, name)
     }
-    tensor: Tensor = run(*args, **spelled(given))
+    tensor: Tensor = run(*args, **parsed(given))
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -49,7 +49,7 @@ def _has(run: Any, name: str) -> bool:
 
 def _sized(name: str, says: str) -> Function:
     """A factory that takes sizes one by one, or as one."""
-    run = found(name)
+    run = handle_of(name)
 
     def make(*size: Any, **options: Any) -> Tensor:
         return _made(run, sizes(size), **options)
@@ -59,7 +59,7 @@ def _sized(name: str, says: str) -> Function:
 
 def _like(name: str, says: str) -> Function:
     """A factory that takes the shape, dtype and device of a tensor."""
-    run = found(name)
+    run = handle_of(name)
 
     def make(self: Tensor, **options: Any) -> Tensor:
         return _made(run, self, **options)

@@ -34,11 +34,11 @@ from runtime.operators import (
     views,
 )
 from runtime.operators.call import NAMESPACE
-from runtime.operators.structured import Defined, Structured, Written
+from runtime.operators.structured import Definition, Structured, Unstructured
 from runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
 # One row an area: elementwise, making, layout, places, linear algebra and layers.
-FAMILIES: tuple[tuple[Structured | Written, ...], ...] = (
+FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
     *(reductions.OPERATORS, ordering.OPERATORS),
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
@@ -49,11 +49,11 @@ FAMILIES: tuple[tuple[Structured | Written, ...], ...] = (
 )
 
 
-def declared() -> Iterator[Defined]:
+def definitions() -> Iterator[Definition]:
     """Every operator of every family, in the order of the families."""
     for family in FAMILIES:
         for declaration in family:
-            yield from declaration.defined()
+            yield from declaration.definitions()
 
 
 # Of every operator: None is no tensor, and a bool no integer.
@@ -84,7 +84,7 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
     libraries = {
         "": Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN),
     }
-    for operator in declared():
+    for operator in definitions():
         libraries[""].define(operator.schema, tags=(*operator.tags, *TAGS))
         name = operator.schema.partition("(")[0]
         for key, kernel in operator.kernels:

@@ -27,7 +27,7 @@ from runtime.operators.plan import (
     same_device,
 )
 from runtime.operators.produce import with_batch
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -335,7 +335,7 @@ _ARGUMENTS = (
     " int ignore_index=-100"
 )
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured(
         "nll_loss_forward",
         _ARGUMENTS,

@@ -34,8 +34,8 @@ from runtime.errors.tensor import UnfitValue
 from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
 from runtime.operators import calling, written
-from runtime.operators.call import NAMESPACE, core, found
-from runtime.operators.calling import again, public, read_operand
+from runtime.operators.call import NAMESPACE, core, handle_of
+from runtime.operators.calling import public, read_operand, reread
 from runtime.operators.indexing import get_item, set_item
 from runtime.operators.install import install as install_operators
 from runtime.operators.plan import bad_shapes
@@ -92,7 +92,7 @@ _ABSENT = object()
 
 def arithmetic(symbol: str, name: str) -> Method:
     """The method `symbol` of tensors, which calls the operator `name`."""
-    run = found(name)
+    run = handle_of(name)
     return _two_sided(symbol, run, _read(run))
 
 
@@ -101,7 +101,7 @@ def comparison(symbol: str, name: str) -> Method:
 
     It raises `UnfitValue` for a list or tuple.
     """
-    run = found(name)
+    run = handle_of(name)
     read = _read(run)
 
     def other_side(self: Tensor, other: Any) -> Any:
@@ -120,7 +120,7 @@ def comparison(symbol: str, name: str) -> Method:
 
 def reflected(symbol: str, name: str) -> Method:
     """The method `symbol` of tensors that are on the right of the operator `name`."""
-    run = found(name)
+    run = handle_of(name)
 
     def exchanged(self: Tensor, other: Any) -> Any:
         ready = operand(other, self.device)
@@ -214,7 +214,7 @@ def _sides(count: int) -> list[str]:
 
 def _method(name: str) -> Method:
     """The method that calls the operator, by the arguments that it takes."""
-    arguments = found(name).schema.arguments[1:]
+    arguments = handle_of(name).schema.arguments[1:]
     if not arguments:
         return _alone(name)
     if name.startswith("new_"):
@@ -227,18 +227,18 @@ def _method(name: str) -> Method:
 
 def _alone(name: str) -> Method:
     """A method that is called with the tensor alone."""
-    run = found(name)
-    return calling.named(name, lambda self: run(self))
+    run = handle_of(name)
+    return calling.describe(name, lambda self: run(self))
 
 
 def _general(name: str) -> Method:
     """A method that is called with whatever the operator takes."""
-    return calling.named(name, calling.plain(name))
+    return calling.describe(name, calling.plain(name))
 
 
 def _listed(name: str) -> Method:
     """A method with a list of numbers, which may come one by one."""
-    run = found(name)
+    run = handle_of(name)
 
     def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
         if kwargs or not given:
@@ -247,15 +247,15 @@ def _listed(name: str) -> Method:
             try:
                 return run(self, *given, **kwargs)
             except CallError as error:
-                return again(run, (self, *given), kwargs, error)
+                return reread(run, (self, *given), kwargs, error)
         return run(self, calling.sizes(given))
 
-    return calling.named(name, method)
+    return calling.describe(name, method)
 
 
 def _view() -> Method:
     """`view`, of sizes or of a dtype."""
-    of_sizes, of_dtype = found("view"), found("view_dtype")
+    of_sizes, of_dtype = handle_of("view"), handle_of("view_dtype")
     general = _listed("view")
 
     def view(self: Tensor, *given: Any, **kwargs: Any) -> Any:
@@ -267,12 +267,12 @@ def _view() -> Method:
             return of_dtype(self, *given)
         return of_sizes(self, calling.sizes(given))
 
-    return calling.named("view", view)
+    return calling.describe("view", view)
 
 
 def _real(name: str) -> property:
     """`x.real` or `x.imag`, which can be set as well."""
-    read = found(name)
+    read = handle_of(name)
 
     def write(self: Tensor, value: Any) -> None:
         set_item(read(self), ..., value)
@@ -282,7 +282,7 @@ def _real(name: str) -> property:
 
 def _new(name: str) -> Method:
     """A method that makes a tensor of another size."""
-    run = found(name)
+    run = handle_of(name)
     # `new_full(size, fill_value)`: its size is one argument.
     filled = name == "new_full"
 
@@ -293,10 +293,10 @@ def _new(name: str) -> Method:
             args: tuple[Any, ...] = (calling.sizes(given[:1]), *given[1:])
         else:
             args = (calling.sizes(given),) if given else ()
-        made: Tensor = run(self, *args, **calling.spelled(options))
+        made: Tensor = run(self, *args, **calling.parsed(options))
         return made.requires_grad_() if requires_grad else made
 
-    return calling.named(name, method)
+    return calling.describe(name, method)
 
 
 def _conversion(name: str, kind: DType) -> Method:
@@ -327,7 +327,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             options["dtype" if value in _DTYPES else "device"] = _place_name(value)
         elif value is not None:
             options[places.pop(0) if places else "more"] = value
-    converted: Tensor = core.to(self, **calling.spelled(options))
+    converted: Tensor = core.to(self, **calling.parsed(options))
     return converted
 
 
@@ -393,7 +393,7 @@ def matrices_transposed(self: Tensor) -> Tensor:
 
 def like(name: str) -> Method:
     """A method that brings a tensor to the shape of another: `view_as`, ..."""
-    run = found(name)
+    run = handle_of(name)
 
     def method(self: Tensor, other: Tensor) -> Any:
         return run(self, list(other.shape))

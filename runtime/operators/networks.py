@@ -34,7 +34,7 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, info, real_dtype
 from runtime.tensors.tensor import Tensor
@@ -396,7 +396,7 @@ def scaled_dot_product_attention(
     return core.matmul(weights, values)
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     *_both("softmax", "Exponentials along a dimension, scaled to sum up to 1."),
     *_both("log_softmax", "The logarithm of `softmax`."),
     Structured(

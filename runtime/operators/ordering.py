@@ -26,7 +26,7 @@ from runtime.operators.plan import (
     require_dtype,
     require_ndim,
 )
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 
@@ -217,7 +217,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
 _SORTED = "Tensor self, int dim=-1, bool descending=False, bool stable=False"
 _BOTH = "(Tensor values, Tensor indices)"
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured("sort", _SORTED, plan_sort, returns=_BOTH),
     composite(f"argsort({_SORTED}) -> Tensor")(argsort),
     Structured(

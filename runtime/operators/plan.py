@@ -86,7 +86,7 @@ class Plan(NamedTuple):
 
 
 # Errors of what a call is given, in the operands' own words.
-Shaped = tuple[str, Tensor | Shape | None]
+NamedShape = tuple[str, Tensor | Shape | None]
 
 
 def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
@@ -115,7 +115,7 @@ def bad_dim(
 
 
 def bad_shapes(
-    reason: str, fits: str, *named: Shaped, call: str = ""
+    reason: str, fits: str, *named: NamedShape, call: str = ""
 ) -> ShapesDoNotFit:
     """The error that says why these shapes, or those of tensors, do not go together."""
     shapes = tuple(
@@ -238,13 +238,13 @@ COMPLEXES = dtypes("complex64", "complex128")
 REALS = INTEGERS | FLOATS
 NUMBERS = REALS | COMPLEXES
 ALL = NUMBERS | {BOOL}
-Named = tuple[str, Tensor | None]
+NamedTensor = tuple[str, Tensor | None]
 
 # What an index tensor may consist of; kernels get int64.
 INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")
 
 
-def one_dtype(accepted: frozenset[DType], fits: str, *named: Named) -> DType:
+def one_dtype(accepted: frozenset[DType], fits: str, *named: NamedTensor) -> DType:
     """The one dtype of all the tensors.
 
     Raises:
@@ -282,7 +282,7 @@ def computing(dtype: DType) -> DType | None:
     return None if wider is dtype else wider
 
 
-def require_ndim(named: Named, *counts: int) -> None:
+def require_ndim(named: NamedTensor, *counts: int) -> None:
     """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and len(tensor.shape) not in counts:
@@ -294,7 +294,7 @@ def require_ndim(named: Named, *counts: int) -> None:
         )
 
 
-def require_shape(named: Named, shape: Shape) -> None:
+def require_shape(named: NamedTensor, shape: Shape) -> None:
     """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and tensor.shape != shape:
@@ -409,6 +409,6 @@ def strides_of(
     return None if is_contiguous(shape, strides) else strides
 
 
-def laid(made: Tensor, strides: Shape | None) -> Tensor:
+def with_strides(made: Tensor, strides: Shape | None) -> Tensor:
     """A new tensor, its elements in the order of some strides, whatever they are."""
     return made if strides is None else view_of(made, made.shape, strides, 0)

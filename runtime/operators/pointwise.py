@@ -25,7 +25,7 @@ from runtime.operators.plan import (
     common_device,
     one_dtype,
 )
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.operators.unary import refuse, same
 from runtime.schema.codes import DType
 from runtime.tensors.data import result_type
@@ -280,7 +280,7 @@ def elu(self: Tensor, alpha: Any, scale: Any, input_scale: Any) -> Any:
     return found if scale == 1 else core.mul(found, scale)
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured(
         "where",
         "Tensor condition, Tensor self, Tensor other",

@@ -114,7 +114,7 @@ def produce(plan: Plan, table: KernelTable, own: str | Work) -> Any:
     if len(outputs) == 1 and (only := outputs[0]) is not None:
         shape, dtype = only
         made = made_dtype(dtype, compute)
-        result = fresh(shape, made, device)
+        result = new_tensor(shape, made, device)
         if plan.strides is not None and not is_contiguous(shape, plan.strides):
             result = view_of(result, shape, plan.strides, 0)
         if start is not None:
@@ -207,7 +207,7 @@ def _placed(made: Tensor, order: Shape) -> Tensor:
     )
 
 
-def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
+def new_tensor(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     """A tensor of any values, of a shape that a plan has checked.
 
     Raises `OutOfMemory`, and `BadSize` as `empty_tensor` does.
@@ -397,7 +397,7 @@ def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
         return False
     if value is target:
         return not pointwise
-    if not meet(target, value):
+    if not overlap(target, value):
         return False
     return not (
         pointwise
@@ -408,7 +408,7 @@ def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
     )
 
 
-def meet(one: Tensor, other: Tensor) -> bool:
+def overlap(one: Tensor, other: Tensor) -> bool:
     """Whether the bytes from first to last element of two tensors overlap.
 
     Two storages may lie in one memory: NumPy's arrays are shared in both directions.

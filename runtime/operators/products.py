@@ -28,7 +28,7 @@ from runtime.operators.plan import (
     same_device,
 )
 from runtime.operators.produce import as_rows
-from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 
@@ -397,7 +397,7 @@ def _without(letters: str, tensor: Any, asked: set[str]) -> tuple[Any, str]:
     return core.sum(tensor, alone), kept
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     Structured(
         "mm",
         "Tensor self, Tensor mat2",

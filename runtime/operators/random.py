@@ -41,7 +41,7 @@ from runtime.operators.produce import (
     table_for,
     write_to,
 )
-from runtime.operators.structured import Structured, Written, composed, composite
+from runtime.operators.structured import Structured, Unstructured, composite, naming
 from runtime.random import Generator, default_generator
 from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import compute_dtype, info, real_dtype
@@ -91,7 +91,7 @@ def drawing(name: str, check: Callable[[float, float], None]) -> Callable[..., T
         table = None if meta else table_for(self.device)
         return write_to(self, "self", plan, table, name)
 
-    return composed(f"core::{name}_", draw)
+    return naming(f"core::{name}_", draw)
 
 
 def _drawn(
@@ -316,15 +316,15 @@ def dropout(x: Tensor, p: float, train: bool) -> Any:
     return core.native_dropout(x, p, True)[0]
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
-    Written(
+OPERATORS: tuple[Structured | Unstructured, ...] = (
+    Unstructured(
         "uniform_(Tensor(a!) self, float low=0.0, float high=1.0, *, "
         "Generator? generator=None) -> Tensor(a!)",
         dict.fromkeys(MODULES, drawing("uniform", _check_uniform)),
         _SEEDED,
         says="Fill with uniform random numbers.",
     ),
-    Written(
+    Unstructured(
         "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, "
         "Generator? generator=None) -> Tensor(a!)",
         dict.fromkeys(MODULES, drawing("normal", _check_normal)),

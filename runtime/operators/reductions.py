@@ -40,7 +40,7 @@ from runtime.operators.produce import parts
 from runtime.operators.structured import (
     Planner,
     Structured,
-    Written,
+    Unstructured,
     composite,
 )
 from runtime.schema.codes import DType
@@ -405,7 +405,7 @@ def _reducing(
     )
 
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured | Unstructured, ...] = (
     _reducing(
         "sum", _TOTAL, plan_total, "The sum of the elements.", autocast="float32"
     ),

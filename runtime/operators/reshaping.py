@@ -19,7 +19,7 @@ from math import prod
 from typing import Any
 
 from runtime.errors.operands import ShapesDoNotFit
-from runtime.operators.call import core, onward
+from runtime.operators.call import core, direct_call
 from runtime.operators.plan import (
     INT64,
     bad_option,
@@ -33,9 +33,9 @@ from runtime.operators.produce import table_for
 from runtime.operators.structured import (
     EXPLICIT,
     IMPLICIT,
-    Written,
-    composed,
+    Unstructured,
     composite,
+    naming,
     summary,
 )
 from runtime.operators.views import sized
@@ -71,7 +71,7 @@ def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     return viewed
 
 
-_view = onward("view")
+_view = direct_call("view")
 
 
 # Programs see few shapes.
@@ -248,7 +248,7 @@ def _zeros(grad: Tensor, size: Sequence[int]) -> Tensor:
     return made
 
 
-def _backward(view: str, arguments: str) -> Written:
+def _backward(view: str, arguments: str) -> Unstructured:
     """The gradient of what a view is taken of: zeros, and `grad` where the view is."""
 
     def run(grad: Tensor, input_sizes: Sequence[int], *arguments: Any) -> Tensor:
@@ -320,24 +320,24 @@ def _places(
 
 
 OPERATORS = (
-    Written(
+    Unstructured(
         "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
         {IMPLICIT: reshape},
         says=summary(reshape),
     ),
-    Written(
+    Unstructured(
         "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
         {IMPLICIT: flatten},
         says=summary(flatten),
     ),
-    Written(
+    Unstructured(
         "sum_to_size(Tensor(a) self, int[] size) -> Tensor(a)",
         {IMPLICIT: sum_to_size},
         says=summary(sum_to_size),
         only="method",
     ),
     *(movedim, unflatten, broadcast_to),
-    Written(
+    Unstructured(
         "resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None)"
         " -> Tensor(a!)",
         {EXPLICIT: resize_},
@@ -347,9 +347,9 @@ OPERATORS = (
     _backward("slice", "int dim, int start, int end, int step"),
     _backward("select", "int dim, int index"),
     _backward("diagonal", "int offset, int dim1, int dim2"),
-    Written(
+    Unstructured(
         "as_strided_backward(Tensor grad, int[] input_sizes, int[] input_strides,"
         " int input_offset, int[] size, int[] stride, int offset) -> Tensor",
-        {EXPLICIT: composed("core::as_strided_backward", as_strided_backward)},
+        {EXPLICIT: naming("core::as_strided_backward", as_strided_backward)},
     ),
 )

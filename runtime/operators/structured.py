@@ -27,7 +27,7 @@ in place   `hypot_(Tensor(a!) self, ...)` plan, check against `self`, run, retur
 out=       `hypot.out(..., out)`          plan, check against `out`, run, return it
 ========== ============================== ==========================================
 
-`composite` declares a function of other operators, `Written` any kernels by key.
+`composite` declares a function of other operators, `Unstructured` any kernels by key.
 
 Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
@@ -120,7 +120,7 @@ def composite(
     autocast: str = "",
     in_place: bool = False,
     out: bool = False,
-) -> Callable[..., "Written"]:
+) -> Callable[..., "Unstructured"]:
     """Declare an operator of a function of others: the schema, and what it is for.
 
     The first line of the function's docstring is the sentence that `help()` says.
@@ -132,7 +132,7 @@ def composite(
     name, _, rest = schema.partition("(")
     arguments = rest.removesuffix(") -> Tensor")
 
-    def declare(function: Callable[..., Any]) -> Written:
+    def declare(function: Callable[..., Any]) -> Unstructured:
         says = summary(function)
         run = _widened(function) if wide else function
         if takes is not ALL:
@@ -145,8 +145,8 @@ def composite(
             written, text = out_schema(name, arguments)
             # Of gradients it knows nothing: autograd refuses it, as every out= form.
             forms.append(_form(text, EXPLICIT, tags, _onto_out(written, run)))
-        kernels = {key: composed(f"core::{name}", run)}
-        return Written(schema, kernels, tags, says, only, autocast, tuple(forms))
+        kernels = {key: naming(f"core::{name}", run)}
+        return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
 
     return declare
 
@@ -170,9 +170,9 @@ def out_schema(name: str, arguments: str) -> tuple[str, str]:
 
 def _form(
     schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
-) -> "Defined":
+) -> "Definition":
     shown = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
-    return Defined(schema, tags, ((key, direct(function, shown)),))
+    return Definition(schema, tags, ((key, direct(function, shown)),))
 
 
 def _onto_self(
@@ -188,7 +188,7 @@ def _onto_self(
         # What autograd has seen already is no second write.
         return adopt(self, found) if explicit else core.copy_(self, found)
 
-    return composed(f"core::{name}", run)
+    return naming(f"core::{name}", run)
 
 
 def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,7 +200,7 @@ def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         check_target(out, "out", found.shape, found.dtype, found.device)
         return adopt(out, found)
 
-    return composed(f"core::{name}", run)
+    return naming(f"core::{name}", run)
 
 
 def _refusing(
@@ -242,7 +242,7 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def composed(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A composite that is refused by its own name, not by those that it calls."""
 
     def composite(*arguments: Any) -> Any:
@@ -256,7 +256,7 @@ def composed(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
+class Definition:
     """One operator as it is registered: its schema, its tags and its kernels by key."""
 
     schema: str
@@ -265,7 +265,7 @@ class Defined:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Unstructured:
     """An operator whose kernels are written out: dispatch key -> function.
 
     A function gets every argument by position; a `Kernel` is registered as it is.
@@ -281,14 +281,14 @@ class Written:
     says: str = ""
     only: str = ""
     autocast: str = ""
-    forms: tuple[Defined, ...] = ()
+    forms: tuple[Definition, ...] = ()
 
     @property
     def name(self) -> str:
         """The operator's, with the overload, if it has one."""
         return self.schema.partition("(")[0]
 
-    def defined(self) -> Iterator[Defined]:
+    def definitions(self) -> Iterator[Definition]:
         """The operator, and what other forms it has."""
         shown = shown_name(self.name)
         kernels = tuple(
@@ -300,7 +300,7 @@ class Written:
             )
             for key, function in self.kernels.items()
         )
-        yield Defined(self.schema, self.tags, kernels)
+        yield Definition(self.schema, self.tags, kernels)
         yield from self.forms
 
     def schemas(self) -> Iterator[str]:
@@ -327,7 +327,7 @@ class Structured:
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
-        says, only, autocast: as of `Written`.
+        says, only, autocast: as of `Unstructured`.
     """
 
     name: str
@@ -348,7 +348,7 @@ class Structured:
     only: str = ""
     autocast: str = ""
 
-    def defined(self) -> Iterator[Defined]:
+    def definitions(self) -> Iterator[Definition]:
         """The operators of all its forms."""
         for schema, form in self._forms():
             shown = shown_name(schema.partition("(")[0])
@@ -356,10 +356,10 @@ class Structured:
                 (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
             )
             if form == self._functional and self.anywhere is not None:
-                anywhere = composed(f"core::{self.name}", self.anywhere)
+                anywhere = naming(f"core::{self.name}", self.anywhere)
                 explicit = direct(anywhere, f"{shown}_explicit")
                 kernels = (*kernels, (EXPLICIT, explicit))
-            yield Defined(schema, self.tags, kernels)
+            yield Definition(schema, self.tags, kernels)
 
     def schemas(self) -> Iterator[str]:
         """The schemas of all its forms."""

@@ -35,7 +35,13 @@ from runtime.operators.plan import (
     distinct_dims,
     one_dim,
 )
-from runtime.operators.structured import EXPLICIT, Written, composed, composite, summary
+from runtime.operators.structured import (
+    EXPLICIT,
+    Unstructured,
+    composite,
+    naming,
+    summary,
+)
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
@@ -485,15 +491,15 @@ def imag(self: Tensor) -> Any:
 
 def _view(
     schema: str, function: Callable[..., Any], says: str | None = None, only: str = ""
-) -> Written:
+) -> Unstructured:
     """A view operator; it says the first sentence of its function, if nothing else."""
     told = summary(function) if says is None else says
-    return Written(schema, {EXPLICIT: function}, says=told, only=only)
+    return Unstructured(schema, {EXPLICIT: function}, says=told, only=only)
 
 
-def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
+def _in_place(schema: str, function: Callable[..., Tensor]) -> Unstructured:
     """The form that turns the tensor itself into the view; refused by its own name."""
-    show = composed(f"core::{schema.partition('(')[0]}", function)
+    show = naming(f"core::{schema.partition('(')[0]}", function)
 
     def kernel(self: Tensor, *arguments: Any) -> Tensor:
         view = show(self, *arguments)
@@ -503,7 +509,9 @@ def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
         return self
 
     says = f"{summary(function).removesuffix('.')}, in place."
-    return Written(schema, {EXPLICIT: kernel}, ("inplace", "inplace_view"), says=says)
+    return Unstructured(
+        schema, {EXPLICIT: kernel}, ("inplace", "inplace_view"), says=says
+    )
 
 
 OPERATORS = (

@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from runtime.errors.operands import PartOutOfRange
 from runtime.operators.call import core
-from runtime.operators.calling import function, named, plain, spelled, writing
+from runtime.operators.calling import describe, function, parsed, plain, with_out
 from runtime.operators.plan import FLOATS, bad_dtype, bad_option
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.calls import checked, shortened
@@ -188,7 +188,7 @@ _TO_INTEGER = converter(IntType, None, True)
 
 def extreme(name: str, pair: str) -> Function:
     """`max` or `min`: of all elements, along a dimension, or of two tensors."""
-    whole, along, both = writing(name), plain(f"{name}_dim"), function(pair)
+    whole, along, both = with_out(name), plain(f"{name}_dim"), function(pair)
 
     def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
         if self is None:
@@ -205,7 +205,7 @@ def extreme(name: str, pair: str) -> Function:
             return Ordered(*along(self, *args, **kwargs))
         return whole(self, **kwargs)
 
-    named(name, call)
+    describe(name, call)
     call.__doc__ = f"""The {pair} of all elements, or along a dimension, or of two.
 
     `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
@@ -245,7 +245,7 @@ def spread(name: str) -> Function:
         _, dim, unbiased, keepdim, out = bind((self, *args), kwargs)
         return run(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
 
-    return named(name, call)
+    return describe(name, call)
 
 
 @checked
@@ -395,7 +395,7 @@ def norm(
             raise bad_option("p", repr(p), "'fro', or a number", call="norm")
         p = 2
     dims = [dim] if hasattr(dim, "__index__") else dim
-    options = spelled({"dtype": dtype})
+    options = parsed({"dtype": dtype})
     if out is not None:
         return core.norm_out(self, p, dims, keepdim, **options, out=out)
     return core.norm(self, p, dims, keepdim, **options)

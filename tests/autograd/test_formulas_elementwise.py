@@ -8,7 +8,7 @@ import pytest
 
 import runtime.autograd as ag
 from runtime import tensor
-from runtime.operators.call import core, found
+from runtime.operators.call import core, handle_of
 from runtime.tensors.making import from_numpy
 from tests.autograd.made import complex_, grad_of, points, real, truth
 from tests.opinfo.table_pointwise import BINARY as ROWS
@@ -34,14 +34,14 @@ STEPS = ("sign", "floor", "ceil", "round", "trunc")
 
 @pytest.mark.parametrize("name", POSITIVE)
 def test_unary_of_positive_numbers(name: str) -> None:
-    operator = found(name)
+    operator = handle_of(name)
     assert ag.gradcheck(operator, points((2, 3)))
     assert ag.gradgradcheck(operator, points((3,)))
 
 
 @pytest.mark.parametrize("name", SIGNED)
 def test_unary_of_both_signs(name: str) -> None:
-    operator = found(name)
+    operator = handle_of(name)
     given = points((5,), low=-1.4, high=1.8)
     assert ag.gradcheck(operator, given)
     if name not in STEPS:
@@ -50,7 +50,7 @@ def test_unary_of_both_signs(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_unary_of_complex_numbers(name: str) -> None:
-    operator = found(name)
+    operator = handle_of(name)
     assert ag.gradcheck(operator, [complex_(3)])
     if name not in ("abs",):
         assert ag.gradgradcheck(operator, [complex_(2)])
@@ -195,7 +195,7 @@ def test_reductions(name: str) -> None:
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "var"])
 def test_reductions_of_one_number(name: str) -> None:
     x = real(1.5)
-    result = found(name)(x) if name != "var" else core.var(x, correction=0)
+    result = handle_of(name)(x) if name != "var" else core.var(x, correction=0)
     result.backward()
     assert grad_of(x).item() == (0 if name == "var" else 1)
 

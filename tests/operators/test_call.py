@@ -7,7 +7,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.registration import UnknownOperator
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
-from runtime.operators.call import found, onward
+from runtime.operators.call import direct_call, handle_of
 from runtime.tensors.tensor import Tensor
 from tests.operators.tensors import tensor
 
@@ -26,17 +26,17 @@ def test_handles_by_attribute() -> None:
 
 
 def test_going_on_is_a_call_without_conversions() -> None:
-    on = onward("select")
+    on = direct_call("select")
     x = tensor([[1.0, 2.0], [3.0, 4.0]])
     # The first calls are ordinary; then there is a call stub, and what it has found.
     for _ in range(20):
         assert on(x, 0, 1).tolist() == [3.0, 4.0]
     with pytest.raises(UnknownOperator):
-        onward("no_such_operator")(x)
+        direct_call("no_such_operator")(x)
 
 
 def test_what_is_registered_later_is_what_runs() -> None:
-    on, x = onward("alias"), tensor([1.0])
+    on, x = direct_call("alias"), tensor([1.0])
     for _ in range(20):
         assert on(x).storage() is x.storage()
     other = tensor([7.0])
@@ -48,7 +48,7 @@ def test_what_is_registered_later_is_what_runs() -> None:
 
 
 def test_the_threads_keys_count() -> None:
-    on, x = onward("alias"), tensor([1.0])
+    on, x = direct_call("alias"), tensor([1.0])
     for _ in range(20):
         on(x)
     with Library("core", "IMPL", "Tracer") as library:
@@ -66,7 +66,7 @@ def test_the_threads_keys_count() -> None:
 
 
 def test_who_watches_hears_of_it() -> None:
-    on, x = onward("alias"), tensor([1.0])
+    on, x = direct_call("alias"), tensor([1.0])
     for _ in range(20):
         on(x)
     with default_dispatcher().trace() as lines:
@@ -79,7 +79,7 @@ def test_what_has_kernels_or_rules_alone_is_no_operator() -> None:
         library.impl("frobnicate", lambda x: x, "CPU")
         library.rule("mul_out", Tensor, lambda *_: None)
         with pytest.raises(UnknownOperator) as refused:
-            found("frobnicate")
+            handle_of("frobnicate")
         assert "core::frobnicate" not in refused.value.near
         # `core::mul.out`, not the operator of that name that has a rule and no more.
-        assert str(found("mul_out").name) == "core::mul.out"
+        assert str(handle_of("mul_out").name) == "core::mul.out"

@@ -21,13 +21,13 @@ from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.operators import functions
 from runtime.operators.calling import (
-    alone,
     function,
     plain,
     public,
     sizes,
     takes_one,
-    writing,
+    unary,
+    with_out,
 )
 from runtime.operators.functions import FUNCTIONS
 from runtime.operators.written import Ordered, clamp, scatter, sort, split
@@ -46,7 +46,7 @@ def test_sizes_are_one_sequence_or_separate() -> None:
     assert sizes(()) == ()
 
 
-@pytest.mark.parametrize("make", [alone, writing, function])
+@pytest.mark.parametrize("make", [unary, with_out, function])
 def test_out_chooses_the_overload(make: object) -> None:
     assert callable(make)
     run, x, out = make("neg"), tensor([1.0, -2.0]), tensor([0.0, 0.0])

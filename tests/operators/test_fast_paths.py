@@ -10,7 +10,7 @@ from runtime.autograd import inference_mode
 from runtime.errors.operands import DevicesDiffer, WrongOption
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core, methods
-from runtime.operators.fast_paths import SERIAL, apart
+from runtime.operators.fast_paths import SERIAL, disjoint
 from runtime.tensors import data
 from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
 from runtime.tensors.tensor import Tensor
@@ -145,10 +145,10 @@ def test_a_target_that_shares_memory_is_written_last() -> None:
 
 def test_what_shares_no_byte_is_apart() -> None:
     base, other = tensor([1.0, 2.0]), tensor([3.0, 4.0])
-    assert apart(base[:1], other[:1])
-    assert apart(base[:1], base[1:])
-    assert not apart(base[:2], base[1:])
-    assert apart(base, base)
+    assert disjoint(base[:1], other[:1])
+    assert disjoint(base[:1], base[1:])
+    assert not disjoint(base[:2], base[1:])
+    assert disjoint(base, base)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "complex64"])

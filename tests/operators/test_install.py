@@ -11,7 +11,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.registration import Conflict
 from runtime.operators import install
 from runtime.operators.call import NAMESPACE
-from runtime.operators.install import FAMILIES, ORIGIN, declared
+from runtime.operators.install import FAMILIES, ORIGIN, definitions
 from tests.coded import code
 from tests.operators.tensors import shown, tensor
 
@@ -23,7 +23,7 @@ def test_installing_on_another_dispatcher() -> None:
     keys = [library.key for library in libraries if library.kind == "IMPL"]
     assert len(keys) == len(set(keys))
     assert {"CPU", "CUDA", "Meta"} <= {key.name for key in keys if key}
-    names = sorted(each.schema.partition("(")[0] for each in declared())
+    names = sorted(each.schema.partition("(")[0] for each in definitions())
     assert sorted(map(str, dispatcher.op_names())) == [
         f"{NAMESPACE}::{name}" for name in names
     ]
@@ -63,7 +63,7 @@ def test_every_module_with_operators_is_a_family() -> None:
 
 
 def test_no_operator_is_declared_twice() -> None:
-    names = [each.schema.partition("(")[0] for each in declared()]
+    names = [each.schema.partition("(")[0] for each in definitions()]
     assert len(names) == len(set(names)) > 300
 
 
@@ -97,7 +97,9 @@ UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor")
 
 @pytest.mark.parametrize("tag", TAGGED)
 def test_who_has_the_tag(tag: str) -> None:
-    found = {each.schema.partition("(")[0] for each in declared() if tag in each.tags}
+    found = {
+        each.schema.partition("(")[0] for each in definitions() if tag in each.tags
+    }
     assert found == TAGGED[tag]
 
 

@@ -18,7 +18,7 @@ from runtime.operators.produce import (
     clashes,
     expanded,
     in_order,
-    meet,
+    overlap,
     prepared,
     produce,
     shaped,
@@ -292,15 +292,15 @@ def test_offsets_of_two_widths_are_compared_in_bytes() -> None:
     last = view_of(whole, (1,), (1,), 1)
     parts = view_of(whole, (2,), (1,), 2, tensor([1.0]).dtype)
     first = view_of(whole, (2,), (1,), 0, tensor([1.0]).dtype)
-    assert meet(last, parts)
-    assert not meet(last, first)
+    assert overlap(last, parts)
+    assert not overlap(last, first)
 
 
 def test_what_owns_its_memory_meets_nothing_else() -> None:
     x, y = tensor([1.0, 2.0]), tensor([3.0, 4.0])
-    assert not meet(x, y)
-    assert meet(x, x)
-    assert not meet(view_of(x, (1,), (1,), 0), view_of(x, (1,), (1,), 1))
+    assert not overlap(x, y)
+    assert overlap(x, x)
+    assert not overlap(view_of(x, (1,), (1,), 0), view_of(x, (1,), (1,), 1))
 
 
 def test_a_table_loads_once_by_one_thread_at_a_time(

@@ -18,7 +18,7 @@ from runtime.errors.operands import (
 )
 from runtime.errors.tensor import BadSize, OutOfMemory
 from runtime.operators import core
-from runtime.operators.structured import composed
+from runtime.operators.structured import naming
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
@@ -79,7 +79,7 @@ def test_other_errors_pass_a_composite_as_they_are() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        composed("core::fails", fails)()
+        naming("core::fails", fails)()
 
 
 def test_composites_write_to_out_once() -> None:

@@ -13,7 +13,7 @@ from runtime.errors.autograd import WriteRefused
 from runtime.errors.operands import TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import Plan
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Unstructured
 from runtime.tensors.elements import compute_dtype
 from runtime.tensors.tensor import Tensor
 from tests.autograd.made import grad_of
@@ -39,7 +39,7 @@ TWICE = Structured("twice", "Tensor self, int times=2", plan_twice, in_place=Tru
 
 
 def test_the_forms_of_a_declaration() -> None:
-    forms = list(TWICE.defined())
+    forms = list(TWICE.definitions())
     assert [form.schema for form in forms] == [
         "twice(Tensor self, int times=2) -> Tensor",
         "twice_(Tensor(a!) self, int times=2) -> Tensor(a!)",
@@ -67,7 +67,7 @@ def test_the_forms_of_an_overload() -> None:
         in_place=True,
         tags=("pointwise",),
     )
-    assert [(form.schema, form.tags) for form in declared.defined()] == [
+    assert [(form.schema, form.tags) for form in declared.definitions()] == [
         ("bound.Tensor(Tensor self, *, Tensor? by=None) -> Tensor", ("pointwise",)),
         (
             "bound_.Tensor(Tensor(a!) self, *, Tensor? by=None) -> Tensor(a!)",
@@ -85,14 +85,14 @@ def test_several_results_have_no_out_form() -> None:
     declared = Structured(
         "two", "Tensor self", plan_twice, returns="(Tensor, Tensor)", in_place=False
     )
-    assert [form.schema for form in declared.defined()] == [
+    assert [form.schema for form in declared.definitions()] == [
         "two(Tensor self) -> (Tensor, Tensor)"
     ]
 
 
 def test_written_operators_name_their_kernels() -> None:
     own = direct(lambda self: self, "mine")
-    written = Written(
+    written = Unstructured(
         "same.it(Tensor(a) self) -> Tensor(a)",
         {
             "CPU": lambda self: self,
@@ -101,7 +101,7 @@ def test_written_operators_name_their_kernels() -> None:
             "AutogradCPU": own,
         },
     )
-    (form,) = written.defined()
+    (form,) = written.definitions()
     assert [(key, kernel.facts.name) for key, kernel in form.kernels] == [
         ("CPU", "same_it_cpu"),
         ("CompositeImplicitAutograd", "same_it_composite"),
@@ -113,7 +113,7 @@ def test_written_operators_name_their_kernels() -> None:
 def _installed() -> tuple[Dispatcher, list[Library]]:
     dispatcher = Dispatcher()
     library = Library("core", "DEF", dispatcher=dispatcher, origin="test")
-    for form in TWICE.defined():
+    for form in TWICE.definitions():
         library.define(form.schema)
         for key, kernel in form.kernels:
             library.impl(form.schema.partition("(")[0], kernel, key)

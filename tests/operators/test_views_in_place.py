@@ -197,7 +197,7 @@ def test_views_of_it_follow() -> None:
     (row * tensor([1.0, 2.0, 3.0])).sum().backward(retain_graph=True)
     assert x.grad is not None
     assert x.grad.tolist() == [[1, 2, 3], [0, 0, 0]]
-    # Written to, it takes the base along, as that is now.
+    # Unstructured to, it takes the base along, as that is now.
     row.mul_(5)
     (base * tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])).sum().backward()
     assert x.grad.tolist() == [[1, 12, 23], [1, 3, 5]]

@@ -1,4 +1,4 @@
-"""Written functions: the forms in which arguments come that one operator has not."""
+"""Functions written by hand: forms in which arguments come that no operator has."""
 
 # What a type checker refuses is called here on purpose.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, misc"

@@ -242,7 +242,11 @@ def _operators() -> _Operators:
     )
     calling = load(_CALLING)
     return _Operators(
-        functions.OPERATORS, calling.function, core.found, core.sought, calling.again
+        functions.OPERATORS,
+        calling.function,
+        core.handle_of,
+        core.find_handle,
+        calling.reread,
     )
 
 
