@@ -29,7 +29,7 @@ Rules:
   dispatch, autograd and the harness see everything;
 - nothing ran when a call did not fit, so that calling again repeats nothing;
 - what chooses among several operators, or takes other arguments than its operator, is
-  written out in `runtime.operators.written`.
+  written out in `runtime.operators.handwritten`.
 """
 
 import re

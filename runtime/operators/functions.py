@@ -2,7 +2,7 @@
 
 They are the public operators (`runtime.operators.calling`), and before these what is
 more than the call of one operator: what is a method as well
-(`runtime.operators.written`), and what is here.  `FUNCTIONS` lists all names, for
+(`runtime.operators.handwritten`), and what is here.  `FUNCTIONS` lists all names, for
 whoever offers them elsewhere.
 
 Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by name;
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from runtime.operators import handwritten
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
-from runtime.operators import written
 from runtime.operators.call import core, handle_of
 from runtime.operators.calling import function, parsed, plain, public, sizes
 from runtime.operators.plan import INDICES, bad_dtype, bad_option
@@ -335,18 +335,18 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -
 
 
 # What is more than the call of one operator, and a function only.
-WRITTEN: dict[str, Function] = {
+HANDWRITTEN: dict[str, Function] = {
     "conv1d": convolution("conv1d", 1),
     "conv2d": convolution("conv2d", 2),
     **{
         each.__name__: each
         for each in (
             *(allclose, dropout, einsum, embedding, is_complex, is_floating_point),
-            *(is_tensor, max_pool2d, meshgrid, numel, searchsorted, written.where),
+            *(is_tensor, max_pool2d, meshgrid, numel, searchsorted, handwritten.where),
         )
     },
 }
-_BY_NAME = {**CREATING, **WRITTEN, **written.WRITTEN}
+_BY_NAME = {**CREATING, **HANDWRITTEN, **handwritten.HANDWRITTEN}
 # The functions that are an operator, with `out=` where it has that form.
 OPERATORS = tuple(
     name for name, each in public().items() if each.function and name not in _BY_NAME

@@ -3,7 +3,7 @@
 Importing this module installs them on `Tensor`, by `runtime.tensors.tensor.install`:
 Python's operators, then a method for each public operator
 (`runtime.operators.calling.public`), then what is written out in `_SINGLE` and in
-`runtime.operators.written`.
+`runtime.operators.handwritten`.
 
 Rules:
 - the other side of `+`, `<` and their like is a tensor, a number, or a NumPy array,
@@ -33,7 +33,7 @@ from runtime.errors.registration import UnknownDevice
 from runtime.errors.tensor import UnfitValue
 from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
-from runtime.operators import calling, written
+from runtime.operators import calling, handwritten
 from runtime.operators.call import NAMESPACE, core, handle_of
 from runtime.operators.calling import public, read_operand, reread
 from runtime.operators.indexing import get_item, set_item
@@ -431,7 +431,7 @@ def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
-        if each.method and name not in (*written.WRITTEN, "view"):
+        if each.method and name not in (*handwritten.HANDWRITTEN, "view"):
             install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
@@ -446,7 +446,7 @@ def install_methods() -> None:
     install("view", checked(_view()))
     for name in ("real", "imag"):
         install(name, _real(name))
-    for name, method in written.WRITTEN.items():
+    for name, method in handwritten.HANDWRITTEN.items():
         install(name, method)
     for name, single in _SINGLE.items():
         # Python itself calls those of its operators, and calls them right.
@@ -468,17 +468,17 @@ _SINGLE: dict[str, Method | property] = {
     # NumPy's scalars and arrays leave the operation to the tensor (torch's number).
     "__array_priority__": property(lambda self: 1000),
     "T": property(transposed),
-    "clamp_": written.clamp_,
-    "bernoulli_": written.bernoulli_,
-    "clip_": written.clamp_,
-    "lerp_": written.lerp_,
-    "masked_fill_": written.masked_fill_,
-    "round_": written.round_,
+    "clamp_": handwritten.clamp_,
+    "bernoulli_": handwritten.bernoulli_,
+    "clip_": handwritten.clamp_,
+    "lerp_": handwritten.lerp_,
+    "masked_fill_": handwritten.masked_fill_,
+    "round_": handwritten.round_,
     "cpu": cpu,
     "cuda": cuda,
     "mT": property(matrices_transposed),
     "pin_memory": pin_memory,
-    "scatter_": written.scatter_,
+    "scatter_": handwritten.scatter_,
     "to": to,
     "type_as": type_as,
     "untyped_storage": untyped_storage,

@@ -30,7 +30,7 @@ from runtime.operators.calling import (
     with_out,
 )
 from runtime.operators.functions import FUNCTIONS
-from runtime.operators.written import Ordered, clamp, scatter, sort, split
+from runtime.operators.handwritten import Ordered, clamp, scatter, sort, split
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code, coded

@@ -11,7 +11,7 @@ from typing import Any, assert_type
 
 import runtime
 from runtime import Tensor, futures
-from runtime.operators.written import Ordered
+from runtime.operators.handwritten import Ordered
 
 Number = bool | int | float | complex
 

@@ -468,10 +468,9 @@ from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from runtime.autograd.node import RemovableHandle
 from runtime.dispatch.handle import OperatorPacket
-from runtime.operators.written import Ordered
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.codes import Device
+from runtime.operators.handwritten import Ordered
 from runtime.random import Generator
+from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 

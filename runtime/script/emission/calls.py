@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import provide
 from runtime.errors.script import NoSource, NoSuchCall
-from runtime.operators.written import Ordered
+from runtime.operators.handwritten import Ordered
 from runtime.schema.codes import Device
 from runtime.schema.declaration import InterfaceType
 from runtime.schema.schema import NUMBERS_AS_TENSORS

@@ -1,8 +1,5 @@
 """Functions written by hand: forms in which arguments come that no operator has."""
 
-# What a type checker refuses is called here on purpose.
-# mypy: disable-error-code="arg-type, call-arg, call-overload, misc"
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,7 +4,7 @@ They say which of several operators a call means, by the kinds of its arguments,
 take words for arguments that no operator has (`unbiased`, `decimals`, `as_tuple`,
 `reduce`).  All that they compute operators do.
 
-Rule: what `WRITTEN` names stands before the public operator of its name (see
+Rule: what `HANDWRITTEN` names stands before the public operator of its name (see
 `runtime.operators.calling`), as a function and as a method.
 """
 
@@ -424,7 +424,7 @@ def unique(
 
 
 # By name; each is a function, and a method of tensors.
-WRITTEN: dict[str, Function] = {
+HANDWRITTEN: dict[str, Function] = {
     **{name: spread(name) for name in ("var", "std")},
     "max": extreme("max", "maximum"),
     "min": extreme("min", "minimum"),
