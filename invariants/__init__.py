@@ -9,11 +9,10 @@ from invariants.checking import (
     check_thread,
     forget,
 )
-from invariants.law import Law, Violation
+from invariants.law import SOMETIMES, Law, Sometimes, Violation, never_seen, sightings
 from invariants.live import Change
 from invariants.run import Call, Deed, Run, Surroundings, surroundings
 from invariants.second_table import second_masks, second_table, slot_reached
-from invariants.sometimes import SOMETIMES, Sometimes, never_seen, sightings
 
 __all__ = [
     "LAWS",

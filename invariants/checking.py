@@ -1,12 +1,12 @@
 """All laws, and checking them at the price of what changed.
 
 An entry never changes, so a verdict is kept on it; entries of one shape are judged once
-(see `invariants.placed`), save for what they remember for calling; and a caller that
+(see `invariants.live`), save for what they remember for calling; and a caller that
 holds a state that was checked passes it as `since`: what the new state shares with it
 is skipped.
 
 Rules:
-- the laws stand in the order in which they are checked and told;
+- laws are checked and told in the order in which they stand in their modules;
 - a law of one operator may read of it only what its shape holds, for that is what
   verdicts are remembered by; `callers_belong_to_their_entry`, which reads the entry's
   memory, is never remembered;
@@ -16,87 +16,34 @@ Rules:
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from types import ModuleType
 from typing import Any, get_args
 from weakref import ReferenceType
 
-from invariants import operator_laws, run_laws, table_laws
-from invariants.law import Law, Violation
-from invariants.live import Change, replaced, step_of
-from invariants.placed import Placed, shape_of
+from invariants import run, state_laws
+from invariants.law import Law, Scope, Violation
+from invariants.live import Change, Placed, replaced, shape_of, step_of
 from invariants.run import Call, Deed, Run
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import Token
 
-OPERATOR_LAWS = (
-    operator_laws.operators_are_filed_under_their_names,
-    operator_laws.registrations_belong_to_their_operator,
-    operator_laws.readings_tell_what_is_registered,
-    operator_laws.an_operator_has_one_definition,
-    operator_laws.definitions_stand_in_order,
-    operator_laws.a_class_has_one_rule,
-    operator_laws.the_total_counts_what_is_live,
-    operator_laws.no_kernel_list_is_empty,
-    operator_laws.a_registration_is_listed_once,
-    operator_laws.kernels_are_listed_under_their_key,
-    operator_laws.keys_stand_in_order,
-    operator_laws.kernels_stand_at_keys_that_take_them,
-    operator_laws.without_a_schema_no_argument_is_looked_at,
-    operator_laws.the_schema_says_which_arguments_count,
-    operator_laws.typed_kernels_agree,
-    operator_laws.typed_kernels_fit_the_schema,
-    table_laws.tables_hold_the_fallbacks_of_the_state,
-    table_laws.callers_belong_to_their_entry,
-    table_laws.slots_run_what_the_rules_say,
-    table_laws.slots_say_which_rule_filled_them,
-    table_laws.a_slot_without_kernel_says_missing,
-    table_laws.masks_leave_out_what_falls_through,
-    table_laws.a_mask_a_backend_only_where_two_differ,
-    table_laws.one_mask_for_all_only_where_none_differ,
-    table_laws.masks_hold_every_backend,
-)
 
-# Each with the one part of a state that it looks at.
-STATE_LAWS = (
-    ("namespaces", operator_laws.no_namespace_is_empty),
-    ("claims", operator_laws.claims_are_sorted_and_one_a_namespace),
-    ("fallbacks", operator_laws.fallbacks_stand_where_their_tokens_say),
-    ("subscriptions", operator_laws.listeners_are_subscribed_once),
-)
+def _laws(module: ModuleType, scope: Scope) -> tuple[Law, ...]:
+    """The laws of a module, in its order."""
+    found = (each for each in vars(module).values() if isinstance(each, Law))
+    return tuple(each for each in found if each.scope == scope)
 
-# Each with the changes that it speaks about (see `invariants.live`).
-STEP_LAWS = (
-    (("fail",), run_laws.a_failed_step_changes_nothing),
-    (("use",), run_laws.a_use_changes_nothing),
-    (("again",), run_laws.closing_twice_changes_nothing),
-    (("add",), run_laws.an_add_adds_exactly_its_tokens),
-    (("remove",), run_laws.a_removal_removes_exactly_its_tokens),
-    (("add",), run_laws.the_newest_kernel_comes_first),
-    (("add", "remove"), run_laws.survivors_keep_their_order),
-    (("add", "remove"), run_laws.bystanders_are_left_alone),
-)
 
-# These two need no state, so that they can be asked of every call, step and look.
-MEMORY_LAWS = (run_laws.what_is_gone_is_dead,)
-THREAD_LAWS = (
-    run_laws.calls_restore_their_thread,
-    run_laws.deeds_leave_the_thread_alone,
-    run_laws.kernels_run_without_the_lock,
-)
+_OF_STATES = _laws(state_laws, "state")
+OPERATOR_LAWS = tuple(each for each in _OF_STATES if each.per_operator)
+STATE_LAWS = tuple(each for each in _OF_STATES if not each.per_operator)
+STEP_LAWS = _laws(run, "step")
+RUN_LAWS = _laws(run, "run")
+LAWS = (*OPERATOR_LAWS, *STATE_LAWS, *STEP_LAWS, *RUN_LAWS)
 
-RUN_LAWS = (
-    run_laws.teardown_leaves_nothing,
-    run_laws.open_handles_own_what_is_live,
-    *MEMORY_LAWS,
-    *THREAD_LAWS,
-    run_laws.calls_run_what_the_state_says,
-)
-
-LAWS = (
-    *OPERATOR_LAWS,
-    *(each for _, each in STATE_LAWS),
-    *(each for _, each in STEP_LAWS),
-    *RUN_LAWS,
-)
+# These need no state, so that they can be asked of every call, step and look.
+MEMORY_LAWS = tuple(each for each in RUN_LAWS if "memory" in each.about)
+THREAD_LAWS = tuple(each for each in RUN_LAWS if "thread" in each.about)
 
 # As many as the sets of sixteen steps; a shape is about a kilobyte.
 REMEMBERED = 65536
@@ -104,7 +51,7 @@ REMEMBERED = 65536
 _LAWFUL: set[Hashable] = set()
 
 _STEP_LAWS: dict[Change, list[Law]] = {
-    change: [each for changes, each in STEP_LAWS if change in changes]
+    change: [each for each in STEP_LAWS if change in each.about]
     for change in get_args(Change)
 }
 
@@ -120,7 +67,8 @@ def check(
     if snapshot is since:
         return []
     found: list[Violation] = []
-    for part, each in STATE_LAWS:
+    for each in STATE_LAWS:
+        (part,) = each.about
         if since is None or getattr(since, part) is not getattr(snapshot, part):
             found += each.check(snapshot)
     known = (
@@ -160,7 +108,7 @@ def check_step(
             for text, entry in operators.items():
                 if "caller" in entry.memo:
                     place = Placed(entry, namespace, text, after)
-                    found += table_laws.callers_belong_to_their_entry.check(place)
+                    found += state_laws.callers_belong_to_their_entry.check(place)
     return found
 
 
@@ -217,7 +165,7 @@ def _check_operator(operator: Placed) -> list[Violation]:
         return verdict
     shape = _shape(operator)
     if shape is not None and shape in _LAWFUL:
-        verdict = table_laws.callers_belong_to_their_entry.check(operator)
+        verdict = state_laws.callers_belong_to_their_entry.check(operator)
     else:
         verdict = _broken(OPERATOR_LAWS, operator)
         if shape is not None and not verdict:

@@ -1,4 +1,4 @@
-"""What a law is, and what it says when it is broken.
+"""What a law is, what it says when it is broken, and what a run ought to have seen.
 
 A law is one function with a name and a sentence; it looks at a frozen subject and lists
 what it finds wrong.  It never raises and never repairs: a subject that cannot even be
@@ -10,12 +10,20 @@ Rules:
 - the name of a law is the name of its function, its sentence the first line of the
   docstring;
 - `scope` says what it is about: a state, a step (before and after) or a whole run; a
-  law of a state may look at one operator at a time (`per_operator`).
+  law of a state may look at one operator at a time (`per_operator`), else at one part
+  of the state (`about`).
+
+A law can hold because nothing happened.  So there is what a run ought to have seen: a
+"sometimes" is true of some state of a good run, not of all.  The caller joins the
+sightings of its states and asks at the end what was never seen.  Most sightings are one
+operator's and are remembered on its entry, so that bystanders cost a look-up.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 
 Scope: TypeAlias = Literal["state", "step", "run"]
 
@@ -43,13 +51,18 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """One law; `find` is its function, `check` what it says in violations."""
+    """One law; `find` is its function, `check` what it says in violations.
+
+    `about` says what it looks at: the part of a state, the changes of a step, thread
+    or memory of a run.
+    """
 
     name: str
     sentence: str
     scope: Scope
     find: Callable[[Any], list[Finding]]
     per_operator: bool = False
+    about: tuple[str, ...] = ()
 
     def check(self, subject: Any) -> list[Violation]:
         """The violations of this law in `subject`; never raises."""
@@ -63,14 +76,14 @@ class Law:
 
 
 def law(
-    scope: Scope, *, per_operator: bool = False
+    scope: Scope, *about: str, per_operator: bool = False
 ) -> Callable[[Callable[[Any], list[Finding]]], Law]:
     """Decorator: make a law of a function that lists findings."""
 
     def make(function: Callable[[Any], list[Finding]]) -> Law:
         assert function.__doc__, "the sentence of a law is its docstring"
         sentence = function.__doc__.strip().partition("\n")[0]
-        return Law(function.__name__, sentence, scope, function, per_operator)
+        return Law(function.__name__, sentence, scope, function, per_operator, about)
 
     return make
 
@@ -92,3 +105,175 @@ def _named(names: list[str]) -> str:
     shown = ", ".join(names[:NAMED_PLACES])
     left = len(names) - NAMED_PLACES
     return shown if left <= 0 else f"{shown} and {left} more"
+
+
+Sees: TypeAlias = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sometimes:
+    """One thing to be seen, in an operator or in a whole state."""
+
+    name: str
+    sentence: str
+    sees: Sees
+    per_operator: bool = True
+
+
+def _drawn(provenance: str) -> Callable[[OperatorEntry], bool]:
+    """Whether a slot of the live table has this provenance."""
+
+    def sees(entry: OperatorEntry) -> bool:
+        return any(line.provenance == provenance for line in entry.table.recipe.lines)
+
+    return sees
+
+
+def _falls_through(entry: OperatorEntry) -> bool:
+    table = entry.table
+    return bool(table.recipe.rest & table.fallbacks.through) or any(
+        token is not None and token.kernel.function is None for token in table.kernels
+    )
+
+
+def _is_typed(entry: OperatorEntry) -> bool:
+    return any(
+        token.kernel.facts.signature is not None
+        for held in entry.implementations.values()
+        for token in held
+    )
+
+
+SOMETIMES = (
+    Sometimes(
+        "a_direct_kernel",
+        "A slot runs the kernel of its own key.",
+        _drawn("kernel"),
+    ),
+    Sometimes(
+        "a_default_backend_kernel",
+        "A slot runs the kernel of an explicit composite.",
+        _drawn("default backend kernel"),
+    ),
+    Sometimes(
+        "a_nested_kernel",
+        "A slot runs the kernel for nested tensors.",
+        _drawn("nested kernel"),
+    ),
+    Sometimes(
+        "an_ambiguous_slot",
+        "AutogradOther refuses to choose between a backend's kernel and an alias's.",
+        _drawn("ambiguous autogradother"),
+    ),
+    Sometimes(
+        "a_math_kernel",
+        "A slot runs the kernel of the implicit composite.",
+        _drawn("math kernel"),
+    ),
+    Sometimes(
+        "an_autograd_kernel",
+        "A slot runs the kernel of the Autograd alias.",
+        _drawn("autograd kernel"),
+    ),
+    Sometimes(
+        "a_batched_kernel",
+        "A slot runs the kernel of the batching alias.",
+        _drawn("batched kernel"),
+    ),
+    Sometimes(
+        "a_fallback",
+        "A slot runs a fallback.",
+        lambda entry: bool(entry.table.recipe.rest & entry.table.fallbacks.present),
+    ),
+    Sometimes(
+        "a_missing_slot",
+        "A slot has nothing to run.",
+        lambda entry: bool(entry.table.recipe.rest & ~entry.table.fallbacks.present),
+    ),
+    Sometimes("a_fallthrough", "A slot falls through.", _falls_through),
+    Sometimes(
+        "masks_that_differ",
+        "A slot falls through for one backend and not for another.",
+        lambda entry: entry.table.masks.per_backend,
+    ),
+    Sometimes(
+        "an_inactive_kernel",
+        "A key has two kernels, one of them inactive.",
+        lambda entry: any(len(held) > 1 for held in entry.implementations.values()),
+    ),
+    Sometimes(
+        "a_dangling_kernel",
+        "An operator has a kernel and no schema.",
+        lambda entry: bool(entry.implementations) and not entry.definitions,
+    ),
+    Sometimes(
+        "a_bare_definition",
+        "An operator has a schema and no kernel.",
+        lambda entry: bool(entry.definitions) and not entry.implementations,
+    ),
+    Sometimes(
+        "a_reservation", "A name is reserved.", lambda entry: bool(entry.reservations)
+    ),
+    Sometimes(
+        "a_rule", "A class has a rule for an operator.", lambda entry: bool(entry.rules)
+    ),
+    Sometimes(
+        "rules_alone",
+        "A name has rules and nothing else.",
+        lambda entry: bool(entry.rules) and not entry.total,
+    ),
+    Sometimes("a_typed_kernel", "A kernel tells its signature.", _is_typed),
+    Sometimes(
+        "no_operator",
+        "Nothing is registered for any operator.",
+        lambda state: not state.namespaces,
+        per_operator=False,
+    ),
+    Sometimes(
+        "several_operators",
+        "Two operators or more stand in the state.",
+        lambda state: sum(map(len, state.namespaces.values())) > 1,
+        per_operator=False,
+    ),
+    Sometimes(
+        "a_claim",
+        "A DEF library is live.",
+        lambda state: bool(state.claims),
+        per_operator=False,
+    ),
+    Sometimes(
+        "a_listener",
+        "A listener is subscribed.",
+        lambda state: bool(state.subscriptions),
+        per_operator=False,
+    ),
+)
+
+_PER_OPERATOR = tuple(each for each in SOMETIMES if each.per_operator)
+_PER_STATE = tuple(each for each in SOMETIMES if not each.per_operator)
+
+
+def sightings(state: DispatcherState) -> frozenset[str]:
+    """The names of all that this state shows."""
+    found = {each.name for each in _PER_STATE if each.sees(state)}
+    for operators in state.namespaces.values():
+        for entry in operators.values():
+            seen = entry.memo.get("sightings")
+            if seen is None:
+                seen = frozenset(e.name for e in _PER_OPERATOR if e.sees(entry))
+                entry.memo["sightings"] = seen
+            found |= seen
+    return frozenset(found)
+
+
+def never_seen(
+    seen: Iterable[str], wanted: Iterable[str] | None = None
+) -> list[Violation]:
+    """One violation for each of `wanted` (None: all) that is not in `seen`."""
+    held = set(seen)
+    names = None if wanted is None else set(wanted)
+    return [
+        Violation(each.name, "the whole run", each.sentence, "never seen")
+        for each in SOMETIMES
+        if (names is None or each.name in names) and each.name not in held
+    ]

@@ -1,21 +1,46 @@
-"""A run: where it started and ended, what was called, and what surrounded the calls.
+"""Steps and runs: what is written down of a run, and the laws of both.
 
-This is what whoever drives a dispatcher writes down for the laws of a run.  A sample of
-the surroundings (keys, modes and context of the thread, nesting, the lock) is the one
-place where something is looked at that is no value; callers take it before, inside and
-after a call, and the laws compare the samples.
+A run is where it started and ended, what was called, and what surrounded the calls:
+whoever drives a dispatcher writes it down.  A sample of the surroundings (keys, modes
+and context of the thread, nesting, the lock) is the one place where something is looked
+at that is no value; callers take it before, inside and after a call, and the laws
+compare the samples.
+
+Of a step two states are compared.  What it leaves alone must be the very same object
+before and after; that is how a registration is shown not to touch its neighbours, at no
+cost.  Of a run the laws look at what no single state shows: the thread, the lock, the
+memory, and which kernel a call ran.
 
 Rules: a sample keeps nothing alive; modes and contexts are told apart by identity and
 shown by name.  A run holds no handle and no kernel, except through states and tokens
 that are live anyway; of what ought to die it holds weak references.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from weakref import ReferenceType
 
-from runtime.dispatch.state import DispatcherState
+from invariants.law import Finding, law
+from invariants.live import (
+    Step,
+    described,
+    differing,
+    entry_reading,
+    listed,
+    live_tokens,
+    reading,
+    shown,
+)
+from invariants.second_table import (
+    AMBIGUOUS,
+    Expected,
+    second_masks,
+    second_table,
+    slot_reached,
+)
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Token
 
 
@@ -169,3 +194,211 @@ class Run:
     calls: tuple[Call, ...] = ()
     gone: tuple[tuple[str, ReferenceType[Any]], ...] = ()
     deeds: tuple[Deed, ...] = ()
+
+
+@law("step", "fail")
+def a_failed_step_changes_nothing(step: Step) -> list[Finding]:
+    """A registration that is refused leaves every part of the state as it was."""
+    return _unchanged(step)
+
+
+@law("step", "use")
+def a_use_changes_nothing(step: Step) -> list[Finding]:
+    """A call or a look-up leaves every part of the state as it was."""
+    return _unchanged(step)
+
+
+@law("step", "again")
+def closing_twice_changes_nothing(step: Step) -> list[Finding]:
+    """Closing what is closed leaves every part of the state as it was."""
+    return _unchanged(step)
+
+
+@law("step", "add")
+def an_add_adds_exactly_its_tokens(step: Step) -> list[Finding]:
+    """A registration makes its own tokens live, and no other token comes or goes."""
+    return _exactly(step.tokens, ("came", step.came), ("ended", step.went))
+
+
+@law("step", "remove")
+def a_removal_removes_exactly_its_tokens(step: Step) -> list[Finding]:
+    """A removal ends its own tokens, and no other token comes or goes."""
+    return _exactly(step.tokens, ("ended", step.went), ("came", step.came))
+
+
+@law("step", "add")
+def the_newest_kernel_comes_first(step: Step) -> list[Finding]:
+    """A new kernel stands before all kernels that its key already had."""
+    found = []
+    for operator, part, before, after in step.rows:
+        if operator and part not in ("definitions", "reservations", "rules"):
+            fresh = [token for token in after if token not in before]
+            wanted = [*fresh, *(token for token in after if token in before)]
+            if wanted != list(after):
+                found.append((f"{operator} at {part}", listed(wanted), listed(after)))
+    return found
+
+
+@law("step", "add", "remove")
+def survivors_keep_their_order(step: Step) -> list[Finding]:
+    """What stays registered stays in the order in which it stood."""
+    found = []
+    for operator, part, before, after in step.rows:
+        wanted = [token for token in before if token in after]
+        kept = [token for token in after if token in before]
+        if wanted != kept and part != "reservations":
+            where = f"{operator}, {part}" if operator else f"the {part}"
+            found.append((where, listed(wanted), listed(kept)))
+    return found
+
+
+@law("step", "add", "remove")
+def bystanders_are_left_alone(step: Step) -> list[Finding]:
+    """An operator that a step does not name is the same, save for fallbacks."""
+    found: list[Finding] = []
+    settled = step.before.fallbacks is step.after.fallbacks
+    for text, old, new in step.quiet:
+        if settled:
+            found.append((text, "the entry of before", "another entry"))
+            continue
+        before, after = entry_reading(old), entry_reading(new)
+        found += [
+            (f"{text}, {part}", "as before", "changed")
+            for part in before
+            if part not in ("table", "masks") and before[part] != after[part]
+        ]
+    return found
+
+
+def _unchanged(step: Step) -> list[Finding]:
+    before, after = reading(step.before), reading(step.after)
+    return [
+        (part, shown(old, "as before"), shown(new, "changed"))
+        for part, old, new in differing(before, after)
+    ]
+
+
+def _exactly(
+    tokens: tuple[Token, ...] | None,
+    own: tuple[str, list[Token]],
+    other: tuple[str, list[Token]],
+) -> list[Finding]:
+    found = []
+    if other[1]:
+        found.append((f"tokens that {other[0]}", "nothing", listed(other[1])))
+    if tokens is not None and set(own[1]) != set(tokens):
+        found.append((f"tokens that {own[0]}", listed(tokens), listed(own[1])))
+    return found
+
+
+@law("run")
+def teardown_leaves_nothing(run: Run) -> list[Finding]:
+    """When every handle is closed, the state reads as it did at the start."""
+    if run.held:
+        return []
+    return [
+        (part, shown(old, "as at the start"), shown(new, "changed"))
+        for part, old, new in differing(reading(run.start), reading(run.end))
+    ]
+
+
+@law("run")
+def open_handles_own_what_is_live(run: Run) -> list[Finding]:
+    """What is live is what was live at the start and what open handles own."""
+    wanted = Counter([*live_tokens(run.start, run.end), *run.held])
+    found = Counter(live_tokens(run.end, run.start))
+    lost, left = wanted - found, found - wanted
+    findings = []
+    if lost:
+        findings.append(("what is live", listed(list(lost)), "not live"))
+    if left:
+        findings.append(("what is live", "no handle, not live", listed(list(left))))
+    return findings
+
+
+@law("run", "memory")
+def what_is_gone_is_dead(run: Run) -> list[Finding]:
+    """Nothing keeps alive what a step made once the step is undone."""
+    return [(name, "dead", "alive") for name, watch in run.gone if watch() is not None]
+
+
+def changed(what: str, before: Surroundings, after: Surroundings) -> list[Finding]:
+    """Where two samples differ, as findings about `what` came between them."""
+    return [
+        (f"{what}, {field}", f"{old}", f"{new}")
+        for field in Surroundings.__slots__
+        if (old := getattr(before, field)) != (new := getattr(after, field))
+    ]
+
+
+@law("run", "thread")
+def calls_restore_their_thread(run: Run) -> list[Finding]:
+    """After a call, raised or returned, thread and lock are as they were before it."""
+    return [
+        finding
+        for call in run.calls
+        for finding in changed(f"a call of {call.operator}", call.before, call.after)
+    ]
+
+
+@law("run", "thread")
+def deeds_leave_the_thread_alone(run: Run) -> list[Finding]:
+    """A registration, its removal, a refusal or a look leaves its thread as it was."""
+    return [
+        finding
+        for deed in run.deeds
+        for finding in changed(deed.what, deed.before, deed.after)
+    ]
+
+
+@law("run", "thread")
+def kernels_run_without_the_lock(run: Run) -> list[Finding]:
+    """While a kernel or a handler runs, the writer's lock is free."""
+    return [
+        (f"a kernel of {call.operator}", "the lock is free", "the lock is held")
+        for call in run.calls
+        if any(sample.locked for sample in call.inside)
+    ]
+
+
+@law("run")
+def calls_run_what_the_state_says(run: Run) -> list[Finding]:
+    """A call runs the kernel that the published state gives to its arguments."""
+    found: list[Finding] = []
+    # Many calls of one entry are usual; its table is computed once.
+    tables: dict[int, tuple[tuple[Expected, ...], tuple[int, ...]]] = {}
+    for call in run.calls:
+        entry = _entry(call.state, call.operator)
+        where = f"a call of {call.operator}"
+        if entry is None or not entry.definitions:
+            if call.ran is not None:
+                found.append((where, "nothing to call", call.ran))
+            continue
+        if id(entry) not in tables:
+            table = second_table(entry.implementations, call.state.fallbacks.tokens)
+            tables[id(entry)] = table, second_masks(table)
+        wanted = _slot(call, *tables[id(entry)])
+        # What falls through is passed by; reached as the last of all, it cannot run.
+        token = None if wanted.falls_through else wanted.token
+        expected = None if token is None else token.debug
+        if wanted.provenance != AMBIGUOUS and call.ran != expected:
+            told = "nothing" if token is None else described(token)
+            found.append((f"{where} at {wanted.key}", told, call.ran or "nothing"))
+    return found
+
+
+def _slot(call: Call, table: tuple[Expected, ...], masks: tuple[int, ...]) -> Expected:
+    reached = slot_reached(
+        call.arguments,
+        call.before.included,
+        call.before.excluded,
+        masks,
+    )
+    return next(slot for slot in table if slot.key == reached)
+
+
+def _entry(state: DispatcherState, text: str) -> OperatorEntry | None:
+    for operators in state.namespaces.values():
+        if text in operators:
+            return operators[text]
+    return None

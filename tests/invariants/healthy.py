@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from invariants.placed import Placed
+from invariants.live import Placed
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Implementation

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from invariants import LAWS, Violation, check, check_step, checking, forget
-from invariants.placed import Placed, shape_of
+from invariants.live import Placed, shape_of
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.table import NO_FALLBACKS, table_of

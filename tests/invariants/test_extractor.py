@@ -1,14 +1,14 @@
 """Laws of the extractor, on entries broken by hand."""
 
-from invariants import operator_laws
+from invariants import state_laws
 from runtime.dispatch.token import NO_EXTRACTOR, Extractor
 from tests.invariants.healthy import healthy
 
 
 def test_the_extractor() -> None:
     known, unknown = (
-        operator_laws.the_schema_says_which_arguments_count,
-        operator_laws.without_a_schema_no_argument_is_looked_at,
+        state_laws.the_schema_says_which_arguments_count,
+        state_laws.without_a_schema_no_argument_is_looked_at,
     )
     assert known.find(healthy().place()) == []
     assert unknown.find(healthy().place()) == []

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from invariants import table_laws
-from invariants.placed import Placed
+from invariants import state_laws
+from invariants.live import Placed
 from tests.invariants.healthy import healthy
 
 
@@ -21,15 +21,15 @@ def test_masks() -> None:
     assert healthy_masks.per_backend
     place = healthy().place()
     for each in (
-        table_laws.masks_leave_out_what_falls_through,
-        table_laws.a_mask_a_backend_only_where_two_differ,
-        table_laws.one_mask_for_all_only_where_none_differ,
-        table_laws.masks_hold_every_backend,
+        state_laws.masks_leave_out_what_falls_through,
+        state_laws.a_mask_a_backend_only_where_two_differ,
+        state_laws.one_mask_for_all_only_where_none_differ,
+        state_laws.masks_hold_every_backend,
     ):
         assert each.find(place) == []
     full = (1 << 62) - 1
     place = masked(by_backend=(full,) * 16)
-    assert table_laws.masks_leave_out_what_falls_through.find(place)[:2] == [
+    assert state_laws.masks_leave_out_what_falls_through.find(place)[:2] == [
         (
             "d::f, mask of CPU",
             "without Python, Autograd",
@@ -37,16 +37,16 @@ def test_masks() -> None:
         ),
         ("d::f, mask of CUDA", "without Python", "without nothing"),
     ]
-    assert table_laws.a_mask_a_backend_only_where_two_differ.find(place) == [
+    assert state_laws.a_mask_a_backend_only_where_two_differ.find(place) == [
         ("d::f, masks", "one for all", "one a backend")
     ]
     place = masked(per_backend=False)
-    assert table_laws.one_mask_for_all_only_where_none_differ.find(place) == [
+    assert state_laws.one_mask_for_all_only_where_none_differ.find(place) == [
         ("d::f, masks", "one a backend", "one for all")
     ]
     cut = (healthy_masks.by_backend[0] & ~2, *healthy_masks.by_backend[1:])
     place = masked(by_backend=cut)
-    assert table_laws.masks_hold_every_backend.find(place) == [
+    assert state_laws.masks_hold_every_backend.find(place) == [
         ("d::f, mask of CPU", "all backends", "0xfffd")
     ]
-    assert table_laws.masks_leave_out_what_falls_through.find(place) == []
+    assert state_laws.masks_leave_out_what_falls_through.find(place) == []

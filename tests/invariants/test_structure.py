@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from invariants import check, operator_laws
+from invariants import check, state_laws
 from invariants.law import Finding
-from invariants.placed import Placed
+from invariants.live import Placed
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
@@ -34,8 +34,8 @@ def test_the_healthy_state_breaks_no_law() -> None:
 def test_an_operator_under_another_name() -> None:
     place = healthy().place()
     wrong = Placed(place.entry, "e", "d::f.out", healthy().state)
-    assert operator_laws.operators_are_filed_under_their_names.find(place) == []
-    assert operator_laws.operators_are_filed_under_their_names.find(wrong) == [
+    assert state_laws.operators_are_filed_under_their_names.find(place) == []
+    assert state_laws.operators_are_filed_under_their_names.find(wrong) == [
         (
             "d::f.out in namespace e",
             "d::f in namespace d",
@@ -48,7 +48,7 @@ def test_tokens_of_another_operator() -> None:
     system = healthy()
     stranger = system.entry("d::g").implementations[CUDA][0]
     place = moved(system.entry(), CUDA=(stranger,))
-    assert operator_laws.registrations_belong_to_their_operator.find(place) == [
+    assert state_laws.registrations_belong_to_their_operator.find(place) == [
         ("d::f, implementation 'cuda'", "d::f", "d::g")
     ]
     definition = system.entry().definitions[0]
@@ -60,7 +60,7 @@ def test_tokens_of_another_operator() -> None:
         ),
     )
     place = system.place(definitions=(renamed,))
-    assert operator_laws.registrations_belong_to_their_operator.find(place) == [
+    assert state_laws.registrations_belong_to_their_operator.find(place) == [
         ("d::f, schema of definition 'def'", "d::f", "d::z")
     ]
 
@@ -68,7 +68,7 @@ def test_tokens_of_another_operator() -> None:
 def test_readings_that_lie() -> None:
     system = healthy()
     through, old = system.token("AutogradCPU"), system.token("CPU", 1)
-    law = operator_laws.readings_tell_what_is_registered
+    law = state_laws.readings_tell_what_is_registered
     assert law.find(system.place()) == []
     place = moved(
         system.entry(),
@@ -102,12 +102,12 @@ def test_reservations_have_no_reading() -> None:
     system = healthy()
     reservation = Reservation(OperatorName("d::f"), "reserved")
     place = system.place(reservations=(reservation,))
-    assert operator_laws.readings_tell_what_is_registered.find(place) == []
-    assert operator_laws.registrations_belong_to_their_operator.find(place) == []
+    assert state_laws.readings_tell_what_is_registered.find(place) == []
+    assert state_laws.registrations_belong_to_their_operator.find(place) == []
 
 
 def test_rules_of_a_class() -> None:
-    system, law = healthy(), operator_laws.a_class_has_one_rule
+    system, law = healthy(), state_laws.a_class_has_one_rule
     name = OperatorName("d::f")
     a, b = (ClassRule(name, int, print, debug) for debug in ("a", "b"))
     other = ClassRule(name, str, print, "a")
@@ -118,7 +118,7 @@ def test_rules_of_a_class() -> None:
     assert law.find(system.place(rules=(other, a))) == [
         ("d::f, rules", "2, by their texts", "classrule 'a', classrule 'a'")
     ]
-    counted = operator_laws.the_total_counts_what_is_live
+    counted = state_laws.the_total_counts_what_is_live
     alone: Any = {
         "definitions": (),
         "implementations": {},
@@ -133,7 +133,7 @@ def test_rules_of_a_class() -> None:
         ("d::f, total", "0", "1")
     ]
     place = system.place(rules=(ClassRule(OperatorName("d::g"), int, print, "a"),))
-    assert operator_laws.registrations_belong_to_their_operator.find(place) == [
+    assert state_laws.registrations_belong_to_their_operator.find(place) == [
         ("d::f, classrule 'a'", "d::f", "d::g")
     ]
 
@@ -153,7 +153,7 @@ def twice_defined(merges: bool, kind: str) -> Placed:
 
 
 def test_two_definitions() -> None:
-    law = operator_laws.an_operator_has_one_definition
+    law = state_laws.an_operator_has_one_definition
     assert law.find(twice_defined(False, "")) == [
         ("d::f", "one definition at most", "definition 'def', definition 'second'")
     ]
@@ -164,7 +164,7 @@ def test_two_definitions() -> None:
 
 
 def test_a_wrong_total() -> None:
-    law = operator_laws.the_total_counts_what_is_live
+    law = state_laws.the_total_counts_what_is_live
     assert law.find(healthy().place(total=7)) == [("d::f, total", "6", "7")]
     empty = healthy().place(implementations={}, definitions=(), total=0)
     assert law.find(empty) == [("d::f, total", "no such operator", "0")]
@@ -172,7 +172,7 @@ def test_a_wrong_total() -> None:
 
 def test_an_empty_list() -> None:
     place = moved(healthy().entry(), CUDA=())
-    assert operator_laws.no_kernel_list_is_empty.find(place) == [
+    assert state_laws.no_kernel_list_is_empty.find(place) == [
         ("d::f at CUDA", "a kernel", "an empty list")
     ]
 
@@ -180,10 +180,10 @@ def test_an_empty_list() -> None:
 def test_a_kernel_at_two_places() -> None:
     system = healthy()
     place = moved(system.entry(), CUDA=(system.token("CPU"),))
-    assert operator_laws.a_registration_is_listed_once.find(place) == [
+    assert state_laws.a_registration_is_listed_once.find(place) == [
         ("d::f, implementation 'new'", "one place", "several")
     ]
-    assert operator_laws.kernels_are_listed_under_their_key.find(place) == [
+    assert state_laws.kernels_are_listed_under_their_key.find(place) == [
         ("d::f, implementation 'new'", "CPU", "CUDA")
     ]
 
@@ -191,7 +191,7 @@ def test_a_kernel_at_two_places() -> None:
 def test_a_kernel_at_a_building_block() -> None:
     system = healthy()
     place = moved(system.entry(), Dense=(system.token("CPU"),))
-    assert operator_laws.kernels_stand_at_keys_that_take_them.find(place) == [
+    assert state_laws.kernels_stand_at_keys_that_take_them.find(place) == [
         ("d::f", "a runtime key or an alias", "Dense")
     ]
 
@@ -216,7 +216,7 @@ def test_laws_of_the_whole_state() -> None:
 
 def fallback_findings(state: DispatcherState) -> list[Finding]:
     """What the law of fallbacks finds."""
-    return operator_laws.fallbacks_stand_where_their_tokens_say.find(state)
+    return state_laws.fallbacks_stand_where_their_tokens_say.find(state)
 
 
 def test_fallbacks_that_do_not_stand_where_they_say() -> None:
@@ -252,7 +252,7 @@ def test_fallbacks_that_do_not_stand_where_they_say() -> None:
 
 
 def test_definitions_and_keys_out_of_order() -> None:
-    law = operator_laws.definitions_stand_in_order
+    law = state_laws.definitions_stand_in_order
     place = twice_defined(True, "")
     assert law.find(place) == []
     turned = place.entry._replace(definitions=place.entry.definitions[::-1])
@@ -265,8 +265,8 @@ def test_definitions_and_keys_out_of_order() -> None:
     ]
     system = healthy()
     kernels = dict([*system.entry().implementations.items()][::-1])
-    assert operator_laws.keys_stand_in_order.find(system.place()) == []
-    assert operator_laws.keys_stand_in_order.find(
+    assert state_laws.keys_stand_in_order.find(system.place()) == []
+    assert state_laws.keys_stand_in_order.find(
         system.place(implementations=kernels)
     ) == [
         (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from invariants import table_laws
+from invariants import state_laws
 from runtime.dispatch.table import NO_FALLBACKS, table_of
 from runtime.dispatch.token import ClassRule
 from tests.invariants.healthy import healthy
@@ -17,10 +17,10 @@ def test_a_slot_that_runs_another_kernel() -> None:
         for token in held.kernels
     )
     place = system.place(table=held._replace(kernels=drawn))
-    assert table_laws.slots_run_what_the_rules_say.find(place) == [
+    assert state_laws.slots_run_what_the_rules_say.find(place) == [
         ("d::f at CPU", "'new'", "'old'")
     ]
-    assert table_laws.slots_say_which_rule_filled_them.find(place) == []
+    assert state_laws.slots_say_which_rule_filled_them.find(place) == []
 
 
 def test_a_kernel_that_only_looks_the_same() -> None:
@@ -31,7 +31,7 @@ def test_a_kernel_that_only_looks_the_same() -> None:
         twin if token is system.token("CPU") else token for token in held.kernels
     )
     place = system.place(table=held._replace(kernels=drawn))
-    assert table_laws.slots_run_what_the_rules_say.find(place) == [
+    assert state_laws.slots_run_what_the_rules_say.find(place) == [
         ("d::f at CPU", "'new'", "another 'new'")
     ]
 
@@ -41,7 +41,7 @@ def test_the_ambiguous_slot_is_known() -> None:
     place = system.place()
     slots = {slot.key.name: slot for slot in place.live}
     assert slots["AutogradOther"].provenance == "ambiguous autogradother"
-    assert table_laws.slots_run_what_the_rules_say.find(place) == []
+    assert state_laws.slots_run_what_the_rules_say.find(place) == []
     # The table of one kernel less: nothing is ambiguous any more.
     fewer = {
         key: tokens
@@ -50,11 +50,11 @@ def test_the_ambiguous_slot_is_known() -> None:
     }
     stale = table_of(fewer, system.state.fallbacks)
     place = system.place(table=stale)
-    assert table_laws.slots_run_what_the_rules_say.find(place) == [
+    assert state_laws.slots_run_what_the_rules_say.find(place) == [
         ("d::f at SparseCPU", "'sparse'", "'math'"),
         ("d::f at AutogradOther", "'ambiguous autogradother'", "'math'"),
     ]
-    assert table_laws.slots_say_which_rule_filled_them.find(place) == [
+    assert state_laws.slots_say_which_rule_filled_them.find(place) == [
         ("d::f at SparseCPU", "kernel", "math kernel"),
         ("d::f at AutogradOther", "ambiguous autogradother", "math kernel"),
     ]
@@ -64,7 +64,7 @@ def test_fallbacks_of_another_state() -> None:
     system = healthy()
     stale = table_of(system.entry().implementations, NO_FALLBACKS)
     place = system.place(table=stale)
-    found = table_laws.tables_hold_the_fallbacks_of_the_state.find(place)
+    found = state_laws.tables_hold_the_fallbacks_of_the_state.find(place)
     assert found == [
         ("d::f at Python", "'python fallback'", "no fallback"),
         (
@@ -73,7 +73,7 @@ def test_fallbacks_of_another_state() -> None:
             "no fallback",
         ),
     ]
-    assert table_laws.slots_run_what_the_rules_say.find(place) == [
+    assert state_laws.slots_run_what_the_rules_say.find(place) == [
         ("d::f at Python", "'python fallback'", "'missing'")
     ]
 
@@ -86,7 +86,7 @@ def test_a_missing_slot_with_a_kernel() -> None:
         slot._replace(kernel=kernel) if slot is missing else slot for slot in place.live
     )
     place._live = slots
-    assert table_laws.a_slot_without_kernel_says_missing.find(place) == [
+    assert state_laws.a_slot_without_kernel_says_missing.find(place) == [
         (f"d::f at {missing.key.name}", "no kernel", "missing")
     ]
     place._live = tuple(
@@ -94,13 +94,13 @@ def test_a_missing_slot_with_a_kernel() -> None:
         for slot in slots
         if slot is not missing and slot.key.name != missing.key.name
     )
-    assert table_laws.a_slot_without_kernel_says_missing.find(place) == [
+    assert state_laws.a_slot_without_kernel_says_missing.find(place) == [
         ("d::f at CPU, SparseCPU, AutogradCPU", "a kernel, being kernel", "none")
     ]
 
 
 def test_callers_of_another_entry() -> None:
-    law = table_laws.callers_belong_to_their_entry
+    law = state_laws.callers_belong_to_their_entry
     system = healthy()
     place = system.place()
     assert law.find(place) == []
