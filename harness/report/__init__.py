@@ -9,7 +9,6 @@ from harness.report.text import (
     never_done,
     render,
     render_violation,
-    shortened,
     silent_steps,
     told_silent,
 )
@@ -26,7 +25,6 @@ __all__ = [
     "render",
     "render_violation",
     "sections",
-    "shortened",
     "silent_steps",
     "summary",
     "told_briefly",

@@ -1,20 +1,15 @@
-"""How the page looks and behaves: one style sheet and one small script, as text.
+"""All reports as one page that needs no network, and as JSON beside it.
 
-True only here: what the page needs besides its words.  Without the script everything
-can be read; it adds the filter, the copy buttons, and that a link to a state opens what
-the state is folded into.
+The page is one file: a style sheet and a small script stand in it, its content policy
+forbids to load anything, and it stays below ten megabytes (`states.py` says what is
+left out).  Without the script everything can be read; it adds the filter, the copy
+buttons, and that a link to a state opens what the state is folded into.  A scenario's
+facts are in the order of its text.  The JSON document, for programs, holds verdicts,
+guarantees, counts and violations; dumps are left to the expect files, which are their
+store.  Both depend on the reports only, not on time or place.
 
 Rules: no address of anything outside; colours only as variables, once for light and
 once for dark; nothing that moves.
-
-All reports as one page that needs no network, and as JSON beside it.
-
-The page is one file: style and script (`style.py`) stand in it, its content policy
-forbids to load anything, and it stays below ten megabytes (`states.py` says what is
-left out).  A scenario's facts are in the order of its text.  The JSON document, for
-programs, holds verdicts, guarantees, counts and violations; dumps are left to the
-expect files, which are their store.  Both depend on the reports only, not on time or
-place.
 
 When you change a field of the document, change `FORMAT`.
 """

@@ -468,11 +468,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def shortened(line: str, width: int = WIDTH) -> str:
-    """The line, its end left out where it is wider."""
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
 def _calls(counts: Counts) -> str:
     parts = (
         (counts.adds, "add"),

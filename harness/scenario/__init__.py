@@ -71,44 +71,16 @@ __all__ = [
     "use",
 ]
 
-# The names that load later, by the chapter of each.
-_LATER = {
-    "effects": ("PROBES", "ProbeSubclass"),
-    "extensions": (
-        "ProbeMode",
-        "context",
-        "custom",
-        "handler",
-        "in_main",
-        "install_fallbacks",
-        "mode",
-        "register_autograd",
-        "register_fake",
-        "register_kernel",
-        "rule",
-    ),
-    "registrations": (
-        "define",
-        "fallback",
-        "impl",
-        "library",
-        "listen",
-        "merges_alias_kinds",
-        "reserve",
-        "shared",
-        "together",
-    ),
-    "uses": ("call", "look_up"),
-}
-_HOME = {name: chapter for chapter, names in _LATER.items() for name in names}
+# The chapters of the names that load later.
+_LATER = ("effects", "registrations", "uses", "extensions")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    for chapter in _LATER if name in __all__ else ():
+        names = vars(import_module(f"{__name__}.{chapter}"))
+        if name in names:
+            return globals().setdefault(name, names[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
