@@ -17,8 +17,9 @@ Rules:
 - the end of a pipe is no sign of death (what a step has forked may hold it open, and a
   step may close it): a child is dead when the system says so.
 
-How it works: messages are pickles behind their length.  What was sent before the child
-died is read after it, so a result that was sent is never lost.
+How it works: messages are pickles behind their length.  Both sides are processes of one
+user, one of which started the other, so what comes is trusted.  What was sent before
+the child died is read after it, so a result that was sent is never lost.
 """
 
 import gc
@@ -154,8 +155,8 @@ class Forked:
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
         for source in (up, out, err, stack):
             os.set_blocking(source, False)
-        _flush()
-        _prctl()  # looked up once, here, rather than in every child
+        flush_streams()
+        prctl()  # looked up once, here, rather than in every child
         self.pid = -1
         try:
             with _signals_wait() as mask:
@@ -174,7 +175,7 @@ class Forked:
         """Fork; returns in the parent only.  `mask` are the signals to block after."""
         drawn = _random_state()
         parent = os.getpid()
-        with _fork_unwarned():
+        with fork_unwarned():
             self.pid = os.fork()
         if self.pid:
             # Both do it, so that it is done before either goes on.
@@ -203,7 +204,7 @@ class Forked:
     def send(self, request: object) -> None:
         """Send a request; one that is dead is told of by `ended`."""
         with suppress(OSError):
-            _write(self._down, pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
+            send_message(self._down, request)
 
     def read(self) -> list[Any]:
         """The messages that have arrived; prints what the child has printed."""
@@ -342,28 +343,41 @@ class _Upward:
         """Send a message; a fork of the child has nothing to say, and ends."""
         if os.getpid() != self._owner:
             os._exit(0)
-        _write(self._up, pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+        send_message(self._up, message)
 
     def receive(self) -> Any:
         """Wait for a request.  Raises EOFError when there will be none."""
         if os.getpid() != self._owner:
             os._exit(0)
-        size = int.from_bytes(_exactly(self._down, _HEAD), "big")
-        return pickle.loads(_exactly(self._down, size))  # noqa: S301  # from our own parent
+        return receive_message(self._down)
 
 
-def _write(end: int, payload: bytes) -> None:
+def send_message(end: int, message: object) -> None:
+    """Write a value to a pipe or socket.
+
+    Raises OSError where the other side is gone, and what pickling raises; then nothing
+    was written.
+    """
+    payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     view = memoryview(len(payload).to_bytes(_HEAD, "big") + payload)
     while view:
         view = view[os.write(end, view) :]
 
 
+def receive_message(end: int) -> Any:
+    """Wait for the next value.  Raises EOFError where the other side is gone."""
+    size = int.from_bytes(_exactly(end, _HEAD), "big")
+    return pickle.loads(_exactly(end, size))  # noqa: S301  # see the module
+
+
 def _exactly(end: int, size: int) -> bytes:
     parts = bytearray()
     while len(parts) < size:
-        part = os.read(end, min(size - len(parts), _CHUNK))
+        part = b""
+        with suppress(ConnectionResetError):
+            part = os.read(end, min(size - len(parts), _CHUNK))
         if not part:
-            raise EOFError
+            raise EOFError("the other process is gone")
         parts += part
     return bytes(parts)
 
@@ -387,8 +401,8 @@ def _how(code: int) -> str:
     return f"signal {-code}" + (f", {name}" if name else "")
 
 
-def _flush() -> None:
-    """Empty what would be printed twice, by parent and child."""
+def flush_streams() -> None:
+    """Empty what would be printed twice, by parent and child, or never."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):
             if stream is not None:
@@ -419,7 +433,7 @@ def _signals_wait() -> Iterator[set[int]]:
 
 
 @contextmanager
-def _fork_unwarned() -> Iterator[None]:
+def fork_unwarned() -> Iterator[None]:
     """From 3.12 on Python warns of a fork beside threads: they may hold locks.
 
     Those that matter (of imports, logging, the interpreter's streams) are made anew in
@@ -484,7 +498,7 @@ def _no_debugger(*_: object, **__: object) -> NoReturn:
 
 
 @cache
-def _prctl() -> Callable[..., int] | None:
+def prctl() -> Callable[..., int] | None:
     """The system call that ends a process with its parent, where there is one."""
     if sys.platform == "linux":
         with suppress(ImportError, OSError, AttributeError):
@@ -495,11 +509,17 @@ def _prctl() -> Callable[..., int] | None:
     return None
 
 
+def end_with_parent(parent: int) -> bool:
+    """Have the kernel end this process with its parent; whether it can do that."""
+    call = prctl()
+    ends = call is not None and not call(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it died before
+        os._exit(1)
+    return ends
+
+
 def _die_with(parent: int, life: int) -> None:
-    prctl = _prctl()
-    if prctl is not None and prctl(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0:
-        if os.getppid() != parent:  # it died before
-            os._exit(1)
+    if end_with_parent(parent):
         return
     from threading import Thread
 
@@ -521,7 +541,7 @@ def _run(main: Main, parent: Parent, arguments: tuple[Any, ...]) -> NoReturn:
         _tell_defect()
         code = 1
     _save_coverage()
-    _flush()
+    flush_streams()
     os._exit(code)
 
 

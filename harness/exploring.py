@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from harness.child import end_with_parent
 from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.errors import NotAScenario
@@ -29,7 +30,7 @@ from harness.systems.audit import BeginAgain
 from harness.systems.isolated import IsolatedSystem, become_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
-from harness.systems.zygote import Channel, die_with_parent
+from harness.systems.zygote import Channel
 
 if TYPE_CHECKING:
     from harness.systems.dispatcher import DispatcherSystem
@@ -88,7 +89,7 @@ def opened(system: System) -> Iterator[System]:
             close()
 
 
-def asked(question: Callable[[], T]) -> T:
+def ask(question: Callable[[], T]) -> T:
     """The answer to a question about one system, asked again where it must be.
 
     Raises:
@@ -134,7 +135,7 @@ def explore(
     pinned = scenario.order_dependent is not None
 
     def explored(within: Budget | None, tell: Progress | None) -> Exploration:
-        return asked(
+        return ask(
             lambda: explore_system(
                 system,
                 strategy,
@@ -173,7 +174,7 @@ def _with(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
 def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
     """Serve the scenario of that digest from one of the files; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(parent)
+    end_with_parent(parent)
     channel = Channel(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

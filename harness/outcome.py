@@ -285,7 +285,7 @@ class Unexplored:
         }
 
 
-def counted(unexplored: Iterable[Unexplored]) -> list[str]:
+def failure_counts(unexplored: Iterable[Unexplored]) -> list[str]:
     """`1 crashed`, `2 not explored`: one for each verdict that occurs."""
     counts = Counter(each.verdict for each in unexplored)
     return [f"{counts[v]} {SENTENCES[v]}" for v in SENTENCES if counts[v]]

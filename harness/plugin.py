@@ -49,15 +49,15 @@ from harness.expectations import (
 )
 from harness.exploring import explore
 from harness.outcome import Report
-from harness.plugin_child import Died, explore_apart
+from harness.plugin_child import ExplorationDied, explore_apart
 from harness.plugin_session import ALL, Options, Summary, finish, source_and_name
-from harness.report import noted
+from harness.report import notes_of
 from harness.report.text import (
     SENTENCES,
     assumptions,
-    never_done,
     reasons,
     render_violation,
+    silent_step_lines,
     vacuous,
 )
 from harness.scenario import Scenario, Step
@@ -100,7 +100,7 @@ class Run:
                 own = strategy is not None and budget is not None
                 effort = own or not self.options.by_hand
                 failure = self._judged(report, item, effort=effort)
-        except Died as error:
+        except ExplorationDied as error:
             failure = self._died(error, item)
         except ScenarioSkipped as error:
             skipped = self._skipped(error, scenario, item)
@@ -129,7 +129,7 @@ class Run:
         limits, root = self.options.limits, self.store.root
         return explore_apart(scenario, explored, limits, root)
 
-    def _died(self, error: Died, item: pytest.Item) -> str:
+    def _died(self, error: ExplorationDied, item: pytest.Item) -> str:
         """Why the test fails of which the child has died."""
         told = error.told
         item.user_properties += [
@@ -199,7 +199,7 @@ class Run:
         document: Document | None = None,
         accepted: bool = False,
     ) -> None:
-        notes = noted(report)
+        notes = notes_of(report)
         self._append(
             report.scenario,
             item,
@@ -207,7 +207,7 @@ class Run:
             states=len(report.exploration.states),
             transitions=report.exploration.executed.transitions,
             accepted=accepted,
-            silent=never_done(report) if report.passed else [],
+            silent=silent_step_lines(report) if report.passed else [],
             proven=notes.proven,
             notes=notes.texts,
             document=render(document) if accepted and document else None,

@@ -6,12 +6,12 @@ collects in the process of the test; and the names of our own modules that were 
 meanwhile, so that the next child finds them imported.  A step that ends the process
 fails this test, and no other.
 
-An exception crosses as data (`Carried`).  Its class, arguments and attributes cross as
-far as they can be pickled; of its traceback every frame crosses as file, function and
-line, with its variables as texts.  What is made of that on the other side can be caught
-by its class, and every printer of tracebacks (the interpreter's, pytest's) shows it as
-it would have shown the original.  A frame cannot be made by hand, so a function of the
-same file, name and line is compiled that only raises, and its frame is taken; the
+An exception crosses as data (`ErrorRecord`). Its class, arguments and attributes cross
+as far as they can be pickled; of its traceback every frame crosses as file, function
+and line, with its variables as texts. What is made of that on the other side can be
+caught by its class, and every printer of tracebacks (the interpreter's, pytest's) shows
+it as it would have shown the original. A frame cannot be made by hand, so a function of
+the same file, name and line is compiled that only raises, and its frame is taken; the
 method is that of `tblib` (https://github.com/ionelmc/python-tblib).
 
 Rules:
@@ -46,8 +46,8 @@ from harness.watch import (
     Limits,
     Subject,
     Watch,
-    crashed,
-    hung,
+    crash_of,
+    hang_of,
     subject_of,
 )
 
@@ -59,7 +59,7 @@ MOST_VARIABLES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FrameRecord:
     """One frame of a traceback; `arguments` and `variables` are texts by name."""
 
     file: str
@@ -72,7 +72,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class ErrorRecord:
     """An exception; `pickled` is its class and state, or "" where it has a stand-in."""
 
     name: str
@@ -81,29 +81,29 @@ class Carried:
     base: type[BaseException]
     pickled: bytes
     notes: tuple[str, ...]
-    places: tuple[Place, ...]
-    cause: "Carried | None" = None
-    context: "Carried | None" = None
+    places: tuple[FrameRecord, ...]
+    cause: "ErrorRecord | None" = None
+    context: "ErrorRecord | None" = None
     suppressed: bool = False
-    members: "tuple[Carried, ...]" = field(default=())
+    members: "tuple[ErrorRecord, ...]" = field(default=())
 
 
-def carry(error: BaseException) -> Carried:
+def record_error(error: BaseException) -> ErrorRecord:
     """The exception as data that can be pickled."""
     return _carried(error, frozenset())
 
 
-def _carried(error: BaseException, above: frozenset[int]) -> Carried:
+def _carried(error: BaseException, above: frozenset[int]) -> ErrorRecord:
     above |= {id(error)}
 
-    def linked(other: BaseException | None) -> Carried | None:
+    def linked(other: BaseException | None) -> ErrorRecord | None:
         return None if other is None or id(other) in above else _carried(other, above)
 
     kind = type(error)
-    members: tuple[Carried, ...] = ()
+    members: tuple[ErrorRecord, ...] = ()
     if isinstance(error, BaseExceptionGroup):
         members = tuple(_carried(each, above) for each in error.exceptions)
-    return Carried(
+    return ErrorRecord(
         kind.__qualname__,
         kind.__module__,
         error.message
@@ -177,14 +177,14 @@ def _is_importable(kind: type) -> bool:
     return issubclass(kind, BaseException) and _is_picklable(kind)
 
 
-def _places(traceback: TracebackType | None) -> Iterator[Place]:
+def _places(traceback: TracebackType | None) -> Iterator[FrameRecord]:
     while traceback is not None:
         frame = traceback.tb_frame
         code = frame.f_code
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *, **
         names = code.co_varnames[:count]
-        yield Place(
+        yield FrameRecord(
             code.co_filename,
             code.co_name,
             str(frame.f_globals.get("__name__", "")),
@@ -239,16 +239,16 @@ class _Shown:
         return self._text
 
 
-def arrived(carried: Carried) -> BaseException:
+def rebuild_error(carried: ErrorRecord) -> BaseException:
     """The exception as it was there, as far as it can be had here."""
     error = _error_of(carried)
     vars(error).pop("__notes__", None)  # pickle may have brought them
     for note in carried.notes:
         error.add_note(note)
     if carried.cause is not None:
-        error.__cause__ = arrived(carried.cause)
+        error.__cause__ = rebuild_error(carried.cause)
     if carried.context is not None:
-        error.__context__ = arrived(carried.context)
+        error.__context__ = rebuild_error(carried.context)
     error.__suppress_context__ = carried.suppressed
     traceback = None
     for place in reversed(carried.places):
@@ -257,11 +257,11 @@ def arrived(carried: Carried) -> BaseException:
     return error.with_traceback(traceback)
 
 
-def _error_of(carried: Carried) -> BaseException:
+def _error_of(carried: ErrorRecord) -> BaseException:
     if carried.pickled:
         with suppress(Exception):
             return _made(carried.pickled)
-    members = [arrived(each) for each in carried.members]
+    members = [rebuild_error(each) for each in carried.members]
     if members:
         with suppress(Exception):
             return carried.base(carried.text, members)
@@ -278,7 +278,7 @@ def _error_of(carried: Carried) -> BaseException:
     return made
 
 
-def _frame(place: Place) -> tuple[FrameType, int]:
+def _frame(place: FrameRecord) -> tuple[FrameType, int]:
     """A frame at that place, and how far it has come."""
     lines = [f"def function({', '.join(place.arguments)}):"]
     lines += [f" {name} = __variables__[{name!r}]" for name in place.variables]
@@ -330,7 +330,7 @@ Explore = Callable[[Progress | None], Report]
 
 
 @dataclass(eq=False, kw_only=True)
-class Died(HarnessError):
+class ExplorationDied(HarnessError):
     """The child that explored has crashed, or was killed because it hung."""
 
     told: Unexplored
@@ -352,7 +352,7 @@ class _Warning:
 class _Result:
     """What a child ends with."""
 
-    outcome: Report | Carried
+    outcome: Report | ErrorRecord
     warnings: tuple[_Warning, ...]
     modules: tuple[str, ...]
 
@@ -362,7 +362,7 @@ def explore_apart(
 ) -> Report:
     """The report of `explore`, which is called in a child.
 
-    Raises whatever it raises, and `Died`.
+    Raises whatever it raises, and `ExplorationDied`.
     """
     subject = subject_of(scenario, root)
     child = start(_explore, explore)
@@ -375,13 +375,13 @@ def explore_apart(
     for name in result.modules:
         with suppress(ImportError):
             import_module(name)
-    if isinstance(result.outcome, Carried):
-        raise arrived(result.outcome)
+    if isinstance(result.outcome, ErrorRecord):
+        raise rebuild_error(result.outcome)
     return result.outcome
 
 
 def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
-    """Wait for it, and pass on what is logged meanwhile.  Raises `Died`."""
+    """Wait for it, and pass on what is logged meanwhile.  Raises `ExplorationDied`."""
     watch = Watch(child, limits)
     while True:
         wait((child,), TICK)
@@ -391,10 +391,10 @@ def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
                 return message
             _log(message)
         if how is not None:
-            raise Died(told=crashed(subject, child, how))
+            raise ExplorationDied(told=crash_of(subject, child, how))
         overdue = watch.overdue()
         if overdue is not None:
-            raise Died(told=hung(subject, child, limits, overdue))
+            raise ExplorationDied(told=hang_of(subject, child, limits, overdue))
 
 
 def _warn(noted: Iterable[_Warning]) -> None:
@@ -416,14 +416,14 @@ def _log(fields: dict[str, Any]) -> None:
 def _explore(parent: Parent, explore: Explore) -> None:
     """The child's main function."""
     known = set(sys.modules)
-    outcome: Report | Carried
+    outcome: Report | ErrorRecord
     with _noting() as noted, pulse.watched(parent.cells) as beats:
         _pass_on_logs(parent)
         try:
             outcome = explore(beats.progress)
         except BaseException as error:
             # Of any kind: it is raised again where the test is.
-            outcome = carry(error)
+            outcome = record_error(error)
         beats.rest()
     modules = tuple(
         name
@@ -436,7 +436,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
         raise
     except Exception as error:
         error.add_note("its report cannot cross to another process")
-        parent.send(_Result(carry(error), (), modules))
+        parent.send(_Result(record_error(error), (), modules))
 
 
 @contextmanager

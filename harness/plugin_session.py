@@ -40,7 +40,7 @@ import pytest
 from harness.child import CAN_FORK
 from harness.errors import HarnessError
 from harness.expectations import CannotWriteExpectFile, Store, parse, read_all
-from harness.report import Noted, told_briefly
+from harness.report import ScenarioNotes, brief_note_lines
 from harness.report.text import plural
 from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
@@ -286,7 +286,7 @@ class Summary:
     # Steps that fail whatever is active.
     silent: list[str] = field(default_factory=list)
     # Guarantees, assumptions, bounds, and what was skipped.
-    notes: list[Noted] = field(default_factory=list)
+    notes: list[ScenarioNotes] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -320,7 +320,7 @@ class Summary:
 
     def told(self, width: int) -> list[str]:
         """What stands beside the verdicts, as lines of at most this width."""
-        return told_briefly(sorted(self.notes), width=width)
+        return brief_note_lines(sorted(self.notes), width=width)
 
     def details(self) -> list[str]:
         """What the line cannot tell: files that are stale, and what went wrong."""
@@ -364,7 +364,7 @@ def finish(
         summary.transitions += record["transitions"]
         summary.silent += record["silent"]
         summary.notes.append(
-            Noted(record["scenario"], record["proven"], record["notes"])
+            ScenarioNotes(record["scenario"], record["proven"], record["notes"])
         )
         if not record["accepted"]:
             summary.verdicts[record["verdict"]] += 1

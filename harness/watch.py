@@ -129,13 +129,13 @@ class Watch:
         return None
 
 
-def crashed(subject: Subject, child: Child, how: str) -> Unexplored:
+def crash_of(subject: Subject, child: Child, how: str) -> Unexplored:
     """What is told of a child that has ended while it explored."""
     reason = f"the process that explored it ended ({how})"
     return _told(subject, child, "crashed", reason, living=False)
 
 
-def hung(
+def hang_of(
     subject: Subject,
     child: Child,
     limits: Limits,
@@ -148,7 +148,7 @@ def hung(
     """
     fatal = _FATAL.match(child.stack(living=True))
     if fatal is not None:
-        return crashed(subject, child, fatal[1])
+        return crash_of(subject, child, fatal[1])
     if overdue == "operation":
         reason = f"an operation was not over after {limits.operation:g} s"
     else:
@@ -159,7 +159,7 @@ def hung(
     return _told(subject, child, "hung", reason, living=True)
 
 
-def told_import(
+def import_death(
     child: Child,
     source: str,
     file: Path,

@@ -22,7 +22,7 @@ from weakref import ReferenceType
 
 from invariants import run, state_laws
 from invariants.law import Law, Scope, Violation
-from invariants.live import Change, Placed, replaced, shape_of, step_of
+from invariants.live import Change, FiledOperator, replaced_names, shape_of, step_of
 from invariants.run import Call, Deed, Run
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import Token
@@ -82,8 +82,8 @@ def check(
         held = known.get(namespace, {})
         if held is operators:
             continue
-        for text in replaced(held, operators):
-            place = Placed(operators[text], namespace, text, snapshot)
+        for text in replaced_names(held, operators):
+            place = FiledOperator(operators[text], namespace, text, snapshot)
             found += _check_operator(place)
     return found
 
@@ -107,7 +107,7 @@ def check_step(
         for namespace, operators in after.namespaces.items():
             for text, entry in operators.items():
                 if "caller" in entry.memo:
-                    place = Placed(entry, namespace, text, after)
+                    place = FiledOperator(entry, namespace, text, after)
                     found += state_laws.callers_belong_to_their_entry.check(place)
     return found
 
@@ -146,7 +146,7 @@ def forget() -> None:
     _LAWFUL.clear()
 
 
-def _check_operator(operator: Placed) -> list[Violation]:
+def _check_operator(operator: FiledOperator) -> list[Violation]:
     memo = operator.entry.memo
     # The identity shows a memory that was taken over from another entry.
     place = (
@@ -176,7 +176,7 @@ def _check_operator(operator: Placed) -> list[Violation]:
     return verdict
 
 
-def _shape(operator: Placed) -> Hashable | None:
+def _shape(operator: FiledOperator) -> Hashable | None:
     try:
         return shape_of(operator)
     except Exception:  # whatever cannot be read, the laws will say so

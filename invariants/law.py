@@ -88,7 +88,7 @@ def law(
     return make
 
 
-def grouped(
+def group_findings(
     operator: object, differences: Iterable[tuple[str, str, str]]
 ) -> list[Finding]:
     """Findings of one operator; places that differ alike are reported together."""

@@ -1,7 +1,7 @@
 """What laws look at: an operator where it stands in its state, and a step.
 
-`Placed` is all that a law of one operator may use of a state; the live table and the
-second table are spelled out at most once, and only when a law asks.
+`FiledOperator` is all that a law of one operator may use of a state; the live table and
+the second table are spelled out at most once, and only when a law asks.
 
 The shape is all that these laws depend on, without kernels: two entries of one shape
 are the same to them.  It names tokens by their readings and places, so that it refers
@@ -49,7 +49,7 @@ from runtime.dispatch.token import (
 )
 
 
-class Placed:
+class FiledOperator:
     """One entry, filed in `namespace` under `text`; the rest is the state's."""
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Placed:
         return self._expected
 
 
-def shape_of(operator: Placed) -> Hashable | None:
+def shape_of(operator: FiledOperator) -> Hashable | None:
     """The shape; None for an entry that the laws must look at in full."""
     entry = operator.entry
     name, table = entry.name, entry.table
@@ -184,7 +184,7 @@ def live_tokens(
     return found
 
 
-def replaced(
+def replaced_names(
     before: Mapping[str, OperatorEntry], after: Mapping[str, OperatorEntry]
 ) -> list[str]:
     """The names under which a namespace holds an entry that it did not hold before.
@@ -196,14 +196,14 @@ def replaced(
     return [text for text, entry in after.items() if before.get(text) is not entry]
 
 
-def described(token: Token) -> str:
+def describe(token: Token) -> str:
     """A registration in words that hold no address."""
     return f"{type(token).__name__.lower()} {token.debug!r}"
 
 
-def listed(tokens: Sequence[Token]) -> str:
+def describe_all(tokens: Sequence[Token]) -> str:
     """Several registrations in words, in their order."""
-    return ", ".join(described(token) for token in tokens) or "nothing"
+    return ", ".join(describe(token) for token in tokens) or "nothing"
 
 
 def reading(state: DispatcherState) -> Reading:
@@ -236,7 +236,7 @@ def entry_reading(entry: OperatorEntry) -> Reading:
     }
 
 
-def differing(before: Reading, after: Reading) -> list[tuple[str, Any, Any]]:
+def differences(before: Reading, after: Reading) -> list[tuple[str, Any, Any]]:
     """(part, before, after) wherever two readings differ; operators part by part."""
     found: list[tuple[str, Any, Any]] = []
     for part in sorted(before.keys() | after.keys()):
@@ -265,11 +265,11 @@ def shown(value: Any, otherwise: str) -> str:
             return "an operator"
         case dict():
             rows = sorted(value.items(), key=lambda row: row[0].value)
-            return listed([token for _, held in rows for token in held])
+            return describe_all([token for _, held in rows for token in held])
         case frozenset():
-            return listed(sorted(value, key=described))
+            return describe_all(sorted(value, key=describe))
         case tuple() if all(isinstance(each, _TOKENS) for each in value):
-            return listed(value)
+            return describe_all(value)
         case _:
             return otherwise
 
@@ -361,7 +361,7 @@ def step_of(
         if held is operators:
             continue
         fresh = len(operators)
-        for text in replaced(held, operators):
+        for text in replaced_names(held, operators):
             known = held.get(text)
             fresh -= known is None
             step.compare_operators(text, known, operators[text])

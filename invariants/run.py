@@ -25,10 +25,10 @@ from weakref import ReferenceType
 from invariants.law import Finding, law
 from invariants.live import (
     Step,
-    described,
-    differing,
+    describe,
+    describe_all,
+    differences,
     entry_reading,
-    listed,
     live_tokens,
     reading,
     shown,
@@ -96,7 +96,7 @@ class Lockable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Identity:
     """A mode or a context: which one it is, and what it is called."""
 
     name: str
@@ -118,9 +118,9 @@ class Surroundings:
     switched_out: Hashable
     nesting: int
     locked: bool
-    modes: tuple[Named, ...] = ()
+    modes: tuple[Identity, ...] = ()
     snapshot: tuple[int, int] | None = None
-    context: Named | None = None
+    context: Identity | None = None
 
 
 def surroundings(
@@ -146,12 +146,12 @@ def surroundings(
         *values,
         tuple([_named(entered.mode) for entered in stack]) if stack else (),
         None if taken is None else (taken.included, taken.excluded),
-        None if context is None else Named(context.name, id(context)),
+        None if context is None else Identity(context.name, id(context)),
     )
 
 
-def _named(mode: Any) -> Named:
-    return Named(type(mode).__name__, id(mode))
+def _named(mode: Any) -> Identity:
+    return Identity(type(mode).__name__, id(mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,9 @@ def the_newest_kernel_comes_first(step: Step) -> list[Finding]:
             fresh = [token for token in after if token not in before]
             wanted = [*fresh, *(token for token in after if token in before)]
             if wanted != list(after):
-                found.append((f"{operator} at {part}", listed(wanted), listed(after)))
+                found.append(
+                    (f"{operator} at {part}", describe_all(wanted), describe_all(after))
+                )
     return found
 
 
@@ -248,7 +250,7 @@ def survivors_keep_their_order(step: Step) -> list[Finding]:
         kept = [token for token in after if token in before]
         if wanted != kept and part != "reservations":
             where = f"{operator}, {part}" if operator else f"the {part}"
-            found.append((where, listed(wanted), listed(kept)))
+            found.append((where, describe_all(wanted), describe_all(kept)))
     return found
 
 
@@ -274,7 +276,7 @@ def _unchanged(step: Step) -> list[Finding]:
     before, after = reading(step.before), reading(step.after)
     return [
         (part, shown(old, "as before"), shown(new, "changed"))
-        for part, old, new in differing(before, after)
+        for part, old, new in differences(before, after)
     ]
 
 
@@ -285,9 +287,11 @@ def _exactly(
 ) -> list[Finding]:
     found = []
     if other[1]:
-        found.append((f"tokens that {other[0]}", "nothing", listed(other[1])))
+        found.append((f"tokens that {other[0]}", "nothing", describe_all(other[1])))
     if tokens is not None and set(own[1]) != set(tokens):
-        found.append((f"tokens that {own[0]}", listed(tokens), listed(own[1])))
+        found.append(
+            (f"tokens that {own[0]}", describe_all(tokens), describe_all(own[1]))
+        )
     return found
 
 
@@ -298,7 +302,7 @@ def teardown_leaves_nothing(run: Run) -> list[Finding]:
         return []
     return [
         (part, shown(old, "as at the start"), shown(new, "changed"))
-        for part, old, new in differing(reading(run.start), reading(run.end))
+        for part, old, new in differences(reading(run.start), reading(run.end))
     ]
 
 
@@ -310,9 +314,11 @@ def open_handles_own_what_is_live(run: Run) -> list[Finding]:
     lost, left = wanted - found, found - wanted
     findings = []
     if lost:
-        findings.append(("what is live", listed(list(lost)), "not live"))
+        findings.append(("what is live", describe_all(list(lost)), "not live"))
     if left:
-        findings.append(("what is live", "no handle, not live", listed(list(left))))
+        findings.append(
+            ("what is live", "no handle, not live", describe_all(list(left)))
+        )
     return findings
 
 
@@ -382,7 +388,7 @@ def calls_run_what_the_state_says(run: Run) -> list[Finding]:
         token = None if wanted.falls_through else wanted.token
         expected = None if token is None else token.debug
         if wanted.provenance != AMBIGUOUS and call.ran != expected:
-            told = "nothing" if token is None else described(token)
+            told = "nothing" if token is None else describe(token)
             found.append((f"{where} at {wanted.key}", told, call.ran or "nothing"))
     return found
 

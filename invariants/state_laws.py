@@ -18,8 +18,8 @@ Rules:
 from collections.abc import Sequence
 from typing import Any
 
-from invariants.law import Finding, grouped, law
-from invariants.live import Placed, described, listed, tokens_of
+from invariants.law import Finding, group_findings, law
+from invariants.live import FiledOperator, describe, describe_all, tokens_of
 from invariants.second_table import AMBIGUOUS as AMBIGUITY
 from invariants.second_table import (
     BACKENDS,
@@ -46,7 +46,7 @@ from runtime.schema.signature import Argument
 
 
 @law("state", per_operator=True)
-def operators_are_filed_under_their_names(operator: Placed) -> list[Finding]:
+def operators_are_filed_under_their_names(operator: FiledOperator) -> list[Finding]:
     """An operator is filed under its own namespace and its own printed name."""
     name = operator.entry.name
     if operator.text == str(name) and operator.namespace == name.namespace:
@@ -56,28 +56,28 @@ def operators_are_filed_under_their_names(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def registrations_belong_to_their_operator(operator: Placed) -> list[Finding]:
+def registrations_belong_to_their_operator(operator: FiledOperator) -> list[Finding]:
     """What is registered for an operator names that operator; so does its schema."""
     own = operator.entry.name
     found = [
-        (f"{own}, {described(token)}", str(own), str(token.operator))
+        (f"{own}, {describe(token)}", str(own), str(token.operator))
         for token in tokens_of(operator.entry)
         if token.operator != own
     ]
     return found + [
-        (f"{own}, schema of {described(token)}", str(own), str(token.schema.name))
+        (f"{own}, schema of {describe(token)}", str(own), str(token.schema.name))
         for token in operator.entry.definitions
         if token.schema.name != own
     ]
 
 
 @law("state", per_operator=True)
-def readings_tell_what_is_registered(operator: Placed) -> list[Finding]:
+def readings_tell_what_is_registered(operator: FiledOperator) -> list[Finding]:
     """What a registration says about itself is true of its operator and kernel."""
     entry = operator.entry
     found: list[Finding] = []
     for token in tokens_of(entry):
-        where = f"{entry.name}, {described(token)}"
+        where = f"{entry.name}, {describe(token)}"
         if isinstance(token, (Reservation, ClassRule)):
             continue
         told = f"{token.reading.text} in namespace {token.reading.namespace}"
@@ -95,14 +95,14 @@ def readings_tell_what_is_registered(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def an_operator_has_one_definition(operator: Placed) -> list[Finding]:
+def an_operator_has_one_definition(operator: FiledOperator) -> list[Finding]:
     """An operator has one definition at most, or equal ones under the 2020 rule."""
     definitions = operator.entry.definitions
     if len(definitions) < 2:
         return []
     where = str(operator.entry.name)
     if not operator.merges_alias_kinds:
-        return [(where, "one definition at most", listed(definitions))]
+        return [(where, "one definition at most", describe_all(definitions))]
     first = definitions[0].schema
     return [
         (where, f"definitions equal to {first}", str(other.schema))
@@ -113,7 +113,7 @@ def an_operator_has_one_definition(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def definitions_stand_in_order(operator: Placed) -> list[Finding]:
+def definitions_stand_in_order(operator: FiledOperator) -> list[Finding]:
     """Definitions with an alias kind come first, and those alike by their texts."""
     held = operator.entry.definitions
     if len(held) < 2:
@@ -122,11 +122,11 @@ def definitions_stand_in_order(operator: Placed) -> list[Finding]:
     if wanted == list(held):
         return []
     where = f"{operator.entry.name}, definitions"
-    return [(where, listed(wanted), listed(held))]
+    return [(where, describe_all(wanted), describe_all(held))]
 
 
 @law("state", per_operator=True)
-def a_class_has_one_rule(operator: Placed) -> list[Finding]:
+def a_class_has_one_rule(operator: FiledOperator) -> list[Finding]:
     """A class has one rule for an operator at most, and rules stand by their texts."""
     held = operator.entry.rules
     # Classes may compare as they like.
@@ -135,11 +135,11 @@ def a_class_has_one_rule(operator: Placed) -> list[Finding]:
     if len(classes) == len(held) and wanted == list(held):
         return []
     where = f"{operator.entry.name}, rules"
-    return [(where, f"{len(classes)}, by their texts", listed(held))]
+    return [(where, f"{len(classes)}, by their texts", describe_all(held))]
 
 
 @law("state", per_operator=True)
-def the_total_counts_what_is_live(operator: Placed) -> list[Finding]:
+def the_total_counts_what_is_live(operator: FiledOperator) -> list[Finding]:
     """The total of an operator counts what is live save rules; alone it is not zero."""
     entry = operator.entry
     count = len(entry.definitions) + len(entry.reservations)
@@ -153,7 +153,7 @@ def the_total_counts_what_is_live(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def no_kernel_list_is_empty(operator: Placed) -> list[Finding]:
+def no_kernel_list_is_empty(operator: FiledOperator) -> list[Finding]:
     """A key that an operator has in its map has a kernel at least."""
     return [
         (f"{operator.entry.name} at {key.name}", "a kernel", "an empty list")
@@ -163,23 +163,23 @@ def no_kernel_list_is_empty(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def a_registration_is_listed_once(operator: Placed) -> list[Finding]:
+def a_registration_is_listed_once(operator: FiledOperator) -> list[Finding]:
     """A live registration stands at exactly one place of its operator."""
     tokens = tokens_of(operator.entry)
     if len(set(tokens)) == len(tokens):
         return []
     return [
-        (f"{operator.entry.name}, {described(token)}", "one place", "several")
+        (f"{operator.entry.name}, {describe(token)}", "one place", "several")
         for token in dict.fromkeys(tokens)
         if tokens.count(token) > 1
     ]
 
 
 @law("state", per_operator=True)
-def kernels_are_listed_under_their_key(operator: Placed) -> list[Finding]:
+def kernels_are_listed_under_their_key(operator: FiledOperator) -> list[Finding]:
     """A kernel stands in the list of the key that it was registered for."""
     return [
-        (f"{operator.entry.name}, {described(token)}", token.key.name, key.name)
+        (f"{operator.entry.name}, {describe(token)}", token.key.name, key.name)
         for key, held in operator.entry.implementations.items()
         for token in held
         if token.key is not key
@@ -187,7 +187,7 @@ def kernels_are_listed_under_their_key(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def keys_stand_in_order(operator: Placed) -> list[Finding]:
+def keys_stand_in_order(operator: FiledOperator) -> list[Finding]:
     """The keys of an operator's kernels stand in the order of their values."""
     keys = list(operator.entry.implementations)
     wanted = sorted(keys, key=lambda key: key.value)
@@ -198,7 +198,7 @@ def keys_stand_in_order(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def kernels_stand_at_keys_that_take_them(operator: Placed) -> list[Finding]:
+def kernels_stand_at_keys_that_take_them(operator: FiledOperator) -> list[Finding]:
     """No kernel stands at Undefined or at a building block."""
     return [
         (str(operator.entry.name), "a runtime key or an alias", key.name)
@@ -239,7 +239,7 @@ def fallbacks_stand_where_their_tokens_say(state: DispatcherState) -> list[Findi
             number = NUMBERS[key.name]
             other = wanted[number]
             if other is not None:
-                both = listed([other, token])
+                both = describe_all([other, token])
                 found.append((f"the fallbacks at {key.name}", "one", both))
             wanted[number] = token
             present |= 1 << number
@@ -266,7 +266,7 @@ def fallbacks_stand_where_their_tokens_say(state: DispatcherState) -> list[Findi
         found.append(("the fallbacks, texts", repr(told), repr(held.texts.texts)))
     order = [NUMBERS[token.keys[0].name] for token in held.tokens]
     if order != sorted(order):
-        found.append(("the fallbacks", "slot order", listed(held.tokens)))
+        found.append(("the fallbacks", "slot order", describe_all(held.tokens)))
     return found
 
 
@@ -276,7 +276,9 @@ def listeners_are_subscribed_once(state: DispatcherState) -> list[Finding]:
     held = state.subscriptions
     if len(set(held)) == len(held):
         return []
-    return [("the listeners", listed(tuple(dict.fromkeys(held))), listed(held))]
+    return [
+        ("the listeners", describe_all(tuple(dict.fromkeys(held))), describe_all(held))
+    ]
 
 
 def _rank(token: Definition) -> tuple[bool, tuple[Any, ...]]:
@@ -284,7 +286,7 @@ def _rank(token: Definition) -> tuple[bool, tuple[Any, ...]]:
 
 
 def _told(token: Fallback | None) -> str:
-    return "none" if token is None else described(token)
+    return "none" if token is None else describe(token)
 
 
 TENSORS = ("Tensor", "Tensor?")
@@ -292,7 +294,7 @@ LISTS = ("Tensor[]", "Tensor?[]")
 
 
 @law("state", per_operator=True)
-def without_a_schema_no_argument_is_looked_at(operator: Placed) -> list[Finding]:
+def without_a_schema_no_argument_is_looked_at(operator: FiledOperator) -> list[Finding]:
     """An operator without a definition looks at no argument."""
     found = operator.entry.extractor
     if operator.entry.definitions or not (found.tensors or found.lists):
@@ -302,7 +304,7 @@ def without_a_schema_no_argument_is_looked_at(operator: Placed) -> list[Finding]
 
 
 @law("state", per_operator=True)
-def the_schema_says_which_arguments_count(operator: Placed) -> list[Finding]:
+def the_schema_says_which_arguments_count(operator: FiledOperator) -> list[Finding]:
     """An operator looks at exactly the tensors and lists of tensors of its schema."""
     entry = operator.entry
     if not entry.definitions:
@@ -322,34 +324,34 @@ def _arguments(tensors: Sequence[int], lists: Sequence[int]) -> str:
 
 
 @law("state", per_operator=True)
-def typed_kernels_agree(operator: Placed) -> list[Finding]:
+def typed_kernels_agree(operator: FiledOperator) -> list[Finding]:
     """All live typed kernels of an operator have one signature."""
     typed = _typed(operator)
     if len(typed) < 2:
         return []
     first = typed[0].kernel.facts.signature
     return [
-        (f"{operator.entry.name}, {described(token)}", str(first), str(signature))
+        (f"{operator.entry.name}, {describe(token)}", str(first), str(signature))
         for token in typed[1:]
         if (signature := token.kernel.facts.signature) != first
     ]
 
 
 @law("state", per_operator=True)
-def typed_kernels_fit_the_schema(operator: Placed) -> list[Finding]:
+def typed_kernels_fit_the_schema(operator: FiledOperator) -> list[Finding]:
     """Every live typed kernel takes and returns what the schema says."""
     entry = operator.entry
     if not entry.definitions:
         return []
     schema = entry.definitions[0].schema
     return [
-        (f"{entry.name}, {described(token)}", str(schema), str(inferred))
+        (f"{entry.name}, {describe(token)}", str(schema), str(inferred))
         for token in _typed(operator)
         if (inferred := token.kernel.facts.inferred) and not _fits(schema, inferred)
     ]
 
 
-def _typed(operator: Placed) -> list[Implementation]:
+def _typed(operator: FiledOperator) -> list[Implementation]:
     return [
         token
         for held in operator.entry.implementations.values()
@@ -369,12 +371,12 @@ def _types(arguments: Sequence[Argument]) -> list[str]:
 
 
 @law("state", per_operator=True)
-def tables_hold_the_fallbacks_of_the_state(operator: Placed) -> list[Finding]:
+def tables_hold_the_fallbacks_of_the_state(operator: FiledOperator) -> list[Finding]:
     """The fallbacks that an operator's table is built on are those of the state."""
     held = operator.entry.table.fallbacks
     if held is operator.fallbacks:
         return []
-    return grouped(
+    return group_findings(
         operator.entry.name,
         (
             (key, _debug(wanted), _debug(found))
@@ -390,7 +392,7 @@ def tables_hold_the_fallbacks_of_the_state(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def callers_belong_to_their_entry(operator: Placed) -> list[Finding]:
+def callers_belong_to_their_entry(operator: FiledOperator) -> list[Finding]:
     """What an entry remembers for calling was built from its own parts."""
     caller = operator.entry.memo.get("caller")
     if caller is None:
@@ -401,14 +403,20 @@ def callers_belong_to_their_entry(operator: Placed) -> list[Finding]:
     if caller.schema is not operator.entry.schema:
         return [(where, str(operator.entry.schema), str(caller.schema))]
     if caller.runners.rules is not operator.entry.rules:
-        return [(where, listed(operator.entry.rules), listed(caller.runners.rules))]
+        return [
+            (
+                where,
+                describe_all(operator.entry.rules),
+                describe_all(caller.runners.rules),
+            )
+        ]
     return []
 
 
 @law("state", per_operator=True)
-def slots_run_what_the_rules_say(operator: Placed) -> list[Finding]:
+def slots_run_what_the_rules_say(operator: FiledOperator) -> list[Finding]:
     """Every slot runs the kernel that the rules of the dispatch table give it."""
-    return grouped(
+    return group_findings(
         operator.entry.name,
         (
             (wanted.key, *_apart(_wanted(wanted), repr(slot.debug)))
@@ -421,9 +429,9 @@ def slots_run_what_the_rules_say(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def slots_say_which_rule_filled_them(operator: Placed) -> list[Finding]:
+def slots_say_which_rule_filled_them(operator: FiledOperator) -> list[Finding]:
     """The provenance of every slot is the rule that gives it its kernel."""
-    return grouped(
+    return group_findings(
         operator.entry.name,
         (
             (wanted.key, wanted.provenance, slot.provenance)
@@ -434,9 +442,9 @@ def slots_say_which_rule_filled_them(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def a_slot_without_kernel_says_missing(operator: Placed) -> list[Finding]:
+def a_slot_without_kernel_says_missing(operator: FiledOperator) -> list[Finding]:
     """A slot has no kernel exactly if its provenance is `missing`."""
-    return grouped(
+    return group_findings(
         operator.entry.name,
         (
             (slot.key.name, "no kernel", slot.debug)
@@ -471,7 +479,7 @@ _BACKEND_BITS = (1 << len(BACKENDS)) - 1
 
 
 @law("state", per_operator=True)
-def masks_leave_out_what_falls_through(operator: Placed) -> list[Finding]:
+def masks_leave_out_what_falls_through(operator: FiledOperator) -> list[Finding]:
     """A backend's mask lacks a functionality exactly if its slot falls through."""
     found = []
     masks = operator.entry.table.masks.by_backend
@@ -484,7 +492,7 @@ def masks_leave_out_what_falls_through(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def a_mask_a_backend_only_where_two_differ(operator: Placed) -> list[Finding]:
+def a_mask_a_backend_only_where_two_differ(operator: FiledOperator) -> list[Finding]:
     """An operator chooses its mask by backend only if two of its masks differ."""
     masks = operator.entry.table.masks
     if not masks.per_backend or len(set(masks.by_backend)) > 1:
@@ -493,7 +501,7 @@ def a_mask_a_backend_only_where_two_differ(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def one_mask_for_all_only_where_none_differ(operator: Placed) -> list[Finding]:
+def one_mask_for_all_only_where_none_differ(operator: FiledOperator) -> list[Finding]:
     """An operator has one mask for all backends only if all its masks are that one."""
     masks = operator.entry.table.masks
     if masks.per_backend or len(set(masks.by_backend)) == 1:
@@ -502,7 +510,7 @@ def one_mask_for_all_only_where_none_differ(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
-def masks_hold_every_backend(operator: Placed) -> list[Finding]:
+def masks_hold_every_backend(operator: FiledOperator) -> list[Finding]:
     """Every mask has the bits of all backends: fallthroughs cut functionalities."""
     return [
         (f"{operator.entry.name}, mask of {backend}", "all backends", f"{held:#x}")

@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.child import CAN_FORK, Child, Parent, start, wait
-from harness.cli.command import CannotLoad, deferred
+from harness.cli.command import CannotLoad, deferring_interrupts
 from harness.cli.task import (
     Effort,
     Listing,
@@ -44,7 +44,7 @@ from harness.cli.task import (
 from harness.engine import pulse
 from harness.errors import HarnessError
 from harness.outcome import Report, Unexplored
-from harness.watch import MOST, TICK, Limits, Watch, crashed, hung, told_import
+from harness.watch import MOST, TICK, Limits, Watch, crash_of, hang_of, import_death
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -199,7 +199,7 @@ class Crew:
             else:
                 how = f"the process that imported it ended ({how})"
             file, root = module.file, module.root
-            told = told_import(child, module.source, file, root, how, verdict)
+            told = import_death(child, module.source, file, root, how, verdict)
             return module.source, told
 
     def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
@@ -248,10 +248,10 @@ class Crew:
         if how is None and overdue is None:
             return None
         if how is not None:
-            told = crashed(task.subject, child, how)
+            told = crash_of(task.subject, child, how)
         else:
             assert overdue is not None, "it has not ended"
-            told = hung(task.subject, child, self._limits, overdue)
+            told = hang_of(task.subject, child, self._limits, overdue)
         del self._busy[child]
         child.kill()
         return told
@@ -470,7 +470,7 @@ class Campaign:
     def __enter__(self) -> "Campaign":
         if not self._in_process:
             # Interrupts are deferred last, so that they are while the crew is closed.
-            check = self._contexts.enter_context(deferred())
+            check = self._contexts.enter_context(deferring_interrupts())
             crew = Crew(self.effort, self._limits, tick=check)
             self._crew = self._contexts.enter_context(crew)
         return self

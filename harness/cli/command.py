@@ -293,7 +293,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def deferred() -> Iterator[Callable[[], None]]:
+def deferring_interrupts() -> Iterator[Callable[[], None]]:
     """Let the first signal wait; what is given raises KeyboardInterrupt if one does.
 
     So does the end of the context.

@@ -136,7 +136,7 @@ def judge(
     return _compared(outcome, store, effort=effort)
 
 
-def not_loaded(broken: Sequence[Unexplored]) -> list[Judgement]:
+def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
     """The judgements of modules that could not be loaded."""
     codes = {**OF_FAILURE, "failed": NOT_LOADED}
     return [
@@ -144,7 +144,7 @@ def not_loaded(broken: Sequence[Unexplored]) -> list[Judgement]:
     ]
 
 
-def gone(store: Store, names: Sequence[str]) -> list[Judgement]:
+def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
     """The judgements of expect files without a scenario."""
     return [
         Judgement(

@@ -29,7 +29,7 @@ from harness.imports.exploring import Tell
 from harness.report.table import duration
 from harness.report.text import plural
 from harness.writing import SECONDS as OF_TRIALS
-from harness.writing import CannotSave, FileExists, written
+from harness.writing import CannotSave, FileExists, scenario_text
 
 # Verdicts as table cells, with their styles as those of `everyorder run`.
 CELLS = {
@@ -218,7 +218,7 @@ def write(
     """
     if output is not None and output.exists() and not force:
         raise FileExists(file=str(output))
-    text = written(target, path=path, seconds=timeout)
+    text = scenario_text(target, path=path, seconds=timeout)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -52,7 +52,7 @@ from harness.engine.protocol import operations_of
 from harness.engine.reference import ways
 from harness.engine.session import Meter, Session
 from harness.errors import HarnessError
-from harness.exploring import SEVERAL, asked, opened, system_of, texts_of
+from harness.exploring import SEVERAL, ask, opened, system_of, texts_of
 from harness.outcome import Report
 from harness.report import sections
 from harness.report.observation import difference, readable, whole_text
@@ -83,7 +83,7 @@ def _asked(texts: Report, question: Callable[[], T]) -> T:
     Raises `SkipsItself`, and whatever the question does.
     """
     try:
-        return asked(question)
+        return ask(question)
     except ScenarioSkipped as error:
         reason = error.reason
     raise SkipsItself(scenario=texts.scenario, reason=reason)

@@ -319,9 +319,14 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     listing = load_or_tell(campaign, paths)
     screen = console()
     outcomes = campaign.explore(listing.tasks, screen)
-    from harness.cli.judgement import gone, judge, not_loaded, stale_files
+    from harness.cli.judgement import (
+        broken_judgements,
+        judge,
+        stale_files,
+        stale_judgements,
+    )
     from harness.expectations import Store
-    from harness.report import noted, silent_steps, told_briefly
+    from harness.report import brief_note_lines, notes_of, silent_steps
     from harness.report.text import plural
 
     store = Store(listing.root)
@@ -329,9 +334,9 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
         judge(each, store, effort=not campaign.effort.by_hand, width=screen.width)
         for each in outcomes
     ]
-    found += not_loaded(listing.broken)
+    found += broken_judgements(listing.broken)
     if not paths:
-        found += gone(store, stale_files(store, listing))
+        found += stale_judgements(store, stale_files(store, listing))
     for each in sorted(found, key=lambda judgement: judgement.code):
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
@@ -339,7 +344,7 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     reports = [each for each in outcomes if isinstance(each, Report)]
     if silent := silent_steps(reports, width=screen.width):
         click.echo("\n".join(silent) + "\n")
-    if notes := told_briefly(map(noted, reports), width=screen.width):
+    if notes := brief_note_lines(map(notes_of, reports), width=screen.width):
         click.echo("\n".join(notes) + "\n")
     skipped = [each for each in found if each.skipped]
     for each in skipped:

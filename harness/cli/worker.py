@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.cli.command import CannotServe, deferred, path_option
+from harness.cli.command import CannotServe, deferring_interrupts, path_option
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2
@@ -113,7 +113,7 @@ def worker(
         raise CannotServe(name=name, reason=str(error)) from None
     agent = agents.current_agent("worker")
     try:
-        with deferred() as check:
+        with deferring_interrupts() as check:
             click.echo(
                 f"worker {name} (id {agent.info.id}) serves at "
                 f"{agent.transport.endpoint}; Ctrl-C to leave"

@@ -44,11 +44,11 @@ from harness.heap.containers import (
     Node,
     Table,
     bindings,
-    rebound,
+    rebound_names,
     reference,
     shortest,
 )
-from harness.heap.flat import Again, Level, Walk, again, class_name, comparable
+from harness.heap.flat import Level, Rescan, Walk, class_name, comparable, rescan
 from harness.heap.in_c import ClassToken, context_values, thread_state, variables
 from harness.heap.layout import mro_of
 from harness.heap.scope import (
@@ -89,7 +89,7 @@ class Snapshot:
     met: frozenset[int]
     looking: frozenset[str]
 
-    def again(self, roots: list[Any], extent: "Extent") -> Again | None:
+    def again(self, roots: list[Any], extent: "Extent") -> Rescan | None:
         """What a scan from these roots would see, if that can be had without one."""
         excluded = extent.members
         if (
@@ -98,7 +98,7 @@ class Snapshot:
             and self.looking == extent.looking
             and self.table.places.keys().isdisjoint(excluded)
         ):
-            return again(roots, self.levels, self.table.places, excluded)
+            return rescan(roots, self.levels, self.table.places, excluded)
         return None
 
     @functools.cached_property
@@ -248,7 +248,7 @@ def _beside_containers(before: Snapshot, now: Snapshot, extent: Extent) -> list[
     ]
     return told + [
         path
-        for path, space in rebound(before.bindings, now.bindings)
+        for path, space in rebound_names(before.bindings, now.bindings)
         if not extent.includes(space, path.rpartition(".")[2])
     ]
 

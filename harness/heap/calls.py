@@ -350,7 +350,7 @@ def caveats_of(names: Iterable[str], more: str = "") -> tuple[Caveat, ...]:
     return tuple(caveats)
 
 
-def merged(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+def merge_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
     """Caveats without repetition, and all calls in one line of each kind.
 
     They come from the audit, from the objects, and from other processes.
@@ -376,7 +376,7 @@ def names_of(functions: Iterable[Any]) -> frozenset[str]:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def unaudited() -> Iterator[None]:
     """Context: what the harness itself does is not listed.
 
     A profiler that is not an audit's goes on: one that is written in C could not be

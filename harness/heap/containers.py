@@ -326,7 +326,7 @@ def _belongs(kind: type, module: str) -> bool:
     return home == module and bool(flags_of(kind) & HEAP_TYPE)
 
 
-def rebound(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
+def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
     """The names that are bound to something else, each with the id of its namespace."""
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):

@@ -15,7 +15,7 @@ to, in one call; a seam between any two containers keeps them apart.  Dictionari
 out keys that are texts, so keys are read separately.  An integer or text that is held
 keeps its address to itself, so equal ids mean equal values.  Most of a walk's time goes
 into finding what is new among the references of a level; a second walk that meets the
-same references takes that from the first (`again`).  Ids are kept as machine words:
+same references takes that from the first (`rescan`).  Ids are kept as machine words:
 CPython's id of an object is its address, so the items of a tuple, as they lie in
 memory, are their ids, and no integer is made of any (`_ids`).
 """
@@ -468,7 +468,7 @@ def _tokens(
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Rescan:
     """What a second walk saw, where it met the same containers as the first.
 
     `levels` are those of the first walk itself where nothing changed; `values` came
@@ -482,12 +482,12 @@ class Again:
     found: tuple[list[Any], ...]
 
 
-def again(
+def rescan(
     roots: Sequence[Any],
     levels: Sequence[Level],
     places: Mapping[int, int],
     skipped: frozenset[int],
-) -> Again | None:
+) -> Rescan | None:
     """A walk from the same roots, if it meets the same containers on each level.
 
     As long as all references are the same, so is what is new among them, which is most
@@ -534,7 +534,7 @@ def again(
             if left and not left <= {*changed.slots, *changed.keys}:
                 return None
             now.append(changed)
-        return Again(tuple(now), tuple(values), frozenset(met), tuple(found))
+        return Rescan(tuple(now), tuple(values), frozenset(met), tuple(found))
     finally:
         if collecting:
             gc.enable()

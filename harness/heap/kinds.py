@@ -115,7 +115,7 @@ _unknown: set[tuple[int, int]] = set()
 _thaws = 0
 
 
-def proxied(o: Any) -> int | None:
+def proxy_target_id(o: Any) -> int | None:
     """The id of what a weak proxy points at, or None where that is dead.
 
     A proxy's repr asks nothing of the target.  That of a dead one tells its own address
@@ -128,7 +128,7 @@ def proxied(o: Any) -> int | None:
     return None if len(addresses) == 1 or address == id(None) else address
 
 
-def target(o: Any, address: int) -> Any:
+def proxy_target(o: Any, address: int) -> Any:
     """What a live proxy points at, at this address; `ABSENT` if it cannot be had."""
     found = _target_at(address)
     if found is None and (id(o), address) not in _unknown:
@@ -157,7 +157,7 @@ def _look_for_all() -> None:
         gc.unfreeze()
     every = gc.get_objects()
     proxies = (each for each in every if id(type(each)) in _PROXIES)
-    wanted = set(map(proxied, proxies))
+    wanted = set(map(proxy_target_id, proxies))
     _targets.clear()
     _unknown.clear()
     for each in every:
@@ -370,13 +370,13 @@ def _proxy(stream: Tokens, o: Any) -> None:
     stream.weak = True
     stream.out += ("proxy", exact_name(kind))
     parts: Parts = [("callback", each) for each in gc.get_referents(o)]
-    address = proxied(o)
+    address = proxy_target_id(o)
     found: Any = ABSENT
     if address is not None:
         number = stream.seen.get(address)
         found = WRITTEN if number is None else stream.order[number]
         if found is WRITTEN:
-            found = target(o, address)
+            found = proxy_target(o, address)
         if found is ABSENT:
             stream.opaque.append(stream.number)
     stream.parts([*parts, ("target", found)])

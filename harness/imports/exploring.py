@@ -39,11 +39,11 @@ from harness.imports.errors import (
 )
 from harness.imports.processes import (
     SCRIPT,
-    Ended,
     Isolation,
     Order,
     Outcome,
     Plan,
+    ProcessEnd,
     Processes,
     Request,
     neighbours,
@@ -52,7 +52,7 @@ from harness.imports.processes import (
     usual_isolation,
 )
 from harness.imports.report import VERDICTS, Finding, ImportReport, Record, Row, Verdict
-from harness.imports.seen import Difference, Seen, compare, reordered
+from harness.imports.seen import Difference, Observation, compare, reordered_dicts
 
 # Called with how many orders are played, and how many will be.
 Tell: TypeAlias = Callable[[int, int], None]
@@ -245,7 +245,7 @@ class _Judge:
         play = self._processes.play
         outcomes = play((forwards, backwards), whole=True)
         outcomes += play((forwards,), whole=True, disturbed=1)
-        seen = [each for each in outcomes if isinstance(each, Seen)]
+        seen = [each for each in outcomes if isinstance(each, Observation)]
         folder = self._request.path
         for name in self._modules if len(seen) == len(outcomes) else ():
             raised = [error for each in seen for error in each.raised]
@@ -310,9 +310,9 @@ class _Judge:
             self._tell(min(self._played, planned), planned)
 
         outcomes = self._processes.play(orders, whole=self._whole, tell=tell)
-        seen = [each for each in outcomes if isinstance(each, Seen)]
+        seen = [each for each in outcomes if isinstance(each, Observation)]
         for order, outcome in zip(orders, outcomes, strict=True):
-            if isinstance(outcome, Seen):
+            if isinstance(outcome, Observation):
                 self.record.note(order, outcome)
         keys = {each.key for each in seen}
         if len(keys) == 1 and len({each.exact for each in seen}) > 1:
@@ -325,11 +325,11 @@ class _Judge:
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
     ) -> None:
         """Remember in which dicts nothing but the order differs."""
-        exact = [each.exact for each in outcomes if isinstance(each, Seen)]
+        exact = [each.exact for each in outcomes if isinstance(each, Observation)]
         other = next(place for place, each in enumerate(exact) if each != exact[0])
         pair = self._processes.play((orders[0], orders[other]), whole=True)
-        if isinstance(pair[0], Seen) and isinstance(pair[1], Seen):
-            self.record.reordered.update(reordered(pair[0], pair[1]))
+        if isinstance(pair[0], Observation) and isinstance(pair[1], Observation):
+            self.record.reordered.update(reordered_dicts(pair[0], pair[1]))
 
     def _ended(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
@@ -338,7 +338,7 @@ class _Judge:
         ended = [
             (order, outcome)
             for order, outcome in zip(orders, outcomes, strict=True)
-            if isinstance(outcome, Ended)
+            if isinstance(outcome, ProcessEnd)
         ]
         if not ended:
             return None
@@ -427,7 +427,7 @@ class _Judge:
         return not self._alike(one, other)
 
     def _alike(self, first: Outcome, second: Outcome) -> bool:
-        if isinstance(first, Ended) or isinstance(second, Ended):
+        if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return type(first) is type(second)
         return first.key == second.key or not self._differences(first, second)
 
@@ -438,7 +438,7 @@ class _Judge:
 
         Of the state, it is remembered and left out of what is compared.
         """
-        if isinstance(first, Ended) or isinstance(second, Ended):
+        if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return None
         found = compare(first, second, self._request.uses)
         self.record.note_noise(each for each in found if each.of_state)
@@ -450,7 +450,7 @@ class _Judge:
 
     def _differences(self, first: Outcome, second: Outcome) -> tuple[Difference, ...]:
         """All that differs but what is known to differ anyway."""
-        if isinstance(first, Ended) or isinstance(second, Ended):
+        if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return ()
         found = compare(first, second, self._request.uses)
         return tuple(each for each in found if not self.record.is_noise(each.title))

@@ -38,7 +38,7 @@ from typing import IO, Any, Literal, Self, TypeAlias
 
 from harness.engine.covering import rows
 from harness.engine.reference import count_arrangements
-from harness.imports.seen import Seen, unpacked
+from harness.imports.seen import Observation, unpack
 
 Order: TypeAlias = tuple[str, ...]
 
@@ -91,13 +91,13 @@ def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:
     found = []
     for order in orders:
         for place in range(len(order) - 1):
-            other = swapped(order, place)
+            other = swap(order, place)
             if other in known and orders.index(order) < orders.index(other):
                 found.append((order, other))
     return found
 
 
-def swapped(order: Order, place: int) -> Order:
+def swap(order: Order, place: int) -> Order:
     """The order with the module at `place` and the next one exchanged."""
     first, second = order[place : place + 2]
     return (*order[:place], second, first, *order[place + 2 :])
@@ -110,7 +110,7 @@ def path(first: Order, second: Order) -> list[Order]:
         place = current.index(module)
         while place > index:
             place -= 1
-            current = swapped(current, place)
+            current = swap(current, place)
             found.append(current)
     return found
 
@@ -135,7 +135,7 @@ OURS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd:
     """A process that ended or was ended before it could tell what it sees."""
 
     how: Literal["died", "hung"]
@@ -152,7 +152,7 @@ class Ended:
         return f"ended by itself with exit code {self.code}"
 
 
-Outcome: TypeAlias = Seen | Ended
+Outcome: TypeAlias = Observation | ProcessEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +247,8 @@ class Processes:
         finally:
             self._idle.put(zygote)
         if how == "seen":
-            return unpacked(seen)
-        return Ended(how, code, printed.decode(errors="replace"))
+            return unpack(seen)
+        return ProcessEnd(how, code, printed.decode(errors="replace"))
 
     def _alone(self, message: bytes) -> Outcome:
         """Play one order in an interpreter of its own."""
@@ -263,12 +263,12 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-                return Ended("hung", 0, _text(printed))
+                return ProcessEnd("hung", 0, _text(printed))
             finally:
                 self._spawned.discard(process)
             if len(body) > 8:
-                return unpacked(body[8:])
-            return Ended("died", process.returncode, _text(printed))
+                return unpack(body[8:])
+            return ProcessEnd("died", process.returncode, _text(printed))
 
 
 @cache

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from harness.imports.processes import STRENGTH, Order, Plan, Request
-from harness.imports.seen import Difference, Seen
+from harness.imports.seen import Difference, Observation
 from harness.report.text import WIDTH, plural
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
@@ -206,7 +206,7 @@ class Record:
             if len(was) > 1 and sorted(was) == sorted(now)
         )
 
-    def note(self, order: Order, seen: Seen) -> None:
+    def note(self, order: Order, seen: Observation) -> None:
         """Remember what was seen after an order."""
         failed = {each.module: each.sentence for each in seen.raised}
         self._failed.update(failed)

@@ -35,7 +35,7 @@ SUBCLASSES = ".__subclasses__()["
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class ImportFailure:
     """An import that raised: the module asked for, and the one whose code it was."""
 
     module: str
@@ -60,7 +60,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class UseAnswer:
     """What a use answered; `kind` is the type of its error, if it raised."""
 
     text: str
@@ -69,15 +69,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """What is seen when all modules of an order are imported.
 
     `blind` and `exact` name the state of the packages, the first whatever the order of
     dicts; `state` is that state, where the whole was asked for.
     """
 
-    raised: tuple[Raised, ...]
-    answers: tuple[Told, ...]
+    raised: tuple[ImportFailure, ...]
+    answers: tuple[UseAnswer, ...]
     blind: bytes
     exact: bytes
     packages: tuple[str, ...]
@@ -104,13 +104,13 @@ class Seen:
         )
 
 
-def unpacked(packed: bytes) -> Seen:
+def unpack(packed: bytes) -> Observation:
     """What was packed."""
     values: Any = marshal.loads(packed)  # noqa: S302  # of a child of ours
     raised, answers, *others, state = values
-    seen = Seen(
-        tuple(Raised(*each) for each in raised),
-        tuple(Told(*each) for each in answers),
+    seen = Observation(
+        tuple(ImportFailure(*each) for each in raised),
+        tuple(UseAnswer(*each) for each in answers),
         *others,
     )
     return seen if state is None else replace(seen, state=Portrait(*state))
@@ -126,7 +126,9 @@ class Difference:
     of_state: bool = False
 
 
-def compare(first: Seen, second: Seen, uses: tuple[str, ...]) -> tuple[Difference, ...]:
+def compare(
+    first: Observation, second: Observation, uses: tuple[str, ...]
+) -> tuple[Difference, ...]:
     """Everything that differs: errors, answers, then paths of the state.
 
     Paths are told only where both have their state.
@@ -134,7 +136,7 @@ def compare(first: Seen, second: Seen, uses: tuple[str, ...]) -> tuple[Differenc
     return tuple(_compared(first, second, uses))
 
 
-def reordered(first: Seen, second: Seen) -> tuple[str, ...]:
+def reordered_dicts(first: Observation, second: Observation) -> tuple[str, ...]:
     """Paths of dicts whose order differs, of states that otherwise are equal."""
     if first.blind != second.blind or first.state is None or second.state is None:
         return ()
@@ -142,7 +144,9 @@ def reordered(first: Seen, second: Seen) -> tuple[str, ...]:
     return tuple(_path(line)[0].removeprefix("order of ") for line in lines)
 
 
-def _compared(first: Seen, second: Seen, uses: tuple[str, ...]) -> Iterator[Difference]:
+def _compared(
+    first: Observation, second: Observation, uses: tuple[str, ...]
+) -> Iterator[Difference]:
     errors = [{each.module: each for each in seen.raised} for seen in (first, second)]
     for module in sorted({*errors[0], *errors[1]}):
         was, now = (each.get(module) for each in errors)
@@ -241,7 +245,7 @@ def look(
     names: dict[str, Any],
     raised: tuple[tuple[str, str, str, str], ...],
 ) -> bytes:
-    """A `Seen` of all that the request asks for, packed.
+    """A `Observation` of all that the request asks for, packed.
 
     `start` names what was there before, `modules` is what is there after the imports,
     and `names` are what they bound; uses may name the other packages as well.
@@ -260,7 +264,7 @@ def look(
     opaque = tuple(each.text for each in heap.caveats() if each.kind == "opaque")
     for name in packages & modules.keys() - names.keys():
         names[name] = modules[name]
-    seen = Seen(
+    seen = Observation(
         raised=tuple(_plain(*each) for each in raised),
         answers=tuple(_told(use, dict(names), scope) for use in request["uses"]),
         blind=form.blind,
@@ -313,18 +317,18 @@ def _is_of_python(value: object) -> bool:
     return kind.__module__.partition(".")[0] in sys.stdlib_module_names | {"builtins"}
 
 
-def _plain(module: str, kind: str, text: str, where: str) -> Raised:
-    return Raised(module, kind, _ADDRESS.sub("0x...", text), where)
+def _plain(module: str, kind: str, text: str, where: str) -> ImportFailure:
+    return ImportFailure(module, kind, _ADDRESS.sub("0x...", text), where)
 
 
-def _told(use: str, names: dict[str, Any], scope: Scope) -> Told:
+def _told(use: str, names: dict[str, Any], scope: Scope) -> UseAnswer:
     try:
         answer = eval(use, names)  # noqa: S307  # asked for
     except BaseException as error:
         kind = type(error).__name__
         text = _ADDRESS.sub("0x...", f"{kind}: {error}".removesuffix(": "))
-        return Told(text, kind=kind)
+        return UseAnswer(text, kind=kind)
     value = canonical(answer, scope=scope)
     if isinstance(value, Answer):
-        return Told(_ADDRESS.sub("0x...", value.text), value.digest)
-    return Told(repr(value))
+        return UseAnswer(_ADDRESS.sub("0x...", value.text), value.digest)
+    return UseAnswer(repr(value))

@@ -3,32 +3,38 @@
 from harness.outcome import Unexplored
 from harness.report.observation import divergence, sections
 from harness.report.page import document, page, write
-from harness.report.table import Noted, noted, overview, summary, told_briefly
-from harness.report.table import told as told_notes
+from harness.report.table import (
+    ScenarioNotes,
+    brief_note_lines,
+    notes_of,
+    overview,
+    summary,
+)
+from harness.report.table import note_lines as told_notes
 from harness.report.text import (
-    never_done,
     render,
     render_violation,
+    silent_step_lines,
     silent_steps,
-    told_silent,
+    titled_silent_steps,
 )
 
 __all__ = [
-    "Noted",
+    "ScenarioNotes",
     "Unexplored",
+    "brief_note_lines",
     "divergence",
     "document",
-    "never_done",
-    "noted",
+    "notes_of",
     "overview",
     "page",
     "render",
     "render_violation",
     "sections",
+    "silent_step_lines",
     "silent_steps",
     "summary",
-    "told_briefly",
+    "titled_silent_steps",
     "told_notes",
-    "told_silent",
     "write",
 ]

@@ -1,8 +1,8 @@
 """All reports at once: a table, a line of counts, and what stands beside verdicts.
 
 The table has one row for each scenario below the name of its file.  Beside it stand
-guarantees, assumptions, bounds and what was skipped: a report becomes a `Noted`, plain
-data that fits into a journal; any number of these become texts, and texts lines.
+guarantees, assumptions, bounds and what was skipped: a report becomes `ScenarioNotes`,
+plain data that fits into a journal; any number of these become texts, and texts lines.
 
 Rules:
 - rows are in the order given; colour is a style of rich, so that a console without
@@ -20,7 +20,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from harness.outcome import Report, Unexplored, counted
+from harness.outcome import Report, Unexplored, failure_counts
 from harness.report.text import (
     COUNTED,
     VERDICTS,
@@ -120,7 +120,7 @@ def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) ->
         for verdict in VERDICTS
     }
     parts = [f"{count} {COUNTED[v]}" for v, count in counts.items() if count]
-    parts += counted(unexplored)
+    parts += failure_counts(unexplored)
     transitions = sum(report.exploration.executed.transitions for report in reports)
     states = sum(len(report.exploration.states) for report in reports)
     count = plural(len(reports) + len(unexplored), "scenario")
@@ -202,7 +202,7 @@ LEGEND = (
 )
 
 
-class Noted(NamedTuple):
+class ScenarioNotes(NamedTuple):
     """What is noted of one scenario: (kind of note, text), none where it failed."""
 
     scenario: str
@@ -210,10 +210,10 @@ class Noted(NamedTuple):
     texts: Sequence[Sequence[str]]
 
 
-def noted(report: Report) -> Noted:
+def notes_of(report: Report) -> ScenarioNotes:
     """The notes of one report."""
     if not report.passed:
-        return Noted(report.scenario, False, ())
+        return ScenarioNotes(report.scenario, False, ())
     found = report.exploration
     # What is proven holds for all that any strategy claims.
     claims = () if found.proven else guarantees(report)
@@ -223,14 +223,14 @@ def noted(report: Report) -> Noted:
         ("open", report.bounds),
         ("skipped", found.skipped),
     )
-    return Noted(
+    return ScenarioNotes(
         report.scenario,
         found.proven,
         tuple((kind, text) for kind, texts in kinds for text in texts),
     )
 
 
-def gathered(every: Iterable[Noted]) -> list[tuple[str, str]]:
+def notes_by_text(every: Iterable[ScenarioNotes]) -> list[tuple[str, str]]:
     """(kind of note, text with the scenarios' names), equal texts together."""
     found: dict[tuple[str, str], list[str]] = {}
     for each in every:
@@ -244,15 +244,15 @@ def gathered(every: Iterable[Noted]) -> list[tuple[str, str]]:
 
 def texts(reports: Iterable[Report]) -> list[str]:
     """What a table does not show, one text each, the legend first where it is due."""
-    return _texts(map(noted, reports), guaranteed=False)
+    return _texts(map(notes_of, reports), guaranteed=False)
 
 
-def told(reports: Iterable[Report], *, width: int = 80) -> list[str]:
+def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
     """The same as wrapped lines."""
     return _wrapped(texts(reports), width)
 
 
-def told_briefly(every: Iterable[Noted], *, width: int = 80) -> list[str]:
+def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:
     """What stands below a line of counts, guarantees included, as wrapped lines.
 
     Of more than `BRIEF` texts the last ones are counted.
@@ -264,11 +264,11 @@ def told_briefly(every: Iterable[Noted], *, width: int = 80) -> list[str]:
     return _wrapped(found, width)
 
 
-def _texts(every: Iterable[Noted], *, guaranteed: bool) -> list[str]:
+def _texts(every: Iterable[ScenarioNotes], *, guaranteed: bool) -> list[str]:
     some = list(every)
     return [LEGEND] * any(each.proven for each in some) + [
         f"{'* ' if kind == 'assumes' else ''}{kind}: {text}"
-        for kind, text in gathered(some)
+        for kind, text in notes_by_text(some)
         if guaranteed or kind != "guarantee"
     ]
 

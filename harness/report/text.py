@@ -250,7 +250,7 @@ def _spent(report: Report) -> tuple[str, ...]:
     return (", ".join(shares),)
 
 
-def never_done(report: Report) -> list[str]:
+def silent_step_lines(report: Report) -> list[str]:
     """A line for each step that failed wherever it was tried, with its first error.
 
     A typing error in a key makes such a step, and whatever holds of the scenario then
@@ -261,14 +261,14 @@ def never_done(report: Report) -> list[str]:
 
 def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
     """Those steps of all that passed, below a title and wrapped; empty without any."""
-    return told_silent(
-        (line for each in reports if each.passed for line in never_done(each)),
+    return titled_silent_steps(
+        (line for each in reports if each.passed for line in silent_step_lines(each)),
         width=width,
     )
 
 
-def told_silent(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
-    """Lines of `never_done` below a title and wrapped; empty without any."""
+def titled_silent_steps(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
+    """Lines of `silent_step_lines` below a title and wrapped; empty without any."""
     told: list[str] = []
     for line in lines:
         told += wrap(

@@ -332,7 +332,7 @@ class Effects:
         return tuple(rows)
 
 
-def shown(rows: tuple[Row, ...]) -> str:
+def reading_text(rows: tuple[Row, ...]) -> str:
     """A reading as people can read it: one line an effect."""
     lines = []
     for what, *rest in rows:

@@ -34,7 +34,7 @@ from harness.scenario.effects import (
     effects_of,
     unwrapped,
 )
-from harness.scenario.recorder import Recorder, recorded
+from harness.scenario.recorder import Recorder, recorded_kernel
 from harness.scenario.registrations import opener, operator_of
 from harness.scenario.step import Closable, Perform, Step
 from runtime import python_dispatch
@@ -167,7 +167,7 @@ class _Recording(Library):
 
     def fallback(self, kernel: Any, dispatch_key: Any = None, **named: Any) -> Any:
         assert isinstance(kernel, Kernel), "dispatch to Python registers linked kernels"
-        noting = recorded(kernel, self.origin, self.recorder)
+        noting = recorded_kernel(kernel, self.origin, self.recorder)
         found: Registration = super().fallback(noting, dispatch_key, **named)
         return found
 
@@ -375,7 +375,7 @@ def _added(
             namespace = name.namespace or ""
             library = Library(namespace, "FRAGMENT", dispatcher=target, origin=origin)
             if kernel:
-                run: Any = recorded(kernel_of(fn, False), origin, recorder)
+                run: Any = recorded_kernel(kernel_of(fn, False), origin, recorder)
             else:
                 run = recorder.noting(fn, label)
             try:

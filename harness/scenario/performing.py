@@ -239,10 +239,10 @@ def _made() -> "asyncio.AbstractEventLoop":
     import asyncio
 
     from harness.heap.accessors import know_exactly
-    from harness.heap.calls import unheard
+    from harness.heap.calls import unaudited
     from harness.heap.layout import Known
 
-    with unheard():
+    with unaudited():
         loop = asyncio.new_event_loop()
     know_exactly(type(loop), Known(parts=_read, alone=True))
     loop.set_exception_handler(_failed)

@@ -168,17 +168,17 @@ class Recorder:
             self.made.append((label, ref(made)))
 
 
-def recorded(
+def recorded_kernel(
     kernel: Kernel, origin: str, recorder: Recorder | None, debug: str | None = None
 ) -> Kernel:
     """`kernel`, noting its description in `recorder` whenever it runs; watched."""
-    return recording(kernel, origin, recorder, debug)()
+    return kernel_maker(kernel, origin, recorder, debug)()
 
 
-def recording(
+def kernel_maker(
     kernel: Kernel, origin: str, recorder: Recorder | None, debug: str | None = None
 ) -> Callable[[], Kernel]:
-    """What makes `recorded(...)` of these, another one each time."""
+    """What makes `recorded_kernel(...)` of these, another one each time."""
     function, facts, with_keyset = kernel.function, kernel.facts, kernel.with_keyset
     if function is None or recorder is None:
         return lambda: kernel

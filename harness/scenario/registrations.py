@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import NotAScenario
 from harness.scenario.effects import effects_of
-from harness.scenario.recorder import Recorder, recording
+from harness.scenario.recorder import Recorder, kernel_maker
 from harness.scenario.step import Closable, Perform, Step
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Kernel, kernel_of
@@ -343,7 +343,7 @@ def _step(
         )
 
         # Another kernel each time: what is undone must die.
-        run = recording(made, origin, recorder, debug) if made else _nothing
+        run = kernel_maker(made, origin, recorder, debug) if made else _nothing
         if kind != "DEF":
             library = opened()
             return lambda: register(library, run())

@@ -113,7 +113,7 @@ def _answer_with(
     return _answer(call, arguments, effects_of(target).recorder.ran)
 
 
-def watched(
+def answers_and_calls(
     target: Dispatcher, handle: OperatorHandle, kinds: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], tuple[Call, ...]]:
     """`answers`, and each call with what surrounded it, for the laws of a run."""

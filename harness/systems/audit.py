@@ -24,7 +24,7 @@ from harness.engine import pulse
 from harness.engine.protocol import Caveat
 from harness.errors import HarnessError
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.calls import CallAudit, unheard
+from harness.heap.calls import CallAudit, unaudited
 from harness.heap.kinds import thaws
 
 # An operation that makes garbage of older objects may do so the second time only, when
@@ -222,7 +222,7 @@ class Audit:
     @contextmanager
     def unwatched(self, roots: Roots) -> Iterator[None]:
         """Context: what changes outside is the harness's own doing."""
-        with unheard():
+        with unaudited():
             self._look(roots)
             yield
             if self._before is not None:

@@ -29,7 +29,7 @@ from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap import Heap, Portrait, scope_of
-from harness.heap.calls import caveats_of, merged
+from harness.heap.calls import caveats_of, merge_caveats
 from harness.scenario.mistakes import name_of, required
 from harness.scenario.performing import Handle, Lasting, Loop, make_ready
 from harness.scenario.scenario import Scenario
@@ -255,7 +255,7 @@ class Complete:
         # Whatever is told by a fingerprint: C code may call what the registry holds.
         called = self._heap.called if self._heap is not None else ()
         found = (*told, *self.audit.caveats(), *self._seen, *caveats_of(called))
-        return merged(found)
+        return merge_caveats(found)
 
     def note_loop(self) -> None:
         """Note what the event loop goes on with after an operation.

@@ -26,18 +26,18 @@ from typing import Any, Literal
 from weakref import ref
 
 from harness.engine import Base
-from harness.scenario.effects import PROBES, Effects, Row, is_beside, shown
+from harness.scenario.effects import PROBES, Effects, Row, is_beside, reading_text
 from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.scenario.registrations import Known
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
-from harness.scenario.uses import answer_beside, answers, watched
+from harness.scenario.uses import answer_beside, answers, answers_and_calls
 from harness.systems.outcomes import (
-    Outcome,
+    ErrorOutcome,
     ScenarioSkipped,
+    call_settled,
     checked_answer,
-    settled,
-    told_of,
+    name_and_text,
 )
 from invariants import Change, Run, check, check_run, check_step
 from invariants.run import Lockable
@@ -60,7 +60,7 @@ from runtime.schema.parser import parse_name
 
 
 @lru_cache(maxsize=REMEMBERED)
-def condensed(reading: TableReading) -> str:
+def condensed_table(reading: TableReading) -> str:
     """The lines of a table (`runtime.dispatch.dump.table_reading`), condensed."""
     held = contents(reading)
     empty = contents((recipe_of(()), (), BUILTIN.fallbacks.texts))
@@ -271,13 +271,13 @@ class DispatcherSystem(Base):
         Raises:
             ScenarioSkipped: it skipped the scenario, and was never performed before.
         """
-        told: Outcome
+        told: ErrorOutcome
         try:
-            result = settled(function, *args)
+            result = call_settled(function, *args)
         except ScenarioSkipped as skipped:
             if operation not in self._performed:
                 raise
-            told = Outcome("Skipped", skipped.reason)
+            told = ErrorOutcome("Skipped", skipped.reason)
         else:
             self._performed.add(operation)
             return result
@@ -299,10 +299,10 @@ class DispatcherSystem(Base):
             texts.append("" if entry is None else dump_state(entry))
             # As dumps do, which know of no operator with rules alone.
             known = None if entry is None or not entry.total else entry
-            texts.append("" if known is None else condensed(table_reading(known)))
+            texts.append("" if known is None else condensed_table(table_reading(known)))
             if entry is not None and entry.rules:
                 rules += _rules(entry)
-        beside = shown(self._beside_the_state()) if self._affects else ""
+        beside = reading_text(self._beside_the_state()) if self._affects else ""
         titled = list(zip(self._titles, texts, strict=False))
         if rules:
             titled.append(("rules", rules))
@@ -332,7 +332,7 @@ class DispatcherSystem(Base):
                 # What the thread is in is known, and looking again would be dear.
                 found = answers(dispatcher, handle, self._probes, self._recorder.moment)
             else:
-                found, calls = watched(dispatcher, handle, self._probes)
+                found, calls = answers_and_calls(dispatcher, handle, self._probes)
                 tokens = tuple(t for held in self._open.values() for t in held)
                 broken = check_run(Run(self._start, state, tokens, calls))
                 if broken:
@@ -400,7 +400,7 @@ class DispatcherSystem(Base):
 
     def failure(self, error: Exception) -> Hashable:
         """The fields of an error as text, its class first; long tables left out."""
-        name, text = told_of(error)
+        name, text = name_and_text(error)
         named = (("error", name),)
         if isinstance(error, EveryorderError):
             named = (("error", error.code),)

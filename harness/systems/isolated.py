@@ -30,6 +30,7 @@ from traceback import format_exc
 from typing import Any, Protocol
 from weakref import finalize, ref
 
+from harness.child import flush_streams
 from harness.engine.protocol import Base, Caveat
 from harness.engine.runner import outlives
 from harness.errors import HarnessError
@@ -37,12 +38,17 @@ from harness.heap import Portrait, differences
 from harness.scenario.scenario import Scenario
 from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Memory
-from harness.systems.outcomes import Outcome, ScenarioSkipped, skip_reason, told_of
+from harness.systems.outcomes import (
+    ErrorOutcome,
+    ScenarioSkipped,
+    name_and_text,
+    skip_reason,
+)
 from harness.systems.registry import RegistrySystem
 from harness.systems.zygote import Channel, Spawner, Zygote
 
 
-class Child:
+class Server:
     """Performs requests on one system."""
 
     def __init__(self, scenario: Scenario, channel: Channel) -> None:
@@ -63,7 +69,7 @@ class Child:
                 except OSError:
                     raise
                 except Exception as error:  # a value that cannot be pickled
-                    told = ("mistake", (*told_of(error), format_exc()))
+                    told = ("mistake", (*name_and_text(error), format_exc()))
                     self._channel.send(told)
                 if name == "end":
                     return
@@ -81,8 +87,8 @@ class Child:
             if not isinstance(error, Exception):
                 raise
             if method in (self.do, self.undo):
-                return "raised", told_of(error)
-            return "mistake", (*told_of(error), format_exc())
+                return "raised", name_and_text(error)
+            return "mistake", (*name_and_text(error), format_exc())
 
     def reset(self, memory: Memory) -> None:
         """Make the system; `memory` is what others like it have learnt."""
@@ -163,7 +169,7 @@ def become_child(scenario: Scenario, channel: Channel) -> None:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.disable()
-        Child(scenario, channel).serve()
+        Server(scenario, channel).serve()
         status = 0
     except SystemExit as exit_:
         status = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
@@ -172,9 +178,7 @@ def become_child(scenario: Scenario, channel: Channel) -> None:
     except BaseException:
         sys.stderr.write(format_exc())
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):
-                stream.flush()
+        flush_streams()
         os._exit(status)
 
 
@@ -213,7 +217,7 @@ class ChildFailed(HarnessError):
         return f"{self.operation} failed: {told}\n{self.traceback}".rstrip()
 
 
-class Token:
+class RemoteHandle:
     """Stands for an undo handle that is in the child, by number."""
 
     __slots__ = ("__weakref__", "number")
@@ -255,7 +259,7 @@ class IsolatedSystem(Base):
         self._pid = 0
         self._channel: Channel | None = None
         self._ended: list[int] = []
-        self._kinds: dict[str, type[Token]] = {}
+        self._kinds: dict[str, type[RemoteHandle]] = {}
         # Tokens of handles that did not go: the engine is to find them.
         self._kept: list[object] = []
         self._children = 0
@@ -287,14 +291,14 @@ class IsolatedSystem(Base):
         looks = self._children in LOOKING
         self._ask("reset", "reset", replace(self._memory, looks=looks))
 
-    def do(self, step: int) -> Token:
+    def do(self, step: int) -> RemoteHandle:
         """Do a step in the child."""
         text = self.scenario.steps[step].text
         number, name = self._ask(text, "do", step)
         kind = self._kinds.get(name)
         if kind is None:
             # The engine tells what is kept alive by the name of its type.
-            kind = type(name, (Token,), {"__slots__": ()})
+            kind = type(name, (RemoteHandle,), {"__slots__": ()})
             self._kinds[name] = kind
         return kind(number)
 
@@ -325,7 +329,7 @@ class IsolatedSystem(Base):
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""
-        assert isinstance(error, Outcome), "what crosses is an outcome"
+        assert isinstance(error, ErrorOutcome), "what crosses is an outcome"
         return (("error", error.name), ("text", error.text))
 
     def collect(self) -> None:
@@ -387,7 +391,7 @@ class IsolatedSystem(Base):
         if kind == "value":
             return value
         if kind == "raised":
-            raise Outcome(*value)
+            raise ErrorOutcome(*value)
         if kind == "error":
             raise value
         error, text, traceback = value
@@ -432,7 +436,7 @@ class IsolatedSystem(Base):
 
 
 def _numbers(handles: Sequence[object]) -> list[int | None]:
-    return [each.number if isinstance(each, Token) else None for each in handles]
+    return [each.number if isinstance(each, RemoteHandle) else None for each in handles]
 
 
 def _close(source: Source, owner: int) -> None:

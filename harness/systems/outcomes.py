@@ -62,7 +62,7 @@ class ScenarioSkipped(HarnessError, SkipTest):
         return self.reason
 
 
-class Outcome(Exception):
+class ErrorOutcome(Exception):
     """An outcome by its name and its text, in place of a `kind` that was raised."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Outcome(Exception):
         self.kind = kind
 
 
-def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function whose exceptions are outcomes; they are `Exception` then.
 
     Raises:
@@ -92,7 +92,7 @@ def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         elif isinstance(error, Exception) or _is(error, "Exit"):
             raise
         else:
-            told = Outcome(*told_of(error), type(error))
+            told = ErrorOutcome(*name_and_text(error), type(error))
     # Raised here: the error is no context of what stands for it.
     raise told
 
@@ -106,9 +106,9 @@ def skip_reason(error: BaseException) -> str | None:
     return None
 
 
-def told_of(error: BaseException) -> tuple[str, str]:
+def name_and_text(error: BaseException) -> tuple[str, str]:
     """The name of an error's class and its text, without addresses."""
-    if isinstance(error, Outcome):
+    if isinstance(error, ErrorOutcome):
         return error.name, error.text
     if type(error) in _OF_THE_MACHINE:
         return type(error).__name__, ""
@@ -129,13 +129,13 @@ def _text(error: BaseException) -> str:
 
 def is_one_of(error: Exception, kinds: tuple[type[BaseException], ...]) -> bool:
     """Whether it is, or stands for, an error of one of these classes."""
-    kind = error.kind if isinstance(error, Outcome) else type(error)
+    kind = error.kind if isinstance(error, ErrorOutcome) else type(error)
     return issubclass(kind, kinds)
 
 
 def is_failed_check(error: BaseException) -> bool:
     """Whether an `assert` or a `pytest.fail` said it: something does not hold."""
-    if isinstance(error, Outcome):
+    if isinstance(error, ErrorOutcome):
         return error.name == "Failed"
     return isinstance(error, AssertionError)
 

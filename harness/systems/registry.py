@@ -30,15 +30,15 @@ from harness.scenario.step import Perform, Step, UseStep
 from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import (
-    Outcome,
+    ErrorOutcome,
     ScenarioSkipped,
+    call_settled,
     checked_answer,
     checked_laws,
     checked_observation,
     is_failed_check,
     is_one_of,
-    settled,
-    told_of,
+    name_and_text,
 )
 
 
@@ -185,7 +185,7 @@ class RegistrySystem(Base):
             raise
         except Exception as error:
             if is_failed_check(error):
-                self._broken.append(f"observe: {told_of(error)[1]}")
+                self._broken.append(f"observe: {name_and_text(error)[1]}")
             return self.failure(error)
         return (("state", text),)
 
@@ -201,7 +201,7 @@ class RegistrySystem(Base):
         except HarnessError:
             raise
         except Exception as error:
-            name, text = told_of(error)
+            name, text = name_and_text(error)
             told = (text if is_failed_check(error) and text else f"{name}: {text}",)
         return (*broken, *told)
 
@@ -219,14 +219,14 @@ class RegistrySystem(Base):
         """
         self._complete.collector.performed(operation)
         active = min(self._active, self.steps)
-        told: Outcome
+        told: ErrorOutcome
         audit = self._complete.audit
         try:
-            return settled(audit.watched, (*operation, active), function, *args)
+            return call_settled(audit.watched, (*operation, active), function, *args)
         except ScenarioSkipped as skipped:
             if not self._complete.performed_before(operation):
                 raise
-            told = Outcome("Skipped", skipped.reason)
+            told = ErrorOutcome("Skipped", skipped.reason)
         finally:
             self._complete.note_loop()
         # Raised here: what skipped it is no context.
@@ -244,7 +244,7 @@ class RegistrySystem(Base):
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""
-        name, text = told_of(error)
+        name, text = name_and_text(error)
         return (("error", name), ("text", text))
 
     def collect(self) -> None:

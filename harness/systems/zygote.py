@@ -9,10 +9,6 @@ cannot be sent, so the file that made it is loaded again, and the scenario is fo
 its digest; it has to be a variable of its module.  `serve_registry` of
 `harness.exploring` is the other side.
 
-Messages are pickles over two file descriptors, each with its length; the end of the
-other process is the end of the stream (`EOFError`).  Both sides are processes of one
-user, one of which started the other: what comes is trusted.
-
 Rules:
 - nobody traces while a process is forked, nor in the child: a tracer (coverage) has
   locks, which another thread may hold then, and the child would wait for ever;
@@ -24,27 +20,30 @@ Rules:
 
 import gc
 import os
-import pickle
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from struct import Struct
 from time import monotonic, sleep
 from types import FunctionType, MethodType
 from typing import Any
 
+from harness.child import (
+    end_with_parent,
+    flush_streams,
+    fork_unwarned,
+    prctl,
+    receive_message,
+    send_message,
+)
 from harness.errors import NotAScenario
 from harness.scenario.scenario import Scenario
-
-_LENGTH = Struct("!Q")
 
 
 class Channel:
@@ -61,15 +60,11 @@ class Channel:
             OSError: the other side is gone.
             pickle.PicklingError: or what pickling raises; then nothing was sent.
         """
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        view = memoryview(_LENGTH.pack(len(data)) + data)
-        while view:
-            view = view[os.write(self.writer, view) :]
+        send_message(self.writer, message)
 
     def receive(self) -> Any:
         """The next value.  Raises `EOFError` when the other side is gone."""
-        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
-        return pickle.loads(self._read(length))  # noqa: S301  # see the module
+        return receive_message(self.reader)
 
     def close(self) -> None:
         """Close both descriptors; the other side sees the end."""
@@ -78,19 +73,6 @@ class Channel:
                 os.close(descriptor)
         self.reader = self.writer = -1
 
-    def _read(self, size: int) -> bytes:
-        pieces = []
-        while size:
-            try:
-                piece = os.read(self.reader, min(size, 1 << 20))
-            except ConnectionResetError:
-                piece = b""
-            if not piece:
-                raise EOFError("the other process is gone")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
 
 # How long the parent may be gone unnoticed where its socket is still open elsewhere.
 _PATIENCE = 1.0
@@ -98,17 +80,12 @@ _PATIENCE = 1.0
 _GRACE = 2.0
 _PID_BYTES = 8
 
-# Linux: the signal that a process gets when its parent ends (prctl(2)).
-_PR_SET_PDEATHSIG = 1
-
 
 class Zygote:
     """The parent's side: gives out children, and tells how they ended."""
 
     def __init__(self, serve: Callable[[Channel], None]) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # what is buffered would be printed twice
-                stream.flush()
+        flush_streams()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
         self.pid = _fork()
@@ -164,7 +141,7 @@ class _Zygote:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             threading.settrace(None)
-            _libc()
+            prctl()  # loaded once, before the first fork
             # What is here stays: a child's collector need not look at it, or copy it.
             gc.disable()
             gc.collect()
@@ -205,7 +182,7 @@ class _Zygote:
         zygote = os.getpid()
         pid = _fork()
         if not pid:
-            die_with_parent(zygote)
+            end_with_parent(zygote)
             self._control.close()
             theirs.close()
             if self._spare is not None:
@@ -238,32 +215,12 @@ def _fork() -> int:
     tracer, profiler = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
     sys.setprofile(None)
-    with warnings.catch_warnings():
-        # Python warns of forks beside threads: the child calls nothing that waits.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with fork_unwarned():
         pid = os.fork()
     if pid:
         sys.settrace(tracer)
         sys.setprofile(profiler)
     return pid
-
-
-def die_with_parent(parent: int) -> None:
-    """End this process when its parent ends, where the platform can do that."""
-    with suppress(Exception):
-        _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-@cache
-def _libc() -> Any:
-    """The C library; loaded before the first fork, so that it is loaded once."""
-    with suppress(Exception):
-        from ctypes import CDLL
-
-        return CDLL(None)
-    return None
 
 
 _MAIN = "import sys; sys.path[:] = {path!r}; import harness.exploring; {call}"

@@ -10,7 +10,7 @@ from harness.writing.draft import (
     NotTried,
     TrialEnded,
 )
-from harness.writing.process import SECONDS, written
+from harness.writing.process import SECONDS, scenario_text
 
 __all__ = [
     "SECONDS",
@@ -22,5 +22,5 @@ __all__ = [
     "NotTried",
     "NothingRegisters",
     "TrialEnded",
-    "written",
+    "scenario_text",
 ]

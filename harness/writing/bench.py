@@ -143,7 +143,7 @@ class Bench:
             names[module.partition(".")[0]] = __import__(module)
         for text in definitions(given):
             exec(text, names)  # noqa: S102  # what will be printed
-        names["registry"] = evaluated(create or self.create, names)
+        names["registry"] = evaluate(create or self.create, names)
         return names
 
     def state(self, names: dict[str, Any]) -> bytes:
@@ -152,7 +152,7 @@ class Bench:
         return Heap(Scope(self.packages)).form(roots).exact
 
 
-def evaluated(text: str, names: dict[str, Any]) -> Any:
+def evaluate(text: str, names: dict[str, Any]) -> Any:
     """The value of a text; of a coroutine, what it returns."""
     value = eval(text, names)  # noqa: S307  # what will be printed
     return _awaited(value, names) if isinstance(value, CoroutineType) else value
@@ -185,14 +185,14 @@ def _place(text: str) -> tuple[int, int]:
     return ({"class": 0, "def": 1}.get(word, 2), place)
 
 
-def performed(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
+def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
     """Do a step; what undoes it."""
-    result = evaluated(step.do, names)
+    result = evaluate(step.do, names)
     undo = step.undo
     if undo is None:
         return lambda: None
     if undo != RETURNED:
-        return lambda: evaluated(undo, {**names, "result": result})
+        return lambda: evaluate(undo, {**names, "result": result})
     if callable(getattr(result, "close", None)):
         return result.close  # type: ignore[no-any-return]  # it can be called
     if hasattr(result, "__enter__"):
@@ -220,13 +220,13 @@ def answer(text: str, names: dict[str, Any]) -> Answer:
         value = eval(text, names)  # noqa: S307  # what will be printed
         if isinstance(value, CoroutineType):
             value = _awaited(value, names)
-            return Answer(told(value), _members(value))
-        return Answer(told(value), _members(value), _plain(value))
+            return Answer(canonical_text(value), _members(value))
+        return Answer(canonical_text(value), _members(value), _plain(value))
     except Exception as error:
         return Answer(f"{type(error).__name__}: {error}", error=type(error).__name__)
 
 
-def told(value: Any) -> str:
+def canonical_text(value: Any) -> str:
     """A value as canonical text."""
     return repr(canonical(value))
 
@@ -237,7 +237,7 @@ def _members(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, Sequence | KeysView | ValuesView) and not isinstance(
         value, str
     ):
-        return tuple(sorted(map(told, value)))
+        return tuple(sorted(map(canonical_text, value)))
     return None
 
 

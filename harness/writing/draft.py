@@ -127,7 +127,7 @@ class CannotSave(HarnessError, OSError):
         return f"{self.file} cannot be written: {self.reason}"
 
 
-def listed(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """The words of a text, as a table of one column."""
     return frozenset(text.split())
 
@@ -176,7 +176,7 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Verbs that register also where nothing takes it back.
-ALONE = listed(
+ALONE = word_set(
     """
     add append attach bind connect declare define hook include insert install listen
     mount on plug push register route subscribe setitem
@@ -184,7 +184,7 @@ ALONE = listed(
 )
 
 # What only looks, or calls what is registered.
-LOOKS = listed(
+LOOKS = word_set(
     """
     active all call contains count current dispatch emit exists fetch find fire get has
     invoke is items iter keys known list locked look lookup match names notify publish
@@ -193,7 +193,7 @@ LOOKS = listed(
 )
 
 # What a context manager is called that nothing else gives away.
-SCOPES = listed("context override overridden scope temporarily using")
+SCOPES = word_set("context override overridden scope temporarily using")
 
 # Objects that end what made them are ended by one of these.
 ENDS = (
@@ -211,7 +211,7 @@ ENDS = (
 )
 
 # Functions of these act on the machine, not on a registry, and are never tried.
-OUTSIDE = listed(
+OUTSIDE = word_set(
     """
     _posixsubprocess _socket _winapi ctypes ftplib http imaplib io multiprocessing nt
     os pathlib poplib posix pty shutil signal smtplib socket socketserver ssl

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from harness.writing.bench import HUNG, Answer, Bench, answer, definitions, performed
+from harness.writing.bench import HUNG, Answer, Bench, answer, definitions, perform_step
 from harness.writing.draft import (
     ALONE,
     PAIRS,
@@ -36,7 +36,15 @@ from harness.writing.target import (
     members,
     near_registries,
 )
-from harness.writing.trying import NAMES, Found, Tried, called, candidates, create, step
+from harness.writing.trying import (
+    NAMES,
+    Trial,
+    WorkingSteps,
+    call_text,
+    candidates,
+    create,
+    step,
+)
 
 # Errors of a call that was made wrongly, not of a look-up that finds nothing.
 MISTAKEN = frozenset(
@@ -59,7 +67,7 @@ LOOKS = frozenset(SPECIAL) - {"__setitem__", "__delitem__", "__enter__", "__exit
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookUp:
     """A look-up that tells something, the arguments in it, and which steps it shows.
 
     `slot` is the variant of the arguments; `plain` that its answer is text as it is.
@@ -73,7 +81,7 @@ class Look:
     shows: frozenset[StepDraft] = frozenset()
 
 
-def looks(target: Target, bench: Bench, found: Sequence[Found]) -> list[Look]:
+def looks(target: Target, bench: Bench, found: Sequence[WorkingSteps]) -> list[LookUp]:
     """All look-ups that tell something, in the order of their names' appearance.
 
     Where a step is shown by none, variants that show it are added, if there are such.
@@ -82,7 +90,7 @@ def looks(target: Target, bench: Bench, found: Sequence[Found]) -> list[Look]:
     steps = [step for each in found for step in each.steps]
     given = tuple(argument for each in found for argument in each.arguments)
     used = {each.name for each in found}
-    kept: list[Look] = []
+    kept: list[LookUp] = []
     with suppress(TrialEnded):
         candidates = partial(_candidates, target, bench, given, used)
         for each in bench.apart(NAMES, candidates) or []:
@@ -97,13 +105,13 @@ def looks(target: Target, bench: Bench, found: Sequence[Found]) -> list[Look]:
 
 
 def _telling(
-    candidate: Sequence[Look],
+    candidate: Sequence[LookUp],
     bench: Bench,
     steps: Sequence[StepDraft],
     given: Arguments,
     *,
     private: bool = False,
-) -> list[Look]:
+) -> list[LookUp]:
     """The first of these that tells something, if any, with the steps that it shows."""
     look = _tried(candidate, bench, steps, given)
     if look is None:
@@ -115,8 +123,8 @@ def _telling(
 
 
 def _shown(
-    look: Look, bench: Bench, steps: Sequence[StepDraft], given: Arguments
-) -> Look:
+    look: LookUp, bench: Bench, steps: Sequence[StepDraft], given: Arguments
+) -> LookUp:
     """The look-up with the steps that change its answer on an empty registry."""
     needs = _unique((*given, *look.arguments))
     empty = _asked(look, (), bench, needs)
@@ -126,15 +134,15 @@ def _shown(
 
 def _variant(
     step: StepDraft,
-    kept: Sequence[Look],
+    kept: Sequence[LookUp],
     bench: Bench,
     steps: Sequence[StepDraft],
     given: Arguments,
-) -> list[Look]:
+) -> list[LookUp]:
     """One of the look-ups with other arguments, with which it shows the step."""
     for look in kept:
         for slot in range(1, SLOTS) if look.arguments and not look.slot else ():
-            ask = called(look.name, look.arguments, slot)
+            ask = call_text(look.name, look.arguments, slot)
             other = replace(look, use=replace(look.use, ask=ask), slot=slot)
             other = _shown(other, bench, steps, given)
             if step in other.shows:
@@ -144,11 +152,11 @@ def _variant(
 
 def _candidates(
     target: Target, bench: Bench, given: Arguments, used: set[str]
-) -> list[list[Look]]:
+) -> list[list[LookUp]]:
     """Of each look-up, what to try."""
     registry = bench.fresh(given)["registry"]
     callables, others = members(registry)
-    found: list[list[Look]] = []
+    found: list[list[LookUp]] = []
     for name in callables:
         if name in used or not (name in LOOKS or is_look(name)):
             continue
@@ -159,21 +167,23 @@ def _candidates(
         tried = combinations(function, name, target.module, _unique(given), most=MOST)
         found.append(
             [
-                Look(name, UseDraft(called(name, arguments)), arguments, plain=False)
+                LookUp(
+                    name, UseDraft(call_text(name, arguments)), arguments, plain=False
+                )
                 for arguments in tried
             ]
         )
     return found + [[_plainly(f"registry.{name}")] for name in others]
 
 
-def _private(bench: Bench) -> list[list[Look]]:
+def _private(bench: Bench) -> list[list[LookUp]]:
     """The registry's own attributes, whatever they are called."""
     own = getattr(bench.fresh()["registry"], "__dict__", {})
     return [[_plainly(f"registry.{name}")] for name in own if name.isidentifier()]
 
 
-def _plainly(ask: str) -> Look:
-    return Look("", UseDraft(ask), (), plain=False)
+def _plainly(ask: str) -> LookUp:
+    return LookUp("", UseDraft(ask), (), plain=False)
 
 
 def _unique(given: Arguments) -> Arguments:
@@ -181,11 +191,11 @@ def _unique(given: Arguments) -> Arguments:
 
 
 def _tried(
-    candidate: Sequence[Look],
+    candidate: Sequence[LookUp],
     bench: Bench,
     steps: Sequence[StepDraft],
     given: Arguments,
-) -> Look | None:
+) -> LookUp | None:
     """The first of these that tells what is registered, wherever objects stand."""
     for look in candidate:
         text = look.use.ask
@@ -209,7 +219,7 @@ def _tried(
 
 
 def _asked(
-    look: Look,
+    look: LookUp,
     steps: Sequence[StepDraft],
     bench: Bench,
     needs: Arguments,
@@ -232,7 +242,7 @@ def _answered(
     others = [[place] for place in range(ELSEWHERE)] if elsewhere else []
     del others[::2]
     names = bench.fresh(needs)
-    kept = [performed(step, names) for step in steps]
+    kept = [perform_step(step, names) for step in steps]
     found = answer(text, names)
     del kept
     return found
@@ -254,7 +264,7 @@ TWICE = (
 )
 
 
-def draft(name: str, folder: str, seconds: float) -> Draft:
+def draft_of(name: str, folder: str, seconds: float) -> Draft:
     """Try what was named, for so many seconds at most.
 
     Raises:
@@ -277,7 +287,7 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     names = bench.apart(NAMES, partial(candidates, target, bench))
     if names is None:
         raise TrialEnded(target=target.name, reason="it does not tell what it has")
-    tried: list[Tried] = []
+    tried: list[Trial] = []
     with suppress(TrialEnded):  # those before are kept, and what was not tried is told
         tried.extend(step(each, bench) for each in names)
     cut, bench.is_cut = bench.is_cut, False
@@ -299,18 +309,18 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     return _composed(target, bench, chosen, kept, remarks)
 
 
-def _chosen(found: Sequence[Found]) -> list[Found]:
+def _chosen(found: Sequence[WorkingSteps]) -> list[WorkingSteps]:
     """The best, each with as many of its steps as there is room for.
 
     Two that are undone by the same call are one: it could not tell them apart.
     """
-    kept: dict[object, Found] = {}
+    kept: dict[object, WorkingSteps] = {}
     for each in found:
         undo = each.steps[0].undo
         own = undo is None or undo == RETURNED or "result" in undo
         kept.setdefault(each.name if own else undo, each)
     variants = MOST_VARIANTS if len(kept) == 1 else VARIANTS
-    chosen: list[Found] = []
+    chosen: list[WorkingSteps] = []
     room = MOST_STEPS
     for each in kept.values():
         steps = each.steps[: min(variants, room)]
@@ -320,7 +330,7 @@ def _chosen(found: Sequence[Found]) -> list[Found]:
     return chosen
 
 
-def _only(found: Found, steps: Container[StepDraft]) -> Found:
+def _only(found: WorkingSteps, steps: Container[StepDraft]) -> WorkingSteps:
     """The same without its steps that nothing shows: they could prove nothing."""
     return replace(found, steps=tuple(each for each in found.steps if each in steps))
 
@@ -328,8 +338,8 @@ def _only(found: Found, steps: Container[StepDraft]) -> Found:
 def _composed(
     target: Target,
     bench: Bench,
-    chosen: Sequence[Found],
-    kept: Sequence[Look],
+    chosen: Sequence[WorkingSteps],
+    kept: Sequence[LookUp],
     remarks: Sequence[str],
 ) -> Draft:
     lines = [look.use for look in kept if look.plain]
@@ -373,7 +383,7 @@ def _needed(found: Sequence[str], texts: Iterable[str]) -> list[str]:
     return kept
 
 
-def _uses(kept: Sequence[Look]) -> list[Look]:
+def _uses(kept: Sequence[LookUp]) -> list[LookUp]:
     """As many as there may be, those first that show a step that none before did."""
     first, shown = [], set[StepDraft]()
     for look in sorted(kept, key=lambda each: -len(each.shows)):
@@ -385,7 +395,10 @@ def _uses(kept: Sequence[Look]) -> list[Look]:
 
 
 def _remarks(
-    found: Sequence[Found], chosen: Sequence[Found], hidden: Sequence[str], bench: Bench
+    found: Sequence[WorkingSteps],
+    chosen: Sequence[WorkingSteps],
+    hidden: Sequence[str],
+    bench: Bench,
 ) -> list[str]:
     told = []
     if hidden:
@@ -400,7 +413,7 @@ def _remarks(
     return told
 
 
-def _lost(tried: Sequence[Tried], bench: Bench) -> list[str]:
+def _lost(tried: Sequence[Trial], bench: Bench) -> list[str]:
     """What was left out, or tried no further, because its process died or stood still.
 
     No more is known of what hung once than that it did with the arguments of then.
@@ -426,7 +439,7 @@ def _untried(names: Sequence[str]) -> str:
     return f"time was up before {left}; --timeout gives more"
 
 
-def _nothing(target: Target, tried: Sequence[Tried], bench: Bench) -> NothingRegisters:
+def _nothing(target: Target, tried: Sequence[Trial], bench: Bench) -> NothingRegisters:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
     return NothingRegisters(
         target=target.name,

@@ -1,4 +1,4 @@
-"""`written`: the scenario of a name, found in a process of its own, as a Python file.
+"""The scenario of a name, found in a process of its own, as the text of a file.
 
 The target is imported and called there and not here; its output is thrown away, it has
 no input, and its folder is an empty one.
@@ -27,7 +27,7 @@ from harness.writing.draft import (
     UseDraft,
     words,
 )
-from harness.writing.drafting import draft
+from harness.writing.drafting import draft_of
 
 # The width of lines; formatters have it as their usual one.
 WIDTH = 88
@@ -88,7 +88,7 @@ def comment(text: str, indent: int = 0) -> list[str]:
     )
 
 
-def printed(draft: Draft) -> str:
+def render_draft(draft: Draft) -> str:
     """The whole file."""
     name = variable(draft)
     blocks = [_docstring(draft), *_imports(draft)]
@@ -246,7 +246,9 @@ _SCRIPT = (
 )
 
 
-def written(target: str, *, path: str | Path = ".", seconds: float = SECONDS) -> str:
+def scenario_text(
+    target: str, *, path: str | Path = ".", seconds: float = SECONDS
+) -> str:
     """The text of a scenario of the target, for which `seconds` may be spent.
 
     `path` is the folder to import it from first.
@@ -286,7 +288,7 @@ def written(target: str, *, path: str | Path = ".", seconds: float = SECONDS) ->
     found: Draft | HarnessError = pickle.loads(told)  # noqa: S301  # of ourselves
     if isinstance(found, HarnessError):
         raise found
-    return printed(found)
+    return render_draft(found)
 
 
 def serve() -> None:
@@ -298,7 +300,7 @@ def serve() -> None:
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
     try:
-        found: Draft | HarnessError = draft(target, folder, float(seconds))
+        found: Draft | HarnessError = draft_of(target, folder, float(seconds))
     except HarnessError as error:
         found = error
     with os.fdopen(output, "wb") as pipe:

@@ -37,10 +37,10 @@ from harness.writing.draft import (
     OUTSIDE,
     NoTarget,
     NotTried,
-    listed,
     looks,
     partner,
     registers,
+    word_set,
     words,
 )
 
@@ -244,26 +244,26 @@ class Thing:
 
 # What the words of a parameter's name usually mean.
 NAMED: Mapping[str, frozenset[str]] = {
-    "function": listed(
+    "function": word_set(
         """
         action callable callback cb check f factory fn fun func function handler hook
         kernel listener method observer predicate receiver rule search slot subscriber
         target
         """
     ),
-    "class": listed("class cls klass subclass"),
-    "type": listed("typ type"),
-    "name": listed(
+    "class": word_set("class cls klass subclass"),
+    "type": word_set("typ type"),
+    "name": word_set(
         """
         alias channel command encoding event extension id key kind label name path
         prefix scheme signal tag text title topic word
         """
     ),
-    "object": listed(
+    "object": word_set(
         "component instance item namespace obj object plugin sender value"
     ),
-    "number": listed("count index level n number order priority weight"),
-    "names": listed("keys names tags"),
+    "number": word_set("count index level n number order priority weight"),
+    "names": word_set("keys names tags"),
 }
 
 # Combinations that are tried of one function's parameters.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from harness.writing.bench import HUNG, Bench, evaluated, performed
+from harness.writing.bench import HUNG, Bench, evaluate, perform_step
 from harness.writing.draft import (
     ENDS,
     RETURNED,
@@ -63,7 +63,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class StepEffect:
     """What a step did on a fresh registry; `ends` are kinds of undo that it gave."""
 
     changed: bool = False
@@ -74,7 +74,7 @@ class Did:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WorkingSteps:
     """Steps that work, one for each slot, and the arguments that they are given."""
 
     name: str
@@ -90,15 +90,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Trial:
     """What came of a candidate, if anything; `lost` that no trial of it came back."""
 
     name: str
-    found: Found | None
+    found: WorkingSteps | None
     lost: bool
 
 
-def called(name: str, arguments: Arguments, slot: int = 0) -> str:
+def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
     """The call as source text."""
     given = ", ".join(each.text(slot) for each in arguments)
     if name == "__exit__":
@@ -171,15 +171,17 @@ def _is_manager(function: Any) -> bool:
     return inner is not function and inspect.isgeneratorfunction(inner)
 
 
-def step(candidate: Candidate, bench: Bench) -> Tried:
+def step(candidate: Candidate, bench: Bench) -> Trial:
     """The candidate with what works best.
 
     Raises `TrialEnded` where there was no time to find that out.
     """
-    kept: list[tuple[Did, tuple[str, ...], Arguments]] = []
+    kept: list[tuple[StepEffect, tuple[str, ...], Arguments]] = []
     ends = set[bool]()
     for arguments in candidate.arguments:
-        texts = tuple(called(candidate.name, arguments, slot) for slot in range(SLOTS))
+        texts = tuple(
+            call_text(candidate.name, arguments, slot) for slot in range(SLOTS)
+        )
         did = bench.apart(candidate.name, partial(_do, bench, texts, arguments))
         ends.add(did is not None)
         if did is not None and did.decorates:
@@ -191,27 +193,27 @@ def step(candidate: Candidate, bench: Bench) -> Tried:
         if sum(each.changed and each.second for each, _, _ in kept) == MOST_KEPT:
             break
     kept.sort(key=lambda each: (not each[0].changed, not each[0].second))
-    best: Found | None = None
+    best: WorkingSteps | None = None
     for did, texts, arguments in kept[:MOST_KEPT]:
         found = _with_undo(candidate, did, texts, arguments, bench)
         if best is None or found.rank < best.rank:
             best = found
-    return Tried(candidate.name, best, ends == {False})
+    return Trial(candidate.name, best, ends == {False})
 
 
-def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> Did:
+def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
     names = bench.fresh(arguments)
     before = bench.state(names)
     try:
-        result = evaluated(texts[0], names)
+        result = evaluate(texts[0], names)
     except Exception as error:
-        return Did(raised=f"{type(error).__name__}: {error}")
+        return StepEffect(raised=f"{type(error).__name__}: {error}")
     changed = bench.state(names) != before
     ends = tuple(_ends(result))
     if not changed and RETURNED in ends and hasattr(result, "__enter__"):
-        return Did(changed=True, second=True, ends=ends)
+        return StepEffect(changed=True, second=True, ends=ends)
     if not changed and callable(result) and not isinstance(result, type):
-        given = evaluated("lambda *args, **kwargs: None", names)
+        given = evaluate("lambda *args, **kwargs: None", names)
         try:
             result(given)
         except Exception:
@@ -219,16 +221,16 @@ def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> Did:
         else:
             decorates = bench.state(names) != before
         if decorates:
-            return Did(decorates=True)
+            return StepEffect(decorates=True)
     second = False
     if texts[1] != texts[0]:
         try:
-            evaluated(texts[1], names)
+            evaluate(texts[1], names)
         except Exception:
             second = False
         else:
             second = True
-    return Did(changed, second, ends=ends)
+    return StepEffect(changed, second, ends=ends)
 
 
 def _ends(result: Any) -> Iterator[Undo]:
@@ -244,11 +246,11 @@ def _ends(result: Any) -> Iterator[Undo]:
 
 def _with_undo(
     candidate: Candidate,
-    did: Did,
+    did: StepEffect,
     texts: tuple[str, ...],
     arguments: Arguments,
     bench: Bench,
-) -> Found:
+) -> WorkingSteps:
     """The steps with the first undo that gives back the state before."""
     best: tuple[Undo, ...] = (None,) * len(texts)
     remark = STAYS
@@ -266,7 +268,7 @@ def _with_undo(
             best, remark = undos, PARTLY
     drafts = tuple(map(StepDraft, texts, best, (remark,) * len(texts)))
     restored = remark in ("", NEWEST)
-    return Found(candidate.name, drafts, arguments, restored, did.changed)
+    return WorkingSteps(candidate.name, drafts, arguments, restored, did.changed)
 
 
 def undo_of(candidate: Candidate, undo: Undo) -> str:
@@ -276,13 +278,13 @@ def undo_of(candidate: Candidate, undo: Undo) -> str:
 
 
 def _undos(
-    candidate: Candidate, did: Did, count: int, arguments: Arguments
+    candidate: Candidate, did: StepEffect, count: int, arguments: Arguments
 ) -> Iterator[tuple[Undo, ...]]:
     """What may take a step back, for each slot."""
     undo = candidate.undo
     if undo is not None:
         for given in dict.fromkeys(_given(candidate.needed, arguments)):
-            yield tuple(called(undo, given, slot) for slot in range(count))
+            yield tuple(call_text(undo, given, slot) for slot in range(count))
         if candidate.needed is None or len(candidate.needed) < 2:
             yield (f"registry.{undo}(result)",) * count
     for end in dict.fromkeys(did.ends):
@@ -305,7 +307,7 @@ def _given(needed: tuple[str, ...] | None, arguments: Arguments) -> Iterator[Arg
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoEffect:
     """Whether an undo gives back the state before, and takes back its step alone."""
 
     restored: bool
@@ -317,23 +319,23 @@ def _undone(
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,
-) -> Undone:
+) -> UndoEffect:
     """How the undo goes; raises what it raises."""
     names = bench.fresh(arguments)
     before = bench.state(names)
-    performed(StepDraft(texts[0], undos[0]), names)()
+    perform_step(StepDraft(texts[0], undos[0]), names)()
     restored = bench.state(names) == before
     if len(texts) == 1 or not restored:
-        return Undone(restored, alone=True)
+        return UndoEffect(restored, alone=True)
     try:
-        held = performed(StepDraft(texts[1], undos[1]), names)
+        held = perform_step(StepDraft(texts[1], undos[1]), names)
         second = bench.state(names)
         names = bench.fresh(arguments)
-        end = performed(StepDraft(texts[0], undos[0]), names)
-        others = (held, performed(StepDraft(texts[1], undos[1]), names))
+        end = perform_step(StepDraft(texts[0], undos[0]), names)
+        others = (held, perform_step(StepDraft(texts[1], undos[1]), names))
         end()
         alone = bench.state(names) == second
     except Exception:
-        return Undone(restored, alone=False)
+        return UndoEffect(restored, alone=False)
     del others  # a context manager that nobody holds ends itself
-    return Undone(restored, alone)
+    return UndoEffect(restored, alone)

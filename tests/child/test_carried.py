@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.errors import UnknownOperation
-from harness.plugin_child import arrived, carry
+from harness.plugin_child import rebuild_error, record_error
 
 
 class Odd(Exception):
@@ -26,7 +26,7 @@ class Shown(Exception):
 
 def crossed(error: BaseException) -> BaseException:
     """The exception on the other side."""
-    return arrived(pickle.loads(pickle.dumps(carry(error))))
+    return rebuild_error(pickle.loads(pickle.dumps(record_error(error))))
 
 
 def caught(function: Callable[[], object]) -> BaseException:

@@ -301,7 +301,7 @@ from tests.child.samples import sleeps
 
 if __name__ == "__main__":  # what is spawned imports this again
     if "pipe" in sys.argv:
-        child._prctl = lambda: None
+        child.prctl = lambda: None
     fork = "spawn" not in sys.argv
     children = [child.start(sleeps, fork=fork) for _ in range(2)]
     print(*(each.pid for each in children), flush=True)

@@ -11,7 +11,7 @@ import pytest
 from harness import watch
 from harness.engine.pulse import CELLS, UNDO, Pulse
 from harness.report import Unexplored
-from harness.watch import Limits, Subject, Watch, crashed, hung, told_import
+from harness.watch import Limits, Subject, Watch, crash_of, hang_of, import_death
 
 HARNESS = Path(watch.__file__).parent
 
@@ -140,7 +140,7 @@ def test_what_is_told_of_a_crash() -> None:
     writer.reset()
     for operation in (0, 2, 3, UNDO, 4, 1):
         writer.beat(operation)
-    assert crashed(SUBJECT, child, "exit code 0") == Unexplored(
+    assert crash_of(SUBJECT, child, "exit code 0") == Unexplored(
         "scenarios/test_a/a",
         "tests/scenarios/test_a.py",
         "the process that explored it ended (exit code 0)",
@@ -161,7 +161,7 @@ def test_what_is_told_of_a_hang() -> None:
     child: Any = Child(STACK)
     writer = Pulse(child.cells)
     writer.reset()
-    told = hung(SUBJECT, child, Limits(operation=2.5), "operation")
+    told = hang_of(SUBJECT, child, Limits(operation=2.5), "operation")
     assert told == Unexplored(
         "scenarios/test_a/a",
         "tests/scenarios/test_a.py:12",
@@ -174,7 +174,7 @@ def test_what_is_told_of_a_hang() -> None:
     writer.beat(0)
     writer.rest()
     writer.progress(1_500, 20_000)
-    told = hung(SUBJECT, child, Limits(scenario=60), "scenario")
+    told = hang_of(SUBJECT, child, Limits(scenario=60), "scenario")
     assert told.reason == (
         "it was not over after 60 s; 1,500 of 20,000 operations were played"
     )
@@ -185,7 +185,7 @@ def test_what_is_told_of_a_hang() -> None:
 def test_one_that_is_still_crashing_does_not_hang() -> None:
     child: Any = Child(f"Fatal Python error: Segmentation fault\n\n{STACK}")
     Pulse(child.cells).beat(0)
-    told = hung(SUBJECT, child, Limits(), "operation")
+    told = hang_of(SUBJECT, child, Limits(), "operation")
     assert (told.verdict, told.reason) == (
         "crashed",
         "the process that explored it ended (Segmentation fault)",
@@ -199,7 +199,7 @@ def test_of_a_long_history_the_beginning_is_not_known() -> None:
     writer.reset()
     for _ in range(100):
         writer.beat(2)
-    told = crashed(SUBJECT, child, "exit code 0")
+    told = crash_of(SUBJECT, child, "exit code 0")
     assert told.history == ("...", *["count()"] * 63)
     assert told.render().splitlines() == [
         "tests/scenarios/test_a.py: the process that explored it ended (exit code 0)",
@@ -217,21 +217,21 @@ def test_the_thread_of_the_scenario_is_told() -> None:
     swapped = f"Thread{second}\n{first.replace('Thread', 'Current thread')}"
     for text in (STACK, swapped):
         child: Any = Child(text)
-        assert crashed(SUBJECT, child, "signal 11").stack == FRAMES
+        assert crash_of(SUBJECT, child, "signal 11").stack == FRAMES
 
 
 def test_a_stack_of_ours_alone_is_told() -> None:
     lines = [f'  File "{HARNESS}/engine/a.py", line {n} in f{n}' for n in range(9)]
     child: Any = Child("Current thread 0x1 (most recent call first):\n")
     child.text += "\n".join(lines)
-    stack = crashed(SUBJECT, child, "signal 11").stack
+    stack = crash_of(SUBJECT, child, "signal 11").stack
     assert [line.rpartition(" ")[2] for line in stack] == [f"f{n}" for n in range(6)]
 
 
 def test_what_is_told_of_an_import() -> None:
     file = Path("/project/tests/scenarios/test_a.py")
     child: Any = Child(STACK)
-    told = told_import(
+    told = import_death(
         child, "tests/scenarios/test_a.py", file, Path("/project"), "late", "hung"
     )
     assert told == Unexplored(

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from harness.cli import command as exits
-from harness.cli.command import deferred, interruptible
+from harness.cli.command import deferring_interrupts, interruptible
 from harness.outcome import VERDICTS, Failure
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
@@ -83,13 +83,13 @@ def test_a_deferred_signal_is_raised_where_somebody_asks() -> None:
         done.append("went on")
         check()
 
-    with deferred() as check, pytest.raises(KeyboardInterrupt):
+    with deferring_interrupts() as check, pytest.raises(KeyboardInterrupt):
         asked(check)
     assert done == ["went on"]
 
 
 def test_a_deferred_signal_is_raised_at_the_end() -> None:
-    with pytest.raises(KeyboardInterrupt), deferred():
+    with pytest.raises(KeyboardInterrupt), deferring_interrupts():
         signal.raise_signal(signal.SIGINT)
 
 
@@ -97,7 +97,7 @@ def test_a_second_signal_does_not_wait() -> None:
     done = []
 
     def impatient() -> None:
-        with deferred():
+        with deferring_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append("once")
             signal.raise_signal(signal.SIGINT)
@@ -111,7 +111,7 @@ def test_a_second_signal_does_not_wait() -> None:
 def test_signals_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with deferred() as check, interruptible():
+        with deferring_interrupts() as check, interruptible():
             signal.raise_signal(signal.SIGINT)
             check()
     finally:

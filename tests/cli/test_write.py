@@ -10,9 +10,9 @@ import pytest
 
 from harness.cli import command as exits
 from harness.errors import HarnessError
-from harness.writing import TrialEnded, written
+from harness.writing import TrialEnded, scenario_text
 from harness.writing.bench import Bench
-from harness.writing.drafting import draft
+from harness.writing.drafting import draft_of
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
@@ -689,7 +689,7 @@ def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
 
     def told_of(name: str) -> str:
         try:
-            return written(f"hanging:{name}", path=registries.root)
+            return scenario_text(f"hanging:{name}", path=registries.root)
         except HarnessError as error:
             return error.render()
 
@@ -777,7 +777,7 @@ def test_time_that_is_up_at_any_trial(
     """It read as a registry that registers nothing, or as a step without an undo."""
     registries.write("two.py", TWO)
     monkeypatch.syspath_prepend(registries.root)
-    whole = draft("two:Two", str(registries.root), 60.0)
+    whole = draft_of("two:Two", str(registries.root), 60.0)
     assert len(whole.steps) == 2
     trials = 0
     apart = Bench.apart
@@ -794,7 +794,7 @@ def test_time_that_is_up_at_any_trial(
     for count in range(100):
         trials = count
         try:
-            found = draft("two:Two", str(registries.root), 60.0)
+            found = draft_of("two:Two", str(registries.root), 60.0)
         except TrialEnded as error:
             told[error.render()] += 1
             continue

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.heap.containers import Node, Table
-from harness.heap.flat import Again, Walk, again
+from harness.heap.flat import Rescan, Walk, rescan
 
 
 class Open:
@@ -109,7 +109,7 @@ def test_it_sees_what_a_new_walk_sees(seed: int) -> None:
     for _ in range(60):
         for _ in range(chance.randrange(1, 3)):
             change(chance, root)
-        seen: Again | None = again([root], levels, Table(levels).places, skipped)
+        seen: Rescan | None = rescan([root], levels, Table(levels).places, skipped)
         walk = Walk([root], skipped, noise)
         if seen is None:
             levels, values = tuple(walk.levels), list(walk.values)

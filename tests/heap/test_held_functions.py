@@ -18,7 +18,7 @@ import pytest
 from harness import Scenario, explore, steps, use
 from harness.engine.protocol import Caveat
 from harness.heap import Heap, Scope
-from harness.heap.calls import caveats_of, merged
+from harness.heap.calls import caveats_of, merge_caveats
 from harness.outcome import Report
 
 HERE = __name__.partition(".")[0]
@@ -242,7 +242,7 @@ def test_a_function_read_by_name_is_told_from_another() -> None:
 def test_calls_are_told_in_one_line() -> None:
     ignored = Caveat("assumed", "x is ignored")
     unknown = "C functions that hide state were not audited: a profiler is installed"
-    assert merged(
+    assert merge_caveats(
         [
             Caveat("assumed", f"calls id; {unknown}"),
             ignored,

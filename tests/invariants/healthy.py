@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from invariants.live import Placed
+from invariants.live import FiledOperator
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Implementation
@@ -42,10 +42,10 @@ class Healthy:
         assert entry is not None
         return entry
 
-    def place(self, entry: OperatorEntry | None = None, **fields: Any) -> Placed:
+    def place(self, entry: OperatorEntry | None = None, **fields: Any) -> FiledOperator:
         """`d::f` in its state, with other fields."""
         entry = (entry or self.entry())._replace(memo={}, **fields)
-        return Placed(entry, "d", str(entry.name), self.state)
+        return FiledOperator(entry, "d", str(entry.name), self.state)
 
     def token(self, key: str, age: int = 0) -> Implementation:
         """A kernel's token of `d::f`."""

@@ -3,7 +3,7 @@
 import pytest
 
 from invariants import LAWS, Law, Violation
-from invariants.law import Finding, grouped, law
+from invariants.law import Finding, group_findings, law
 
 
 @law("state")
@@ -43,7 +43,7 @@ def test_a_law_never_raises() -> None:
 
 def test_places_that_differ_alike_are_one_finding() -> None:
     places = [(name, "x", "y") for name in "abcdef"] + [("g", "x", "z")]
-    assert grouped("d::f", places) == [
+    assert group_findings("d::f", places) == [
         ("d::f at a, b, c, d and 2 more", "x", "y"),
         ("d::f at g", "x", "z"),
     ]

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from invariants import state_laws
-from invariants.live import Placed
+from invariants.live import FiledOperator
 from tests.invariants.healthy import healthy
 
 
-def masked(**fields: Any) -> Placed:
+def masked(**fields: Any) -> FiledOperator:
     """`d::f` with other masks."""
     system = healthy()
     held = system.entry().table

@@ -6,7 +6,7 @@ from typing import Any
 
 from invariants import check, state_laws
 from invariants.law import Finding
-from invariants.live import Placed
+from invariants.live import FiledOperator
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
@@ -18,7 +18,7 @@ CPU = DispatchKey.parse("CPU")
 CUDA = DispatchKey.parse("CUDA")
 
 
-def moved(entry: OperatorEntry, **kernels: tuple[Implementation, ...]) -> Placed:
+def moved(entry: OperatorEntry, **kernels: tuple[Implementation, ...]) -> FiledOperator:
     """`d::f` with other lists of kernels."""
     held: Mapping[DispatchKey, tuple[Implementation, ...]] = {
         **entry.implementations,
@@ -33,7 +33,7 @@ def test_the_healthy_state_breaks_no_law() -> None:
 
 def test_an_operator_under_another_name() -> None:
     place = healthy().place()
-    wrong = Placed(place.entry, "e", "d::f.out", healthy().state)
+    wrong = FiledOperator(place.entry, "e", "d::f.out", healthy().state)
     assert state_laws.operators_are_filed_under_their_names.find(place) == []
     assert state_laws.operators_are_filed_under_their_names.find(wrong) == [
         (
@@ -138,7 +138,7 @@ def test_rules_of_a_class() -> None:
     ]
 
 
-def twice_defined(merges: bool, kind: str) -> Placed:
+def twice_defined(merges: bool, kind: str) -> FiledOperator:
     """`d::f` with a second definition."""
     dispatcher = Dispatcher(builtin_fallbacks=False)
     library = Library("d", "FRAGMENT", dispatcher=dispatcher, origin="o")
@@ -149,7 +149,7 @@ def twice_defined(merges: bool, kind: str) -> Placed:
     definitions = (*system.entry().definitions, *other.definitions)
     state = system.state._replace(merges_alias_kinds=merges)
     entry = system.entry()._replace(definitions=definitions, memo={})
-    return Placed(entry, "d", "d::f", state)
+    return FiledOperator(entry, "d", "d::f", state)
 
 
 def test_two_definitions() -> None:

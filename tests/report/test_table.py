@@ -9,7 +9,7 @@ import pytest
 from harness.engine.protocol import Caveat
 from harness.engine.result import Closure
 from harness.outcome import Report, Unexplored
-from harness.report import Noted, noted, told_briefly, told_notes
+from harness.report import ScenarioNotes, brief_note_lines, notes_of, told_notes
 from harness.report.table import duration, overview, summary
 from tests.report.samples import (
     ALL,
@@ -233,7 +233,7 @@ def test_long_names_are_never_broken() -> None:
 
 
 def brief(*reports: Report, width: int = 80) -> list[str]:
-    return told_briefly(map(noted, reports), width=width)
+    return brief_note_lines(map(notes_of, reports), width=width)
 
 
 CLAIM = "guarantee: walk:1: every operation was taken after every last operation"
@@ -255,11 +255,11 @@ def test_below_a_line_of_counts_stands_the_guarantee_too() -> None:
 
 def test_a_note_outlives_a_journal() -> None:
     sealed = sample("sealed", assumed=("a",), opaque=("b",), skipped=("c",))
-    one = noted(sealed)
+    one = notes_of(sealed)
     assert (one.scenario, one.proven) == ("scenarios/test_s/sealed", False)
     assert one.texts[-2:] == (("open", "b"), ("skipped", "c"))
     crossed = json.loads(json.dumps(one))
-    assert told_briefly([Noted(*crossed)]) == told_briefly([one])
+    assert brief_note_lines([ScenarioNotes(*crossed)]) == brief_note_lines([one])
 
 
 def test_of_many_notes_the_last_are_counted() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.outcome import Failure, Unexplored, counted
+from harness.outcome import Failure, Unexplored, failure_counts
 
 
 def test_where_and_why() -> None:
@@ -59,11 +59,11 @@ def test_the_last_of_a_long_history_and_the_first_of_a_deep_stack() -> None:
 def test_verdicts(verdict: Failure, label: str, sentence: str) -> None:
     one = Unexplored("s/a", "", "why", verdict)
     assert (one.label, one.sentence) == (label, sentence)
-    assert counted([one, one]) == [f"2 {sentence}"]
+    assert failure_counts([one, one]) == [f"2 {sentence}"]
 
 
 def test_the_worst_is_counted_first() -> None:
     verdicts: tuple[Failure, ...] = ("failed", "hung", "crashed", "failed")
     others = [Unexplored("s/a", "", "why", verdict) for verdict in verdicts]
-    assert counted(others) == ["1 crashed", "1 hung", "2 not explored"]
-    assert counted([]) == []
+    assert failure_counts(others) == ["1 crashed", "1 hung", "2 not explored"]
+    assert failure_counts([]) == []

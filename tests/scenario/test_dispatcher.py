@@ -21,8 +21,8 @@ from harness.scenario import (
     step,
     use,
 )
-from harness.systems.dispatcher import DispatcherSystem, condensed
-from harness.systems.outcomes import Outcome, ScenarioSkipped
+from harness.systems.dispatcher import DispatcherSystem, condensed_table
+from harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.call import Callee
 from runtime.dispatch.dump import dump_table, table_reading
@@ -83,7 +83,9 @@ def test_nothing_is_lost(path: str) -> None:
         for entry in system.dispatcher.snapshot().entries():
             # Dumps know of no operator with rules alone.
             if entry.total:
-                assert rebuilt(condensed(table_reading(entry))) == dump_table(entry)
+                assert rebuilt(condensed_table(table_reading(entry))) == dump_table(
+                    entry
+                )
     for handle in held:
         handle.close()
     system.close()
@@ -94,7 +96,7 @@ def test_an_empty_table_is_no_line() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target)
     library.reserve("b")
     (entry,) = target.snapshot().entries()
-    assert condensed(table_reading(entry)) == ""
+    assert condensed_table(table_reading(entry)) == ""
 
 
 def test_runs_are_one_line_and_emptied_slots_are_missing() -> None:
@@ -104,7 +106,7 @@ def test_runs_are_one_line_and_emptied_slots_are_missing() -> None:
     library.impl("b", on_cpu, "NestedTensorCPU")
     (entry,) = target.snapshot().entries()
     # AutogradNestedTensor is guarded and falls back, as it does in the empty table.
-    assert condensed(table_reading(entry)) == (
+    assert condensed_table(table_reading(entry)) == (
         "Undefined .. SparseCsrMeta (70): composed (here) [math kernel]\n"
         "NestedTensorCPU: on_cpu (here) [kernel]\n"
         "NestedTensorCUDA .. NestedTensorMeta (15): composed (here) [math kernel]\n"
@@ -117,7 +119,7 @@ def test_a_slot_that_the_empty_table_has_can_be_missing() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target, origin="here")
     library.reserve("b")
     (entry,) = target.snapshot().entries()
-    shown = condensed(table_reading(entry)).splitlines()
+    shown = condensed_table(table_reading(entry)).splitlines()
     assert "BackendSelect: missing" in shown
     assert {line.partition(": ")[2] for line in shown} == {"missing"}
     assert rebuilt("\n".join(shown)) == ""
@@ -128,7 +130,7 @@ def test_fallthroughs_say_so() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target, origin="here")
     library.impl("b", fallthrough, "CUDA")
     (entry,) = target.snapshot().entries()
-    assert condensed(table_reading(entry)) == "CUDA: fallthrough here [kernel]\n"
+    assert condensed_table(table_reading(entry)) == "CUDA: fallthrough here [kernel]\n"
 
 
 FLIP = define("a::flip(Tensor x) -> Tensor")
@@ -430,6 +432,6 @@ def test_a_step_may_fail_or_skip() -> None:
         if told is None:
             system.do(1)
             continue
-        with pytest.raises(Outcome) as caught:
+        with pytest.raises(ErrorOutcome) as caught:
             system.do(1)
         assert (caught.value.name, caught.value.text) == told

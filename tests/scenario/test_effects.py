@@ -27,7 +27,7 @@ from harness.scenario import (
     together,
     use,
 )
-from harness.scenario.effects import probe_tensor, shown
+from harness.scenario.effects import probe_tensor, reading_text
 from harness.scenario.recorder import Recorder
 from harness.systems.dispatcher import DispatcherSystem
 from invariants import Violation
@@ -60,7 +60,7 @@ def systems() -> Any:
 
 def beside(system: DispatcherSystem) -> str:
     """What a system says stands beside its state."""
-    return shown(system.dispatcher.effects.reading(system.dispatcher))
+    return reading_text(system.dispatcher.effects.reading(system.dispatcher))
 
 
 def test_texts() -> None:

@@ -13,13 +13,13 @@ from harness.heap import canonical
 from harness.outcome import Report
 from harness.scenario import Scenario, step, steps, use
 from harness.systems.outcomes import (
-    Outcome,
+    ErrorOutcome,
     ScenarioSkipped,
+    call_settled,
     checked_answer,
     is_failed_check,
     is_one_of,
-    settled,
-    told_of,
+    name_and_text,
 )
 
 ASKED = use("listed", lambda _: None)
@@ -176,20 +176,20 @@ def raising(error: BaseException) -> Callable[[], Any]:
 
 
 def test_a_result_passes() -> None:
-    assert settled(divmod, 7, 2) == (3, 1)
+    assert call_settled(divmod, 7, 2) == (3, 1)
 
 
 def test_an_exception_passes() -> None:
     error = KeyError("a")
     with pytest.raises(KeyError) as caught:
-        settled(raising(error))
+        call_settled(raising(error))
     assert caught.value is error
 
 
 def test_pytest_fail_is_an_outcome() -> None:
-    with pytest.raises(Outcome) as caught:
-        settled(pytest.fail, "three of them")
-    assert told_of(caught.value) == ("Failed", "three of them")
+    with pytest.raises(ErrorOutcome) as caught:
+        call_settled(pytest.fail, "three of them")
+    assert name_and_text(caught.value) == ("Failed", "three of them")
     assert caught.value.__context__ is None
     assert is_failed_check(caught.value)
 
@@ -198,9 +198,9 @@ def test_other_outcomes_that_are_no_exception() -> None:
     class Cancelled(BaseException):
         pass
 
-    with pytest.raises(Outcome) as caught:
-        settled(raising(Cancelled("by hand")))
-    assert told_of(caught.value) == ("Cancelled", "by hand")
+    with pytest.raises(ErrorOutcome) as caught:
+        call_settled(raising(Cancelled("by hand")))
+    assert name_and_text(caught.value) == ("Cancelled", "by hand")
     assert not is_failed_check(caught.value)
 
 
@@ -213,7 +213,7 @@ def test_other_outcomes_that_are_no_exception() -> None:
 )
 def test_skip_skips_the_scenario(skip: Callable[[], Any]) -> None:
     with pytest.raises(ScenarioSkipped) as caught:
-        settled(skip)
+        call_settled(skip)
     assert str(caught.value) == "no database"
 
 
@@ -222,13 +222,13 @@ def test_skip_skips_the_scenario(skip: Callable[[], Any]) -> None:
 )
 def test_who_wants_to_end_is_let_through(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
-        settled(raising(error))
+        call_settled(raising(error))
     assert caught.value is error
 
 
 def test_pytest_exit_is_let_through() -> None:
     with pytest.raises(pytest.exit.Exception):
-        settled(pytest.exit, "enough")
+        call_settled(pytest.exit, "enough")
 
 
 def test_texts_without_addresses() -> None:
@@ -237,7 +237,7 @@ def test_texts_without_addresses() -> None:
 
         __qualname__ = __module__ = "a"
 
-    assert told_of(ValueError(f"no {Thing()!r} and no {Thing()!r} at 0 x")) == (
+    assert name_and_text(ValueError(f"no {Thing()!r} and no {Thing()!r} at 0 x")) == (
         "ValueError",
         "no <a.a object at 0x...> and no <a.a object at 0x...> at 0 x",
     )
@@ -248,7 +248,7 @@ def test_an_error_without_a_text() -> None:
         def __str__(self) -> str:
             raise RuntimeError("mute")
 
-    assert told_of(Mute()) == ("Mute", "<no text: RuntimeError>")
+    assert name_and_text(Mute()) == ("Mute", "<no text: RuntimeError>")
 
 
 class Silent(BaseException):
@@ -260,9 +260,9 @@ class Silent(BaseException):
 
 def test_an_error_without_a_text_that_is_no_exception() -> None:
     """It ended the process."""
-    assert told_of(Silent()) == ("Silent", "<no text: Silent>")
-    with pytest.raises(Outcome) as caught:
-        settled(raising(Silent()))
+    assert name_and_text(Silent()) == ("Silent", "<no text: Silent>")
+    with pytest.raises(ErrorOutcome) as caught:
+        call_settled(raising(Silent()))
     told = caught.value
     assert (told.name, told.text) == ("Silent", "<no text: Silent>")
 
@@ -274,12 +274,12 @@ def test_who_wants_to_end_is_let_through_by_a_text(end: type[BaseException]) -> 
             raise end
 
     with pytest.raises(end):
-        told_of(Pressed())
+        name_and_text(Pressed())
 
 
 def test_what_an_outcome_stands_for() -> None:
-    with pytest.raises(Outcome) as caught:
-        settled(raising(Silent()))
+    with pytest.raises(ErrorOutcome) as caught:
+        call_settled(raising(Silent()))
     assert is_one_of(caught.value, (ValueError, Silent))
     assert not is_one_of(caught.value, (ValueError,))
     assert is_one_of(KeyError("a"), (LookupError,))
@@ -304,7 +304,11 @@ def test_a_use_that_raises_what_is_no_exception_as_declared() -> None:
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(AssertionError(), True), (KeyError("a"), False), (Outcome("Exit", ""), False)],
+    [
+        (AssertionError(), True),
+        (KeyError("a"), False),
+        (ErrorOutcome("Exit", ""), False),
+    ],
 )
 def test_what_says_that_something_does_not_hold(error: Exception, said: bool) -> None:
     assert is_failed_check(error) == said
@@ -314,4 +318,4 @@ def test_what_says_that_something_does_not_hold(error: Exception, said: bool) ->
 def test_where_the_machine_gave_up_is_no_part_of_an_outcome(
     kind: type[Exception],
 ) -> None:
-    assert told_of(kind("while calling a Python object")) == (kind.__name__, "")
+    assert name_and_text(kind("while calling a Python object")) == (kind.__name__, "")

@@ -13,7 +13,7 @@ from harness.engine import Budget
 from harness.report.text import render
 from harness.scenario import Scenario, define, impl
 from harness.scenario import recorder as chapter
-from harness.scenario.recorder import Leftovers, Moment, Recorder, recorded
+from harness.scenario.recorder import Leftovers, Moment, Recorder, recorded_kernel
 from harness.systems.dispatcher import DispatcherSystem
 from runtime.dispatch import fallthrough
 from runtime.dispatch.kernel import kernel_of
@@ -24,7 +24,7 @@ from tests.scenarios.kernels import broken, on_cpu, typed_keyed
 def test_a_recorded_kernel_notes_its_step_and_runs() -> None:
     recorder = Recorder()
     kernel = kernel_of(on_cpu, False)
-    made = recorded(kernel, "step 2", recorder)
+    made = recorded_kernel(kernel, "step 2", recorder)
     assert made.function is not None
     assert made.function("tensor", 1) == "tensor"
     assert made.function("again") == "again"
@@ -33,14 +33,14 @@ def test_a_recorded_kernel_notes_its_step_and_runs() -> None:
 
 def test_it_has_the_facts_and_the_convention_of_the_kernel() -> None:
     kernel = kernel_of(typed_keyed, False)
-    made = recorded(kernel, "step 1", Recorder())
+    made = recorded_kernel(kernel, "step 1", Recorder())
     assert made.facts is kernel.facts
     assert made.with_keyset is kernel.with_keyset is True
 
 
 def test_a_kernel_that_raises_is_noted() -> None:
     recorder = Recorder()
-    made = recorded(kernel_of(broken, False), "step 1", recorder)
+    made = recorded_kernel(kernel_of(broken, False), "step 1", recorder)
     assert made.function is not None
     with pytest.raises(ArithmeticError, match="this kernel always fails"):
         made.function("tensor")
@@ -49,8 +49,8 @@ def test_a_kernel_that_raises_is_noted() -> None:
 
 def test_nothing_to_record() -> None:
     kernel = kernel_of(on_cpu, False)
-    assert recorded(kernel, "step 1", None) is kernel
-    assert recorded(fallthrough, "step 1", Recorder()) is fallthrough
+    assert recorded_kernel(kernel, "step 1", None) is kernel
+    assert recorded_kernel(fallthrough, "step 1", Recorder()) is fallthrough
 
 
 LOCK = Lock()

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.scenario import use
 from harness.scenario.effects import effects_of
-from harness.scenario.recorder import recorded
+from harness.scenario.recorder import recorded_kernel
 from harness.scenario.step import UseStep
 from runtime.dispatch import Dispatcher, OperatorHandle
 from runtime.dispatch.call import WARM
@@ -89,7 +89,9 @@ def asked(*uses: UseStep, probes: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def noting(target: Dispatcher, kernel: Callable[..., Any], origin: str) -> Kernel:
     """A kernel as steps register it: the system sees that it ran."""
-    return recorded(kernel_of(kernel, False), origin, effects_of(target).recorder)
+    return recorded_kernel(
+        kernel_of(kernel, False), origin, effects_of(target).recorder
+    )
 
 
 def handle(target: Dispatcher, name: str) -> OperatorHandle:
