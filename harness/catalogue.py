@@ -373,7 +373,7 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
             home = root if file.is_relative_to(root) else root_of(file)
             found = _merged(found, read(file, home, _relative(file, home)))
         return _selected(found, variable, alone=place.is_file()) if colons else found
-    its_file = None if colons else _file_of(path, root)
+    its_file = None if colons else file_of(path, root, least=1)[0]
     if its_file is not None:
         loaded = read(its_file, root, _relative(its_file, root))
         return _selected(loaded, path, alone=True)
@@ -384,15 +384,19 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
     return _selected(everything, path)
 
 
-def _file_of(path: str, root: Path) -> Path | None:
-    """The file that a scenario's whole path begins with, as `Scenario.path` says it."""
+def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[str]]:
+    """The file that a scenario's whole path begins with, and the rest of the path.
+
+    As `Scenario.path` says it, with so many parts left at `least`; the file is None
+    where there is no such.
+    """
     parts = path.split("/")
-    for count in range(len(parts) - 1, 0, -1):
+    for count in range(len(parts) - least, 0, -1):
         for folder in ("tests/", ""):
             file = root / f"{folder}{'/'.join(parts[:count])}.py"
             if file.is_file():
-                return file
-    return None
+                return file, parts[count:]
+    return None, parts
 
 
 def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Catalogue:

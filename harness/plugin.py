@@ -68,6 +68,19 @@ from harness.uncollected import assigned_lines
 OURS = f"{Path(__file__).parent}{os.sep}"
 
 
+# A result of which nothing is known but its verdict.
+BLANK = {
+    "kind": "result",
+    "states": 0,
+    "transitions": 0,
+    "accepted": False,
+    "silent": (),
+    "proven": False,
+    "notes": (),
+    "document": None,
+}
+
+
 class Run:
     """What the tests of one process share."""
 
@@ -214,35 +227,11 @@ class Run:
         )
 
     def _append(
-        self,
-        scenario: str,
-        item: pytest.Item,
-        verdict: str,
-        *,
-        states: int = 0,
-        transitions: int = 0,
-        accepted: bool = False,
-        silent: Sequence[str] = (),
-        proven: bool = False,
-        notes: Sequence[Sequence[str]] = (),
-        document: str | None = None,
+        self, scenario: str, item: pytest.Item, verdict: str, **known: object
     ) -> None:
         """Write down the result of a scenario."""
-        self.journal.append(
-            {
-                "kind": "result",
-                "scenario": scenario,
-                "node": item.nodeid,
-                "verdict": verdict,
-                "states": states,
-                "transitions": transitions,
-                "accepted": accepted,
-                "silent": silent,
-                "proven": proven,
-                "notes": notes,
-                "document": document,
-            }
-        )
+        own = {"scenario": scenario, "node": item.nodeid, "verdict": verdict}
+        self.journal.append({**BLANK, **own, **known})
 
 
 def _shorten(error: BaseException) -> None:

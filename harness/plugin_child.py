@@ -46,8 +46,6 @@ from harness.watch import (
     Limits,
     Subject,
     Watch,
-    crash_of,
-    hang_of,
     subject_of,
 )
 
@@ -390,11 +388,9 @@ def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
             if isinstance(message, _Result):
                 return message
             _log(message)
-        if how is not None:
-            raise ExplorationDied(told=crash_of(subject, child, how))
-        overdue = watch.overdue()
-        if overdue is not None:
-            raise ExplorationDied(told=hang_of(subject, child, limits, overdue))
+        told = watch.lost(subject, how)
+        if told is not None:
+            raise ExplorationDied(told=told)
 
 
 def _warn(noted: Iterable[_Warning]) -> None:

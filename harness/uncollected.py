@@ -24,17 +24,21 @@ from types import ModuleType
 from typing import Any
 
 
+def statements_of(file: Path) -> list[ast.stmt] | None:
+    """What stands at the top level of a module; None if it cannot be read or parsed."""
+    try:
+        return ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
 def assigned_lines(file: Path) -> dict[str, int]:
     """The line of each name that a module assigns, counted from 1.
 
     Empty for a file that cannot be read or parsed.
     """
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return {}
     lines: dict[str, int] = {}
-    for statement in body:
+    for statement in statements_of(file) or ():
         targets: list[ast.expr] = []
         if isinstance(statement, ast.Assign):
             targets = statement.targets
@@ -166,13 +170,9 @@ def _imported(file: Path, names: set[str]) -> set[str]:
 
     Where it imports all of another module, these are the names that it never stores.
     """
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return set()
     aliases: set[str] = set()
     stored: set[str] = set()
-    waiting: list[ast.AST] = [*body]
+    waiting: list[ast.AST] = [*(statements_of(file) or ())]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -108,6 +108,18 @@ class Watch:
         self._still = 0.0
         self._whole = 0.0
 
+    def lost(self, subject: Subject, how: str | None) -> Unexplored | None:
+        """What is told of the child, if it has ended (`how`) or stands still.
+
+        To be asked at every look, when what it had sent before was read.
+        """
+        if how is not None:
+            return crash_of(subject, self._child, how)
+        overdue = self.overdue()
+        if overdue is None:
+            return None
+        return hang_of(subject, self._child, self._limits, overdue)
+
     def overdue(self) -> Literal["operation", "scenario"] | None:
         """Which limit is exceeded, if one is; to be asked at every look."""
         now = monotonic()

@@ -44,7 +44,7 @@ from harness.cli.task import (
 from harness.engine import pulse
 from harness.errors import HarnessError
 from harness.outcome import Report, Unexplored
-from harness.watch import MOST, TICK, Limits, Watch, crash_of, hang_of, import_death
+from harness.watch import MOST, TICK, Limits, Watch, import_death
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -244,16 +244,10 @@ class Crew:
             self._idle.append(child)
             assert isinstance(outcome, Outcome), "a task is answered by an outcome"
             return outcome
-        overdue = None if how is not None else work.watch.overdue()
-        if how is None and overdue is None:
-            return None
-        if how is not None:
-            told = crash_of(task.subject, child, how)
-        else:
-            assert overdue is not None, "it has not ended"
-            told = hang_of(task.subject, child, self._limits, overdue)
-        del self._busy[child]
-        child.kill()
+        told = work.watch.lost(task.subject, how)
+        if told is not None:
+            del self._busy[child]
+            child.kill()
         return told
 
 

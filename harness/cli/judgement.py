@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.catalogue import file_of
 from harness.cli.command import (
     CHANGED,
     NOT_LOADED,
@@ -47,6 +48,7 @@ from harness.expectations.compare import diff
 from harness.outcome import Report
 from harness.report import Unexplored, render
 from harness.report.text import plural
+from harness.uncollected import statements_of
 
 
 def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
@@ -61,17 +63,13 @@ def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
 def _may_be_alive(
     name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
 ) -> bool:
-    parts = name.split("/")
-    for count in range(len(parts), 0, -1):
-        for folder in ("tests/", ""):
-            source = f"{folder}{'/'.join(parts[:count])}.py"
-            file = root / source
-            if file.is_file():
-                rest = parts[count:]
-                if source in unknown or not rest:
-                    return True
-                return _defines(file, rest[0], variables=source not in loaded)
-    return False
+    file, rest = file_of(name, root)
+    if file is None:
+        return False
+    source = file.relative_to(root).as_posix()
+    if source in unknown or not rest:
+        return True
+    return _defines(file, rest[0], variables=source not in loaded)
 
 
 def _defines(file: Path, name: str, *, variables: bool) -> bool:
@@ -80,9 +78,8 @@ def _defines(file: Path, name: str, *, variables: bool) -> bool:
     With `variables`, something that is assigned counts, too.
     """
     plain = name.partition("[")[0]
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
+    body = statements_of(file)
+    if body is None:
         return True
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     names = {each.name for each in body if isinstance(each, kinds)}

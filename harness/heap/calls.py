@@ -43,7 +43,13 @@ from types import (
 from typing import Any, NamedTuple, Self
 
 from harness.engine.protocol import Caveat
-from harness.heap.layout import Memo
+from harness.heap.layout import (
+    Memo,
+    mro_of,
+    namespace_of,
+    qualname_of,
+    raw_module_of,
+)
 
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
 # functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the
@@ -213,12 +219,6 @@ _CALLS = "calls "
 _BY_CHANCE = ", which answers by chance"
 _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-
-# Read through the descriptors of `type`: a metaclass may answer for `cls.__mro__`.
-_mro = type.__dict__["__mro__"].__get__
-_namespace = type.__dict__["__dict__"].__get__
-_module = type.__dict__["__module__"].__get__
-_qualname = type.__dict__["__qualname__"].__get__
 
 
 class CallAudit:
@@ -409,14 +409,14 @@ def _identify(function: Any) -> tuple[str, bool]:
         return f"{place}{name}", _is_pure(module, name)
     kinds = (owner, type(owner)) if _is_class(owner) else (type(owner),)
     for kind in kinds:
-        for base in _mro(kind):
-            if type(_namespace(base).get(name)) in _C_METHODS:
+        for base in mro_of(kind):
+            if type(namespace_of(base).get(name)) in _C_METHODS:
                 return _of_type(base, name)
     return _of_type(type(owner), name)
 
 
 def _of_type(kind: type, name: str) -> tuple[str, bool]:
-    module, method = _module(kind), f"{_qualname(kind)}.{name}"
+    module, method = raw_module_of(kind), f"{qualname_of(kind)}.{name}"
     return method, type(module) is str and _is_pure(module, method)
 
 
@@ -452,8 +452,8 @@ def _has_hook(kind: Any) -> bool:
     """Whether an ABC decides by a `__subclasshook__` of its own, which may change."""
     if not _is_class(kind):
         return False
-    for base in _mro(kind):
-        hook = _namespace(base).get("__subclasshook__")
+    for base in mro_of(kind):
+        hook = namespace_of(base).get("__subclasshook__")
         if hook is not None:
             inner = hook.__func__ if type(hook) is classmethod else hook
             return type(inner) is FunctionType and not _in_library(
@@ -519,9 +519,9 @@ def _attribute(value: Any, name: str) -> Any:
     if type(value) is ModuleType:
         return value.__dict__.get(name)
     if _is_class(value):
-        for base in _mro(value):
-            if name in _namespace(base):
-                return _namespace(base)[name]
+        for base in mro_of(value):
+            if name in namespace_of(base):
+                return namespace_of(base)[name]
     return None
 
 

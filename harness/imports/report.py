@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from harness.imports.processes import STRENGTH, Order, Plan, Request
 from harness.imports.seen import Difference, Observation
-from harness.report.text import WIDTH, plural
+from harness.report.text import WIDTH, plural, unbroken
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
 
@@ -99,14 +99,7 @@ class ImportReport:
         lines.append("")
         for name, text in self.notes:
             head = f"  {name:<10}"
-            lines += wrap(
-                text,
-                width,
-                initial_indent=head,
-                subsequent_indent=" " * len(head),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            lines += unbroken(text, width, head, " " * len(head))
         return "\n".join(lines)
 
     def summary(self) -> str:

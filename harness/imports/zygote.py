@@ -15,7 +15,7 @@ Rules:
 
 A message is eight bytes of length, then `marshal`: the first is the code of our own
 modules, the others are requests (dicts that `processes.py` makes); a reply is how a
-child ended, its exit code, what it printed, and a packed `Seen`.
+child ended, its exit code, what it printed, and a packed `Observation`.
 """
 
 import faulthandler

@@ -13,7 +13,6 @@ Rules:
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from textwrap import wrap
 from typing import NamedTuple, TypeAlias
 
 from rich.box import SIMPLE
@@ -28,6 +27,7 @@ from harness.report.text import (
     guarantees,
     plural,
     short_guarantee,
+    unbroken,
 )
 
 # Green where it passed, red for a broken claim, yellow where nothing is known.
@@ -274,17 +274,7 @@ def _texts(every: Iterable[ScenarioNotes], *, guaranteed: bool) -> list[str]:
 
 
 def _wrapped(some: Iterable[str], width: int) -> list[str]:
-    return [
-        line
-        for text in some
-        for line in wrap(
-            text,
-            width,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
+    return [line for text in some for line in unbroken(text, width, indent="  ")]
 
 
 def _names(names: list[str]) -> str:

@@ -250,6 +250,18 @@ def _spent(report: Report) -> tuple[str, ...]:
     return (", ".join(shares),)
 
 
+def unbroken(text: str, width: int, head: str = "", indent: str = "") -> list[str]:
+    """The text as lines that break no name; `head` before the first, then `indent`."""
+    return wrap(
+        text,
+        width,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def silent_step_lines(report: Report) -> list[str]:
     """A line for each step that failed wherever it was tried, with its first error.
 
@@ -269,16 +281,7 @@ def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
 
 def titled_silent_steps(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
     """Lines of `silent_step_lines` below a title and wrapped; empty without any."""
-    told: list[str] = []
-    for line in lines:
-        told += wrap(
-            line,
-            width,
-            initial_indent="  ",
-            subsequent_indent="      ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    told = [each for line in lines for each in unbroken(line, width, "  ", "      ")]
     title = f"steps that fail {ALWAYS}, so nothing is shown but that:"
     return [title, *told] if told else []
 

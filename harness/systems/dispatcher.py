@@ -25,7 +25,6 @@ from functools import lru_cache
 from typing import Any, Literal
 from weakref import ref
 
-from harness.engine import Base
 from harness.scenario.effects import PROBES, Effects, Row, is_beside, reading_text
 from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.scenario.registrations import Known
@@ -33,12 +32,12 @@ from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
 from harness.scenario.uses import answer_beside, answers, answers_and_calls
 from harness.systems.outcomes import (
-    ErrorOutcome,
     ScenarioSkipped,
-    call_settled,
+    call_unskipped,
     checked_answer,
     name_and_text,
 )
+from harness.systems.registry import ScenarioSystem
 from invariants import Change, Run, check, check_run, check_step
 from invariants.run import Lockable
 from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
@@ -102,8 +101,10 @@ class RecordingDispatcher(Dispatcher):
         return self._lock
 
 
-class DispatcherSystem(Base):
+class DispatcherSystem(ScenarioSystem):
     """A scenario of registrations, as the engine sees it."""
+
+    settled = True
 
     def __init__(
         self,
@@ -112,10 +113,7 @@ class DispatcherSystem(Base):
         view: Literal["everything", "upstream"] = "everything",
         laws: bool = True,
     ) -> None:
-        self.scenario = scenario
-        self.steps = len(scenario.steps)
-        self.uses = len(scenario.uses)
-        self.relations = scenario.relations
+        super().__init__(scenario)
         # Operations that came to an end: one that skips now was not meant to.
         self._performed: set[tuple[str, int]] = set()
         self._names = [parse_name(name) for name in scenario.operators]
@@ -224,7 +222,7 @@ class DispatcherSystem(Base):
         self._before, self._change = self.dispatcher.state, "fail"
         self._tokens, self._stepped = None, step
         try:
-            handle: Closable = self._settled(("do", step), self._performs[step])
+            handle: Closable = self._call(("do", step), self._performs[step])
         except BaseException:
             self._left.refused()
             raise
@@ -256,14 +254,14 @@ class DispatcherSystem(Base):
         self._note("use")
         asked = self.scenario.uses[use]
         try:
-            answer = self._settled(("use", use), asked.perform, self.dispatcher)
+            answer = self._call(("use", use), asked.perform, self.dispatcher)
         except ScenarioSkipped:
             raise
         except Exception as error:
             return self.failure(error)
         return answer if type(answer) is str else checked_answer(asked, answer)
 
-    def _settled(
+    def _call(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
     ) -> Any:
         """Call a function that performs an operation; what it raises is an outcome.
@@ -271,18 +269,10 @@ class DispatcherSystem(Base):
         Raises:
             ScenarioSkipped: it skipped the scenario, and was never performed before.
         """
-        told: ErrorOutcome
-        try:
-            result = call_settled(function, *args)
-        except ScenarioSkipped as skipped:
-            if operation not in self._performed:
-                raise
-            told = ErrorOutcome("Skipped", skipped.reason)
-        else:
-            self._performed.add(operation)
-            return result
-        # Raised here: what skipped it is no context.
-        raise told
+        performed = self._performed
+        result = call_unskipped(lambda: operation not in performed, function, *args)
+        performed.add(operation)
+        return result
 
     def observe(self) -> Observation:
         """Titled texts; see the module."""

@@ -31,10 +31,9 @@ from typing import Any, Protocol
 from weakref import finalize, ref
 
 from harness.child import flush_streams
-from harness.engine.protocol import Base, Caveat
+from harness.engine.protocol import Caveat
 from harness.engine.runner import outlives
 from harness.errors import HarnessError
-from harness.heap import Portrait, differences
 from harness.scenario.scenario import Scenario
 from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Memory
@@ -44,7 +43,7 @@ from harness.systems.outcomes import (
     name_and_text,
     skip_reason,
 )
-from harness.systems.registry import RegistrySystem
+from harness.systems.registry import RegistrySystem, ScenarioSystem
 from harness.systems.zygote import Channel, Spawner, Zygote
 
 
@@ -63,7 +62,8 @@ class Server:
         with suppress(EOFError, BrokenPipeError):
             while True:
                 name, *arguments = self._channel.receive()
-                answer = self._answer(getattr(self, name), arguments)
+                method = getattr(self, name, None) or getattr(self._system, name)
+                answer = self._answer(method, arguments)
                 try:
                     self._channel.send(answer)
                 except OSError:
@@ -113,22 +113,6 @@ class Server:
             return True
         gc.collect()
         return not outlives(watch)
-
-    def use(self, use: int) -> Any:
-        """Perform a use: its answer."""
-        return self._system.use(use)
-
-    def observe(self) -> Any:
-        """What is observed."""
-        return self._system.observe()
-
-    def laws(self) -> Any:
-        """The laws that are broken."""
-        return self._system.laws()
-
-    def collect(self) -> None:
-        """Collect garbage."""
-        self._system.collect()
 
     def state(self, numbers: list[int | None]) -> Any:
         """The complete state, with the handles of these numbers."""
@@ -242,18 +226,14 @@ class Source(Protocol):
         ...
 
 
-class IsolatedSystem(Base):
+class IsolatedSystem(ScenarioSystem):
     """A scenario with `create` and `isolation`, as the engine sees it."""
 
-    settled = False
     apart = True
 
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.isolation is not None, "others live in this process"
-        self.scenario = scenario
-        self.steps = len(scenario.steps)
-        self.uses = len(scenario.uses)
-        self.relations = scenario.relations
+        super().__init__(scenario)
         self._memory = Memory()
         self._source: Source | None = None
         self._pid = 0
@@ -327,11 +307,6 @@ class IsolatedSystem(Base):
         broken: Sequence[Hashable] = self._ask("check", "laws")
         return broken
 
-    def failure(self, error: Exception) -> Hashable:
-        """The type of an error and its text."""
-        assert isinstance(error, ErrorOutcome), "what crosses is an outcome"
-        return (("error", error.name), ("text", error.text))
-
     def collect(self) -> None:
         """Collect the child's garbage."""
         self._ask("a collection of garbage", "collect")
@@ -347,12 +322,6 @@ class IsolatedSystem(Base):
         portrait: object
         portrait = self._ask("reading the state", "portrait", _numbers(handles))
         return portrait
-
-    def paths(self, one: object, other: object) -> tuple[str, ...]:
-        """Where two portraits differ, in words of the scenario."""
-        assert isinstance(one, Portrait), "it is compared with its like"
-        assert isinstance(other, Portrait), "it is compared with its like"
-        return differences(one, other)
 
     def caveats(self) -> Sequence[Caveat]:
         """What stands between the states seen so far and a proof.
@@ -401,8 +370,7 @@ class IsolatedSystem(Base):
 
     def _learn(self, memory: Memory) -> None:
         self._memory = memory
-        declared = self.scenario.relations.declared - memory.surprised
-        self.relations = replace(self.relations, declared=declared)
+        self.retract(memory.surprised)
 
     def _died(self, operation: str) -> ChildDied:
         assert self._source is not None, "it had a child"

@@ -97,6 +97,31 @@ def call_settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
     raise told
 
 
+def call_unskipped(
+    may_skip: Callable[[], bool],
+    function: Callable[P, T],
+    *args: P.args,
+    **kw: P.kwargs,
+) -> T:
+    """The same, where skipping is an outcome like others unless it `may_skip`.
+
+    What is skipped is not for the history to decide: who skips the scenario does so
+    when it is first asked.
+
+    Raises:
+        ScenarioSkipped: it skipped the scenario, and may.
+    """
+    told: ErrorOutcome
+    try:
+        return call_settled(function, *args, **kw)
+    except ScenarioSkipped as skipped:
+        if may_skip():
+            raise
+        told = ErrorOutcome("Skipped", skipped.reason)
+    # Raised here: what skipped it is no context.
+    raise told
+
+
 def skip_reason(error: BaseException) -> str | None:
     """Why the scenario is skipped, if this says that it is; else None."""
     if isinstance(error, ScenarioSkipped):

@@ -30,9 +30,7 @@ from harness.scenario.step import Perform, Step, UseStep
 from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import (
-    ErrorOutcome,
-    ScenarioSkipped,
-    call_settled,
+    call_unskipped,
     checked_answer,
     checked_laws,
     checked_observation,
@@ -42,18 +40,40 @@ from harness.systems.outcomes import (
 )
 
 
-class RegistrySystem(Base):
-    """A scenario with `create`, as the engine sees it."""
+class ScenarioSystem(Base):
+    """What systems of scenarios have in common."""
 
     settled = False
 
     def __init__(self, scenario: Scenario) -> None:
-        assert scenario.create is not None, "the dispatcher has a system of its own"
         self.scenario = scenario
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
-        # What raises something else is not declared to: see `_expect`.
         self.relations = scenario.relations
+
+    def retract(self, operations: Set[int]) -> None:
+        """Take these for not declared: they raised something else."""
+        declared = self.relations.declared - operations
+        self.relations = replace(self.relations, declared=declared)
+
+    def failure(self, error: Exception) -> Hashable:
+        """The type of an error and its text."""
+        name, text = name_and_text(error)
+        return (("error", name), ("text", text))
+
+    def paths(self, one: object, other: object) -> tuple[str, ...]:
+        """Where two portraits differ, in words of the scenario."""
+        assert isinstance(one, Portrait), "it is compared with its like"
+        assert isinstance(other, Portrait), "it is compared with its like"
+        return differences(one, other)
+
+
+class RegistrySystem(ScenarioSystem):
+    """A scenario with `create`, as the engine sees it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert scenario.create is not None, "the dispatcher has a system of its own"
+        super().__init__(scenario)
         self._create = scenario.create
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
@@ -217,20 +237,16 @@ class RegistrySystem(Base):
             ScenarioSkipped: it was performed for the first time.  Later it is an
                 outcome like others: what is skipped is not for the history to decide.
         """
-        self._complete.collector.performed(operation)
-        active = min(self._active, self.steps)
-        told: ErrorOutcome
-        audit = self._complete.audit
+        complete = self._complete
+        complete.collector.performed(operation)
+        watched = (*operation, min(self._active, self.steps))
         try:
-            return call_settled(audit.watched, (*operation, active), function, *args)
-        except ScenarioSkipped as skipped:
-            if not self._complete.performed_before(operation):
-                raise
-            told = ErrorOutcome("Skipped", skipped.reason)
+            return call_unskipped(
+                lambda: not complete.performed_before(operation),
+                *(complete.audit.watched, watched, function, *args),
+            )
         finally:
-            self._complete.note_loop()
-        # Raised here: what skipped it is no context.
-        raise told
+            complete.note_loop()
 
     def _look_after(self, kind: str, number: int) -> None:
         """Look outside after an operation, the first time and beside one step."""
@@ -241,11 +257,6 @@ class RegistrySystem(Base):
         if self._complete.collector.unclean:
             with self._complete.unwatched():
                 self._complete.collector.clean()
-
-    def failure(self, error: Exception) -> Hashable:
-        """The type of an error and its text."""
-        name, text = name_and_text(error)
-        return (("error", name), ("text", text))
 
     def collect(self) -> None:
         """Collect garbage, in the context of the system: finalizers are its own."""
@@ -278,12 +289,6 @@ class RegistrySystem(Base):
         """The state in a form that `paths` can compare."""
         return self._complete.portrait(handles)
 
-    def paths(self, one: object, other: object) -> tuple[str, ...]:
-        """Where two portraits differ, in words of the scenario."""
-        assert isinstance(one, Portrait), "it is compared with its like"
-        assert isinstance(other, Portrait), "it is compared with its like"
-        return differences(one, other)
-
     def caveats(self) -> Sequence[Caveat]:
         """What stands between the states seen so far and a proof.
 
@@ -305,7 +310,7 @@ class RegistrySystem(Base):
     def remember(self, memory: Memory) -> None:
         """Go on from what another system learnt; before the first reset."""
         self._complete.remember(memory)
-        self._retract(memory.surprised)
+        self.retract(memory.surprised)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the scenario; what it returns, awaited if it must be."""
@@ -322,11 +327,7 @@ class RegistrySystem(Base):
     ) -> None:
         """Note an error that is not the one that was declared."""
         if raises and not is_one_of(error, raises):
-            self._retract({operation})
-
-    def _retract(self, operations: Set[int]) -> None:
-        declared = self.relations.declared - operations
-        self.relations = replace(self.relations, declared=declared)
+            self.retract({operation})
 
 
 def _dispatches(target: Any) -> bool:

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import wrap
 
 from harness.errors import HarnessError
+from harness.report.text import unbroken
 from harness.writing.draft import (
     RETURNED,
     Draft,
@@ -78,14 +78,7 @@ class Call:
 def comment(text: str, indent: int = 0) -> list[str]:
     """A remark as `# TODO:` lines."""
     head = " " * indent + "# "
-    return wrap(
-        f"TODO: {text}.".replace("?.", "?"),
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=head,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return unbroken(f"TODO: {text}.".replace("?.", "?"), WIDTH, head, head)
 
 
 def render_draft(draft: Draft) -> str:
