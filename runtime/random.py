@@ -15,7 +15,7 @@ Rules:
 from operator import index as as_int
 from typing import Any
 
-from runtime.errors.tensor import BadState, NumberTooLarge, UnfitValue
+from runtime.errors.tensor import ArithmeticRefused, NotReplaceable, UnfitValue
 from runtime.locks import reentered
 from runtime.schema.annotation import register_annotation
 from runtime.schema.codes import Device
@@ -47,7 +47,7 @@ class Generator:
     def manual_seed(self, seed: int) -> "Generator":
         """Start over with `seed`.
 
-        Raises `NumberTooLarge` beyond 64 bits, and `UnfitValue` for no integer.
+        Raises `ArithmeticRefused` beyond 64 bits, and `UnfitValue` for no integer.
         """
         try:
             seed = as_int(seed)
@@ -59,7 +59,8 @@ class Generator:
                 fits="an integer",
             ) from None
         if not _LEAST <= seed < _SEEDS:
-            raise NumberTooLarge(
+            raise ArithmeticRefused(
+                code="NumberTooLarge",
                 value=str(seed) if seed.bit_length() < 512 else "a longer number",
                 dtype="seed",
                 smallest=_LEAST,
@@ -98,13 +99,13 @@ class Generator:
             return self._seed, self._offset
 
     def set_state(self, state: tuple[int, int]) -> "Generator":
-        """Go on from where `get_state` was asked.  Raises `BadState`."""
+        """Go on from where `get_state` was asked.  Raises `NotReplaceable`."""
         match state:
             case (int(seed), int(offset)) if 0 <= seed < _SEEDS > offset >= 0:
                 with self._lock:
                     self._seed, self._offset = seed, offset
             case _:
-                raise BadState(found=repr(state)[:60])
+                raise NotReplaceable(code="BadState", found=repr(state)[:60])
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

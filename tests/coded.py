@@ -8,7 +8,7 @@ looked for or made.
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from runtime.errors.base import EveryorderError
+from runtime.errors.base import ErrorType, EveryorderError, sentences
 
 Error = TypeVar("Error", bound=EveryorderError)
 
@@ -23,11 +23,11 @@ def code(expected: str) -> Callable[[BaseException], bool]:
 def coded(kind: type[Error], code: str) -> type[Error]:
     """The errors of `kind` with that code, as if they had a class of their own."""
 
-    class Sentence(type):
-        def __instancecheck__(cls, error: object) -> bool:
+    class Sentence(ErrorType):
+        def __instancecheck__(self, error: object) -> bool:
             return isinstance(error, kind) and error.code == code
 
-        def __call__(cls, **fields: Any) -> Error:
+        def __call__(self, /, **fields: Any) -> Error:
             return kind(code=code, **fields)
 
     sentence = _SENTENCES.setdefault((kind, code), Sentence(code, (kind,), {}))
@@ -36,6 +36,6 @@ def coded(kind: type[Error], code: str) -> type[Error]:
 
 def kind_of(error: BaseException) -> type[BaseException]:
     """The class of an error, or what stands for its sentence if there are several."""
-    if isinstance(error, EveryorderError) and len(error.words) > 1:
-        return coded(type(error), error.code)
+    if isinstance(error, EveryorderError) and len(sentences(error.words)) > 1:
+        return coded(error._named or type(error), error.code)
     return type(error)

@@ -41,7 +41,7 @@ from runtime.autograd.node import (
     mismatch,
     through,
 )
-from runtime.errors.autograd import BackwardRefused, GradientMismatch
+from runtime.errors.autograd import AutogradMisuse, BackwardRefused
 from runtime.operators.call import core
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.keys import fresh_key_bits, is_handled
@@ -197,7 +197,7 @@ def _capture(request: Request, node: Node, gradients: list[Any]) -> None:
 def fitted(gradient: Any, meta: Meta, node: Node) -> Any:
     """A gradient made to fit what it is the gradient of.
 
-    Raises `GradientMismatch` where that cannot be.
+    Raises `AutogradMisuse` where that cannot be.
     """
     shape, dtype, device = meta
     if gradient.shape != shape:
@@ -220,7 +220,7 @@ def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def _miscounted(node: Node, count: int) -> GradientMismatch:
+def _miscounted(node: Node, count: int) -> AutogradMisuse:
     return mismatch(
         f"`{node.operator}`",
         "number",
@@ -249,9 +249,9 @@ def backward(
         inputs: accumulate in these tensors only, which need not be leaves.
 
     Raises:
-        BackwardRefused, BackwardRefused, GradientMismatch: a root has no gradient.
+        BackwardRefused, AutogradMisuse: a root has no gradient.
         BackwardRefused: one of `inputs` requires none.
-        GraphFreed, SavedTensorModified, NotImplementedFormula: as the graph says.
+        BackwardRefused, NotImplementedFormula: as the graph says.
     """
     if grad_tensors is None and isinstance(tensors, Tensor):
         # One root, as nearly always: what `_roots` does, without lists.

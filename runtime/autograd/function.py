@@ -60,8 +60,7 @@ from runtime.autograd.plan import (
 )
 from runtime.errors.autograd import (
     AutogradMisuse,
-    GradientMismatch,
-    GraphFreed,
+    BackwardRefused,
     NotImplementedFormula,
 )
 from runtime.operators.call import core
@@ -105,7 +104,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was saved.  Raises `GraphFreed`, `SavedTensorModified`."""
+        """What was saved.  Raises `BackwardRefused`."""
         if self._given_back is None:
             return self.to_save
         saved: tuple[Tensor | None, ...] = self._given_back()
@@ -168,9 +167,9 @@ class FunctionNode(Node):
         return save_output(tensor, number if tensor._requires_grad else None)
 
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was saved.  Raises `GraphFreed`, `SavedTensorModified`."""
+        """What was saved.  Raises `BackwardRefused`."""
         if self._saved is None:
-            raise GraphFreed(operator=self.operator)
+            raise BackwardRefused(code="GraphFreed", operator=self.operator)
         found: list[Tensor | None] = []
         for place, saved in enumerate(self._saved):
             name = f"saved_tensors[{place}]"
@@ -186,12 +185,12 @@ class FunctionNode(Node):
         """Call `backward`.
 
         Raises:
-            GradientMismatch: another number of gradients than arguments, or one that
+            AutogradMisuse: another number of gradients than arguments, or one that
                 is neither a tensor nor None.
             Exception: whatever `backward` raises.
         """
         if self._saved is None:
-            raise GraphFreed(operator=self.operator)
+            raise BackwardRefused(code="GraphFreed", operator=self.operator)
         context = self.context
         if context.materializes:
             gradients = [
@@ -220,7 +219,7 @@ class FunctionNode(Node):
         for place, each in zip(self._places, wanted, strict=True):
             if each is not None and not isinstance(each, Tensor):
                 kind = type(each).__name__
-                raise GradientMismatch(
+                raise AutogradMisuse(
                     code="NotAGradient", node=self.operator, position=place, type=kind
                 )
         return wanted
@@ -263,7 +262,7 @@ class Function:
 
         Raises:
             AutogradMisuse: the class, or what it said of its arguments, makes no sense.
-            WriteRefused, WriteRefused: `mark_dirty` of what must not be written to.
+            WriteRefused: `mark_dirty` of what must not be written to.
         """
         told = watcher()
         return cls._applied(*args) if told is None else told.applied(cls, args)

@@ -51,7 +51,7 @@ from runtime.autograd.node import (
 )
 from runtime.autograd.plan import Recipe, SavedOutput, checked
 from runtime.autograd.recording import OperatorNode, run_below, start
-from runtime.errors.autograd import SavedTensorModified, WriteRefused
+from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors.keys import PYTHON
@@ -142,7 +142,7 @@ def unrecorded(
             continue
         before = edge_before(tensor)
         error = partial(
-            SavedTensorModified,
+            BackwardRefused,
             code="UnrecordedWrite",
             operator=operator,
             shape=tensor.shape,

@@ -31,7 +31,7 @@ from runtime.autograd.engine import backward
 from runtime.autograd.history import is_inference, renew, sharing
 from runtime.autograd.node import Node, RemovableHandle, Table, extra_of, mismatch
 from runtime.errors.autograd import AutogradMisuse, WriteRefused
-from runtime.errors.tensor import NeedsDetach, NotReplaceable, UnfitValue
+from runtime.errors.tensor import NotReplaceable, NotShareable, UnfitValue
 from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
 from runtime.operators.call import core
 from runtime.schema.calls import checked
@@ -194,7 +194,7 @@ def read_grad(tensor: Tensor) -> Tensor | None:
 
 
 def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
-    """Set the gradient.  Raises `GradientMismatch`."""
+    """Set the gradient.  Raises `AutogradMisuse`."""
     if gradient is None:
         if tensor._history is not None and tensor._history.extra is not None:
             tensor._history.extra.grad = None
@@ -212,7 +212,7 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
 def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` of a leaf.
 
-    Raises `UnfitValue` for a dtype without gradients, `NeedsDetach` for switching it
+    Raises `UnfitValue` for a dtype without gradients, `NotShareable` for switching it
     off where it was computed, `WriteRefused`.
     """
     wanted = bool(requires_grad)
@@ -220,7 +220,7 @@ def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
         raise UnfitValue(code="NoGradient", dtype=str(tensor.dtype))
     node = grad_fn(tensor)
     if node is not None and not wanted:
-        raise NeedsDetach(
+        raise NotShareable(
             code="NotALeaf", asked="requires_grad_(False)", operator=node.operator
         )
     if wanted and is_inference(tensor) and not inference.active:

@@ -58,7 +58,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Mode:
     """A context manager that is a decorator too; leaves define how it is entered.
 
-    Leaving raises `GuardMisuse`, and `GuardMisuse`.
+    Leaving raises `KeyMisuse`.
     """
 
     __slots__ = ("_entry",)

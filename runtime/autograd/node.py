@@ -36,7 +36,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from runtime.autograd.modes import GRAD
-from runtime.errors.autograd import AutogradMisuse, GradientMismatch
+from runtime.errors.autograd import AutogradMisuse
 from runtime.locks import reentered
 from runtime.operators.call import core
 from runtime.schema.codes import Device, DType
@@ -53,11 +53,9 @@ SEQUENCE = count(1)
 _HOOK_NUMBERS = count(1)
 
 
-def mismatch(
-    where: str, what: str, expected: object, found: object
-) -> GradientMismatch:
+def mismatch(where: str, what: str, expected: object, found: object) -> AutogradMisuse:
     """The error that what came as a gradient does not fit."""
-    return GradientMismatch(
+    return AutogradMisuse(
         code="GradientMismatch",
         where=where,
         what=what,
@@ -480,14 +478,14 @@ def joined(before: Tensor, gradient: Tensor) -> Tensor:
 def added(before: Tensor, gradient: Tensor) -> Tensor:
     """The sum of two gradients.
 
-    Raises `GradientMismatch` where a handler in Python gives none: without it, the
+    Raises `AutogradMisuse` where a handler in Python gives none: without it, the
     gradient would be a part of what it is.
     """
     return _given(core.add(before, gradient), "core::add")
 
 
 def copied(gradient: Tensor) -> Tensor:
-    """A copy of a gradient.  Raises `GradientMismatch`, as `added`."""
+    """A copy of a gradient.  Raises `AutogradMisuse`, as `added`."""
     return _given(core.clone(gradient), "core::clone")
 
 

@@ -52,9 +52,9 @@ from typing import Any
 from runtime.autograd.history import TRACKED, sharing, with_history
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Node
-from runtime.errors.autograd import GraphFreed, SavedTensorModified, WriteRefused
+from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.errors.base import EveryorderError
-from runtime.errors.python_dispatch import DispatchMisuse
+from runtime.errors.python_dispatch import HandlerError
 from runtime.generated import block, numbered, template
 from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
@@ -79,7 +79,7 @@ def save(tensor: Tensor, operator: str) -> SavedInput:
 
 
 def restore(saved: SavedInput, operator: str, argument: str) -> Tensor:
-    """A saved input.  Raises `SavedTensorModified`."""
+    """A saved input.  Raises `BackwardRefused`."""
     tensor, version = saved
     place = tensor._place
     found = 0 if place is None else place[0].version
@@ -99,7 +99,7 @@ def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
 
 
 def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
-    """A saved output of `node`.  Raises `SavedTensorModified`."""
+    """A saved output of `node`.  Raises `BackwardRefused`."""
     alias, number = checked(saved, node.operator, argument), saved[2]
     if number is None or not GRAD.enabled:
         return alias
@@ -107,7 +107,7 @@ def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
 
 
 def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
-    """The alias of a saved output.  Raises `SavedTensorModified`."""
+    """The alias of a saved output.  Raises `BackwardRefused`."""
     alias, version, _ = saved
     found = alias._version
     if found != version:
@@ -115,10 +115,10 @@ def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
     return alias
 
 
-def modified(saved: SavedInput, operator: str, argument: str) -> SavedTensorModified:
+def modified(saved: SavedInput, operator: str, argument: str) -> BackwardRefused:
     """The error that a saved tensor was written to."""
     tensor, version = saved
-    return SavedTensorModified(
+    return BackwardRefused(
         code="SavedTensorModified",
         operator=operator,
         argument=argument,
@@ -251,8 +251,8 @@ def _kept(saved: Saved) -> str:
     "autograd plan",
     "operator, formulas, needs",
     GRAD=GRAD,
-    GraphFreed=GraphFreed,
-    DispatchMisuse=DispatchMisuse,
+    BackwardRefused=BackwardRefused,
+    HandlerError=HandlerError,
     modified=modified,
     restore=restore,
     restore_output=restore_output,
@@ -261,7 +261,8 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
     taken = "".join(f"v{place}, " for place in range(len(values)))
     text = [
         "values = node.values",
-        "if values is None: raise GraphFreed(operator=operator)",
+        "if values is None:",
+        "    raise BackwardRefused(code='GraphFreed', operator=operator)",
         *([f"{taken}= values"] if taken else []),
     ]
     for place, saved in enumerate(values):
@@ -280,7 +281,7 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
         elif saved.kind == RESULT:
             text += [
                 f"if {v} is None:",
-                "    raise DispatchMisuse(",
+                "    raise HandlerError(",
                 f"        code='UndefinedResult', operator=operator, result={name}",
                 "    )",
                 "if node.host is not None:",

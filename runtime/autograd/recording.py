@@ -128,7 +128,7 @@ class OperatorNode(Node):
         return self.recipe.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Run the formulas.  Raises `GraphFreed`, and `SavedTensorModified`."""
+        """Run the formulas.  Raises `BackwardRefused`."""
         found: Gradients = self.plan.run(self, gradients)
         return found
 

@@ -27,7 +27,7 @@ from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of, live
 from runtime.custom.kernel import holds_tensors, kernel_of, selecting, takes_tensors
 from runtime.dispatch.arguments import check_kind, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.errors.custom import DefinitionRefused, KeywordOnlyTensor
+from runtime.errors.custom import DefinitionRefused
 from runtime.errors.schema import InferenceError
 from runtime.schema.annotation import infer_named_schema
 from runtime.schema.calls import described
@@ -112,7 +112,7 @@ def custom_op(
         DefinitionRefused: the name has no namespace.
         InferenceError, SchemaError: the annotations, or the text, are no schema.
         DefinitionRefused: `mutates_args`.
-        KeywordOnlyTensor: a tensor by name only, without the tag `out`.
+        DefinitionRefused: a tensor by name only, without the tag `out`.
         DefinitionRefused: `fn` cannot be called as the schema says.
         DefinitionRefused: for some devices, but no argument says which.
         Conflict: a library has defined an operator of that name.
@@ -205,8 +205,11 @@ def _check(
     check_definition(schema, tags)
     for argument in schema.arguments:
         if argument.kwarg_only and holds_tensors(argument.type) and "out" not in tags:
-            raise KeywordOnlyTensor(
-                operator=str(schema.name), argument=argument.name, schema=str(schema)
+            raise DefinitionRefused(
+                code="KeywordOnlyTensor",
+                operator=str(schema.name),
+                argument=argument.name,
+                schema=str(schema),
             )
     keys_of(devices)
     kernel_of(function, schema)
@@ -233,7 +236,7 @@ def infer_schema(
     Raises:
         InferenceError: an annotation is missing or means nothing, a default has no
             schema form, or `fn` takes any number of arguments.
-        DefinitionRefused, DefinitionRefused, DefinitionRefused: see `mutates_args`.
+        DefinitionRefused: see `mutates_args`.
         DefinitionRefused: `fn` is not what its tag says.
     """
     schema = schema_of(fn, mutates_args, tag_names(tags))

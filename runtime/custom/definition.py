@@ -56,8 +56,7 @@ from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.call import OperatorGone
-from runtime.errors.custom import NoSuchKernel
-from runtime.errors.registration import LibraryClosed
+from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey, key_of_device
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
@@ -92,8 +91,8 @@ class CustomOpDef(Generic[P, R]):
     as a handle when it is called, and besides:
 
     Raises:
-        BrokenPromise: a result shares memory with an argument or another result.
-        BrokenPromise: a result should be a written argument, and is not.
+        KernelError: a result shares memory with an argument or another result.
+        KernelError: a result should be a written argument, and is not.
         MissingFake: it was called with meta tensors, and has no fake kernel.
     """
 
@@ -178,7 +177,7 @@ class CustomOpDef(Generic[P, R]):
             UnknownDevice: there is no such type of device.
             DefinitionRefused: `fn` cannot be called as the schema says.
             DefinitionRefused: no tensor, and no `device` argument, would choose it.
-            LibraryClosed: the operator was closed.
+            LibraryMisuse: the operator was closed.
         """
         if fn is None:
             return partial(self.register_kernel, device_types)
@@ -199,7 +198,7 @@ class CustomOpDef(Generic[P, R]):
 
         Raises:
             DefinitionRefused: `fn` cannot be called as the schema says.
-            LibraryClosed: the operator was closed.
+            LibraryMisuse: the operator was closed.
         """
         self._check_open("register_fake")
         kernel = kernel_of(fn, self.schema)
@@ -222,7 +221,7 @@ class CustomOpDef(Generic[P, R]):
         Raises:
             DefinitionRefused: the operator writes to an argument.
             LibraryMisuse: one of the functions cannot be called.
-            LibraryClosed: the operator was closed.
+            LibraryMisuse: the operator was closed.
         """
         self._check_open("register_autograd")
         kernel = gradient_kernel(self.schema, backward, setup_context)
@@ -233,7 +232,7 @@ class CustomOpDef(Generic[P, R]):
 
         Raises:
             AutogradMisuse: the device or the dtype is not served.
-            LibraryClosed: the operator was closed.
+            LibraryMisuse: the operator was closed.
         """
         self._check_open("register_autocast")
         key, kernel = casting_to(device_type, cast_inputs)
@@ -255,8 +254,8 @@ class CustomOpDef(Generic[P, R]):
 
         Raises:
             LibraryMisuse: `cls` is no class, or `fn` no function.
-            RuleTaken: somebody else has a rule for both.
-            LibraryClosed: the operator was closed.
+            Conflict: somebody else has a rule for both.
+            LibraryMisuse: the operator was closed.
         """
         if fn is None:
             return partial(self.register_torch_dispatch, cls)
@@ -279,12 +278,13 @@ class CustomOpDef(Generic[P, R]):
         is registered while it is off stays off until the end.
 
         Raises:
-            NoSuchKernel: there is none for that device.
+            LookupFailed: there is none for that device.
             UnknownDevice: there is no such type of device.
         """
         (key,) = keys_of(device_type)
         if key not in self._kernels:
-            raise NoSuchKernel(
+            raise LookupFailed(
+                code="NoSuchKernel",
                 operator=self.name,
                 device=device_type,
                 known=tuple(sorted(map(_shown, self._kernels))),
@@ -317,7 +317,9 @@ class CustomOpDef(Generic[P, R]):
 
     def _check_open(self, asked: str) -> None:
         if self._closed:
-            raise LibraryClosed(call=f"{asked}(...)", library=repr(self._library))
+            raise LibraryMisuse(
+                code="LibraryClosed", call=f"{asked}(...)", library=repr(self._library)
+            )
 
     def _switch(self, key: DispatchKey, on: bool) -> None:
         if on and key in self._off:

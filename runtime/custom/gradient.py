@@ -61,7 +61,8 @@ from runtime.autograd.recording import (
     run_below,
 )
 from runtime.dispatch.kernel import Kernel, linked
-from runtime.errors.custom import BrokenPromise, DefinitionRefused
+from runtime.errors.call import KernelError
+from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import LibraryMisuse
 from runtime.generated import block, numbered, template
 from runtime.schema.binding import returner
@@ -463,7 +464,7 @@ class Formula:
     def backward(self, context: Any, *gradients: Any) -> list[Any]:
         """The gradients of all tensors among the arguments, in order.
 
-        Raises `BrokenPromise`, and whatever the function raises.
+        Raises `KernelError`, and whatever the function raises.
         """
         given, rest = [], list(gradients)
         for output in self.outputs:
@@ -508,9 +509,9 @@ class Formula:
             raise self._misfit(fault)
         return [*result]
 
-    def _misfit(self, fault: str) -> BrokenPromise:
+    def _misfit(self, fault: str) -> KernelError:
         positional = self._schema.arguments[: self._schema.kwarg_only_start]
-        return BrokenPromise(
+        return KernelError(
             code="GradientStructure",
             operator=str(self._schema.name),
             fault=fault,

@@ -74,7 +74,8 @@ from runtime.autograd.modes import GRAD
 from runtime.autograd.versions import bumping_once, made_again
 from runtime.dispatch.kernel import Kernel, describe, direct, linked
 from runtime.errors.autograd import AutogradMisuse
-from runtime.errors.custom import BrokenPromise, DefinitionRefused, MissingFake
+from runtime.errors.call import KernelError
+from runtime.errors.custom import DefinitionRefused, MissingFake
 from runtime.generated import block, numbered, template
 from runtime.keys import DispatchKey, KeySet, key_of_device
 from runtime.schema.calls import shortened
@@ -193,7 +194,7 @@ class Look:
         )
 
     def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
-        """Raises `BrokenPromise`.
+        """Raises `KernelError`.
 
         What is no tensor where one is due is for the conversion of results to refuse.
         """
@@ -232,8 +233,8 @@ class Look:
 
     def _aliased(
         self, name: str, tensor: Tensor, other: str, with_: Tensor
-    ) -> BrokenPromise:
-        return BrokenPromise(
+    ) -> KernelError:
+        return KernelError(
             code="AliasedResult",
             operator=str(self._schema.name),
             kernel=self._kernel,
@@ -244,8 +245,8 @@ class Look:
             written=other in self._written,
         )
 
-    def _other(self, name: str, argument: int) -> BrokenPromise:
-        return BrokenPromise(
+    def _other(self, name: str, argument: int) -> KernelError:
+        return KernelError(
             code="OtherResult",
             operator=str(self._schema.name),
             kernel=self._kernel,

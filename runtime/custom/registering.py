@@ -487,7 +487,7 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
     """The kernel that a call of `op` with the highest key `key` runs now.
 
     Raises:
-        UnknownKey: there is no such key.
+        LookupFailed: there is no such key.
         LookupFailed: there is no such operator.
         LookupFailed: it has none for the key, or the key is an alias.
     """

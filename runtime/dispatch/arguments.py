@@ -73,7 +73,7 @@ KeyLike = DispatchKey | str
 def key_of(given: KeyLike) -> DispatchKey:
     """The key that is meant.
 
-    Raises `UnknownKey` for a text that names none, `LibraryMisuse` for no text.
+    Raises `LookupFailed` for a text that names none, `LibraryMisuse` for no text.
     """
     if isinstance(given, DispatchKey):
         return given

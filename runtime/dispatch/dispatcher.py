@@ -53,7 +53,7 @@ from runtime.dispatch.token import (
 from runtime.dispatch.transition import ADD, AMONG, REMOVE
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
-from runtime.errors.registration import LibraryMisuse, LookupFailed, WriteInsideListener
+from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
 from runtime.locks import renewed
 from runtime.schema.parser import parse_name
@@ -190,7 +190,7 @@ class Dispatcher:
         """The names of operators with a kernel at exactly `key` (None: all), sorted.
 
         Raises:
-            UnknownKey: `key` is a text that names no key.
+            LookupFailed: `key` is a text that names no key.
         """
         if key is None:
             return self.op_names()
@@ -206,11 +206,13 @@ class Dispatcher:
 
         Raises:
             Conflict: one of them cannot be live beside the others.
-            WriteInsideListener: called by a listener.
+            LibraryMisuse: called by a listener.
             Exception: whatever a listener raised.
         """
         if self._writer and self._writes():
-            raise WriteInsideListener(call="Dispatcher.register(...)")
+            raise LibraryMisuse(
+                code="WriteInsideListener", call="Dispatcher.register(...)"
+            )
         freed: list[Sequence[Token]] = []
         with self._lock:
             self._writer, self._telling = get_ident(), False
@@ -235,7 +237,7 @@ class Dispatcher:
         its own thread, it leaves them to the next writer.
 
         Raises:
-            WriteInsideListener: called by a listener.
+            LibraryMisuse: called by a listener.
             ExceptionGroup: listeners raised; everything was taken down all the same.
             KeyboardInterrupt, SystemExit: a listener raised it; likewise.
         """
@@ -291,10 +293,10 @@ class Dispatcher:
         """Whether this thread may deregister now.
 
         Raises:
-            WriteInsideListener: it is a listener's thread, being told.
+            LibraryMisuse: it is a listener's thread, being told.
         """
         if self._telling and self._writes():
-            raise WriteInsideListener(call=call)
+            raise LibraryMisuse(code="WriteInsideListener", call=call)
 
     def __reduce__(self) -> tuple[Callable[[], "Dispatcher"], tuple[()]]:
         """Pickle the default dispatcher: the one of whoever unpickles it.

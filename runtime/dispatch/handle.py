@@ -31,13 +31,7 @@ from runtime.dispatch.keyring import Published
 from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.token import DefinitionReading, namespace_of
 from runtime.errors.base import nearest
-from runtime.errors.call import (
-    CallError,
-    NoMatchingOverload,
-    NoSuchOverload,
-    OperatorGone,
-    OverloadGone,
-)
+from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
@@ -129,7 +123,7 @@ class OperatorHandle(partial[Any]):
         CallError: the arguments do not fit the schema.
         MissingKernel: no kernel is registered for the highest key of the call.
         OperatorGone, CannotRun: there is nothing to call.
-        KernelError, KernelError: the kernel returned something else.
+        KernelError: the kernel returned something else.
     """
 
     __slots__ = ("_callee", "name")
@@ -489,13 +483,14 @@ class OperatorPacket(partial[Any]):
             raise AttributeError(overload)
         names = self.overloads()
         if not names:
-            raise OverloadGone(operator=self._name.name)
+            raise OperatorGone(code="OverloadGone", operator=self._name.name)
         if overload not in names and overload in OF_NUMBERS:
             unnamed = OperatorHandle(self._dispatcher, self._name)
             if NUMBERS_AS_TENSORS in unnamed.tags:
                 return unnamed
         if overload not in names:
-            raise NoSuchOverload(
+            raise LookupFailed(
+                code="NoSuchOverload",
                 operator=self._name.name,
                 overload=overload,
                 near=nearest(overload, names) or names,

@@ -66,7 +66,7 @@ from runtime.dispatch.token import (
     read_kernel,
 )
 from runtime.dispatch.transition import is_live
-from runtime.errors.registration import LibraryClosed, LibraryMisuse
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema, check_definition
@@ -225,7 +225,7 @@ class Library(Closing):
 
         Raises:
             LibraryMisuse: the name, the key or the kernel is not allowed here.
-            UnknownKey, KeyMisuse: no kernel can be registered at that key.
+            LookupFailed, KeyMisuse: no kernel can be registered at that key.
             Conflict: the kernel does not fit the schema or the other typed kernels.
         """
         if self._closed:
@@ -297,7 +297,7 @@ class Library(Closing):
         """Let `fn` handle an operator for modes or tensors of exactly the class `cls`.
 
         The operator may not be defined yet; see `runtime.python_dispatch.fallback`.
-        Raises `LibraryMisuse`, and `RuleTaken` if the class has a rule for it.
+        Raises `LibraryMisuse`, and `Conflict` if the class has a rule for it.
         """
         self._check_open(call := f"rule({str(op)!r}, ...)")
         name = self._name(call, op)
@@ -319,7 +319,7 @@ class Library(Closing):
         """End every registration of this library; the second time nothing happens.
 
         Raises:
-            WriteInsideListener: called by a listener; nothing ends.
+            LibraryMisuse: called by a listener; nothing ends.
             ExceptionGroup: listeners raised; everything ended all the same.
         """
         self._dispatcher.check_writable("Library.close()")
@@ -340,12 +340,14 @@ class Library(Closing):
         made = registered(self._dispatcher, self._ledger, tokens, exclusive)
         if self._closed:  # by another thread, which may have missed the newcomer
             take_down(self._dispatcher, self._ledger, (made.key,), tokens)
-            raise LibraryClosed(call="a registration", library=repr(self))
+            raise LibraryMisuse(
+                code="LibraryClosed", call="a registration", library=repr(self)
+            )
         return made
 
     def _check_open(self, call: str) -> None:
         if self._closed:
-            raise LibraryClosed(call=call, library=repr(self))
+            raise LibraryMisuse(code="LibraryClosed", call=call, library=repr(self))
 
     def _name(self, call: str, op: str | OperatorName | OperatorHandle) -> OperatorName:
         if isinstance(op, OperatorHandle):

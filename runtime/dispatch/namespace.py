@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import PROVIDERS, OperatorPacket
 from runtime.errors.base import nearest
-from runtime.errors.registration import UnknownOperator
+from runtime.errors.registration import LookupFailed
 from runtime.locks import load
 from runtime.schema.signature import OperatorName
 
@@ -46,7 +46,11 @@ class OperatorNamespace:
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
             known = alike(operator, self._names())
-            raise UnknownOperator(operator=str(name), near=nearest(str(name), known))
+            raise LookupFailed(
+                code="UnknownOperator",
+                operator=str(name),
+                near=nearest(str(name), known),
+            )
         packet = OperatorPacket(self._dispatcher, name, self._lasting)
         if self._lasting:
             self.__dict__[operator] = packet

@@ -38,7 +38,6 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
 )
-from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
 from runtime.schema.signature import OperatorName
@@ -207,7 +206,8 @@ def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
     # By identity: a class may compare as it likes, and need not be hashable.
     for held in entry.rules:
         if held.cls is token.cls:
-            raise RuleTaken(
+            raise Conflict(
+                code="RuleTaken",
                 handler=f"{token.cls.__qualname__}.__torch_dispatch__",
                 operator=token.text,
                 rule=token.debug,

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from runtime.errors.call import *
     from runtime.errors.custom import *
     from runtime.errors.future import *
-    from runtime.errors.operands import *
-    from runtime.errors.program import *
     from runtime.errors.python_dispatch import *
     from runtime.errors.registration import *
     from runtime.errors.rpc import *

@@ -4,9 +4,7 @@ Rule: every field that names an operator or a node names it as it was called, so
 the line of the program can be found.
 """
 
-from typing import ClassVar
-
-from runtime.errors.base import EveryorderError, Words
+from runtime.errors.base import EveryorderError
 
 # What cannot be done with a tensor that was made in inference mode, by the use.
 USES = {
@@ -19,36 +17,6 @@ USES = {
 
 class AutogradError(EveryorderError, RuntimeError):
     """Base of all errors of autograd."""
-
-
-class SavedTensorModified(AutogradError):
-    """A tensor was written to behind the back of the gradient that it is needed for."""
-
-    operator: str
-    argument: str = ""
-    shape: tuple[int, ...]
-    dtype: str = ""
-    expected: int = 0
-    found: int = 0
-
-    words: ClassVar[Words] = {
-        "SavedTensorModified": (
-            "`{operator}` saved `{argument}` for its gradient, and the tensor "
-            "was modified in place before the gradient was computed.",
-            ("saved", "shape {shape}, {dtype}, version {expected}"),
-            ("now", "version {found}"),
-            ("to do", "modify a clone(), or compute out of place"),
-        ),
-        "UnrecordedWrite": (
-            "`{operator}` was interrupted after it wrote to a tensor of shape "
-            "{shape}, and before that was recorded: its gradient is not known.",
-            (
-                "to do",
-                "compute the tensor anew from its inputs; `.detach()` goes on "
-                "with the elements as they are, without their history",
-            ),
-        ),
-    }
 
 
 class WriteRefused(AutogradError):
@@ -68,37 +36,27 @@ class WriteRefused(AutogradError):
     use: str = ""
     argument: str = ""
 
-    words: ClassVar[Words] = {
-        "LeafModified": (
-            "`{operator}` would modify {_what} of shape {shape} that requires "
-            "grad: its old values could no longer be differentiated.",
-            ("to do", "modify it in no_grad(), or modify a clone()"),
-        ),
-        "ViewModified": (
-            "A view of shape {shape} {_how}, by `{operator}`; {made}, so "
-            "gradients cannot follow.",
-            ("to do", "make the view where it is modified, or modify a clone()"),
-        ),
-        "OverlappingWrite": (
-            "`{operator}` would write to a tensor of which several elements are "
-            "one place in memory.",
-            ("layout", "shape {shape}, strides {strides}"),
-            ("to do", "modify a clone()"),
-        ),
-        "InferenceTensorUsed": (
-            "A tensor of shape {shape} was made in inference_mode() and {_why}.",
-            ("to do", "use a clone() of it, made outside of inference_mode()"),
-        ),
-        "NotDetachable": (
-            "`detach_()` of a view of shape {shape} would leave its base in the graph.",
-            ("to do", "use detach(), or detach the base"),
-        ),
-        "OutRequiresGrad": (
-            "`{operator}` writes into `out`, which records no gradient, but "
-            "`{argument}` requires grad.",
-            ("to do", "leave `out` away, or call it in no_grad()"),
-        ),
-    }
+    words = """
+    LeafModified: `{operator}` would modify {_what} of shape {shape} that requires grad:
+        its old values could no longer be differentiated.
+      to do: modify it in no_grad(), or modify a clone()
+    ViewModified: A view of shape {shape} {_how}, by `{operator}`; {made}, so gradients
+        cannot follow.
+      to do: make the view where it is modified, or modify a clone()
+    OverlappingWrite: `{operator}` would write to a tensor of which several elements are
+        one place in memory.
+      layout: shape {shape}, strides {strides}
+      to do: modify a clone()
+    InferenceTensorUsed: A tensor of shape {shape} was made in inference_mode() and
+        {_why}.
+      to do: use a clone() of it, made outside of inference_mode()
+    NotDetachable: `detach_()` of a view of shape {shape} would leave its base in the
+        graph.
+      to do: use detach(), or detach the base
+    OutRequiresGrad: `{operator}` writes into `out`, which records no gradient, but
+        `{argument}` requires grad.
+      to do: leave `out` away, or call it in no_grad()
+    """
 
     @property
     def _what(self) -> str:
@@ -115,75 +73,44 @@ class WriteRefused(AutogradError):
         return USES[self.use].format(self.operator)
 
 
-class GraphFreed(AutogradError):
-    """A part of the graph was run backwards a second time, after it was let go."""
-
-    operator: str
-
-    words: ClassVar[Words] = {
-        "GraphFreed": (
-            "What `{operator}` saved for its gradient is gone: the graph was run "
-            "backwards before, and that frees it.",
-            ("to do", "pass retain_graph=True the first time"),
-        ),
-    }
-
-
 class BackwardRefused(AutogradError):
-    """A gradient was asked of, or for, a tensor that has none by itself."""
-
-    asked: str = ""
-    index: int
-    shape: tuple[int, ...]
-
-    words: ClassVar[Words] = {
-        "NoGradientToCompute": (
-            "`{asked}` starts from output {index} of shape {shape}, which does "
-            "not require grad and was not computed from what does.",
-            ("to do", "compute it from tensors with requires_grad=True, in grad mode"),
-        ),
-        "GradientNeeded": (
-            "`{asked}` starts from output {index} of shape {shape}; only an "
-            "output of one element has a gradient by itself.",
-            ("to do", "reduce it, by sum() for one, or pass a gradient of its shape"),
-        ),
-        "UnusedInput": (
-            "The outputs were not computed from input {index} of shape {shape}.",
-            ("to do", "pass allow_unused=True to get None for it"),
-        ),
-        "InputWithoutGradient": (
-            "Input {index} of shape {shape} does not require grad.",
-            ("to do", "call requires_grad_() on it before it is used"),
-        ),
-    }
-
-
-class GradientMismatch(AutogradError, ValueError, TypeError):
-    """A gradient does not fit the tensor that it is the gradient of, or is none.
-
-    `where` says who gave the gradient; `what` is one of shape, dtype, device, number.
+    """The graph cannot be run backwards: what was asked for has no gradient by itself,
+    what was saved is let go, or was modified since.
     """
 
-    where: str = ""
-    what: str = ""
-    expected: str = ""
-    found: str = ""
-    node: str = ""
-    position: int = 0
-    type: str = ""
+    asked: str = ""
+    index: int = 0
+    shape: tuple[int, ...] = ()
+    operator: str = ""
+    argument: str = ""
+    dtype: str = ""
+    expected: int = 0
+    found: int = 0
 
-    words: ClassVar[Words] = {
-        "GradientMismatch": (
-            "{where} gave a gradient of the wrong {what}.",
-            ("expected", "{expected}"),
-            ("found", "{found}"),
-        ),
-        "NotAGradient": (
-            "The backward of `{node}` gave argument {position} no gradient.",
-            ("expected", "a Tensor, or None"),
-            ("found", "{type}"),
-        ),
-    }
+    words = """
+    NoGradientToCompute: `{asked}` starts from output {index} of shape {shape}, which
+        does not require grad and was not computed from what does.
+      to do: compute it from tensors with requires_grad=True, in grad mode
+    GradientNeeded: `{asked}` starts from output {index} of shape {shape}; only an
+        output of one element has a gradient by itself.
+      to do: reduce it, by sum() for one, or pass a gradient of its shape
+    UnusedInput: The outputs were not computed from input {index} of shape {shape}.
+      to do: pass allow_unused=True to get None for it
+    InputWithoutGradient: Input {index} of shape {shape} does not require grad.
+      to do: call requires_grad_() on it before it is used
+    GraphFreed: What `{operator}` saved for its gradient is gone: the graph was run
+        backwards before, and that frees it.
+      to do: pass retain_graph=True the first time
+    SavedTensorModified: `{operator}` saved `{argument}` for its gradient, and the
+        tensor was modified in place before the gradient was computed.
+      saved: shape {shape}, {dtype}, version {expected}
+      now: version {found}
+      to do: modify a clone(), or compute out of place
+    UnrecordedWrite: `{operator}` was interrupted after it wrote to a tensor of shape
+        {shape}, and before that was recorded: its gradient is not known.
+      to do: compute the tensor anew from its inputs; `.detach()` goes on with the
+        elements as they are, without their history
+    """
 
 
 class NotImplementedFormula(AutogradError, NotImplementedError):
@@ -195,22 +122,15 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
     inputs: tuple[str, ...] = ()
     function: str = ""
 
-    words: ClassVar[Words] = {
-        "NotImplementedFormula": (
-            "`{operator}` has no formula for its gradient.",
-            ("wanted", "{_wanted}"),
-            (
-                "to do",
-                "use register_autograd (custom operators), a kernel at the key "
-                "Autograd, a runtime.autograd.Function, or no_grad()",
-            ),
-        ),
-        "DifferentiatedOnce": (
-            "The backward of `{function}` is marked `once_differentiable`, and "
-            "its result was differentiated.",
-            ("to do", "write backward with differentiable operators, unmarked"),
-        ),
-    }
+    words = """
+    NotImplementedFormula: `{operator}` has no formula for its gradient.
+      wanted: {_wanted}
+      to do: use register_autograd (custom operators), a kernel at the key Autograd, a
+        runtime.autograd.Function, or no_grad()
+    DifferentiatedOnce: The backward of `{function}` is marked `once_differentiable`,
+        and its result was differentiated.
+      to do: write backward with differentiable operators, unmarked
+    """
 
     @property
     def _wanted(self) -> str:
@@ -218,7 +138,11 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
 
 
 class AutogradMisuse(AutogradError, TypeError, ValueError):
-    """A Function, a hook, a mode or a check is used in a way that has no meaning."""
+    """A Function, a hook, a mode or a check is used in a way that has no meaning, or a
+    gradient does not fit the tensor that it is the gradient of.
+
+    `where` says who gave the gradient; `what` is one of shape, dtype, device, number.
+    """
 
     function: str = ""
     fault: str = ""
@@ -229,28 +153,32 @@ class AutogradMisuse(AutogradError, TypeError, ValueError):
     known: tuple[str, ...] = ()
     device: str = ""
     dtype: str = ""
+    where: str = ""
+    what: str = ""
+    expected: str = ""
+    node: str = ""
+    position: int = 0
+    type: str = ""
 
-    words: ClassVar[Words] = {
-        "FunctionMisuse": (
-            "`{function}` {fault}.",
-            ("to do", "{remedy}"),
-        ),
-        "HookMisuse": ("`{asked}`: {fault}.",),
-        "ModeMisuse": (
-            "`{mode}` cannot decorate `{function}`, a coroutine function: a mode "
-            "belongs to a thread, and others would run in it while it awaits.",
-            ("to do", "enter the mode around what computes, between two awaits"),
-        ),
-        "UnknownMode": (
-            "The fallback at the Autograd keys has no mode {found!r}.",
-            ("known", "{known:, }"),
-        ),
-        "AutocastRefused": (
-            "autocast({device!r}, dtype={dtype}) does not exist.",
-            ("known", "{known:; }"),
-        ),
-        "GradcheckMisuse": ("gradcheck cannot check this: {fault}.",),
-    }
+    words = """
+    FunctionMisuse: `{function}` {fault}.
+      to do: {remedy}
+    HookMisuse: `{asked}`: {fault}.
+    ModeMisuse: `{mode}` cannot decorate `{function}`, a coroutine function: a mode
+        belongs to a thread, and others would run in it while it awaits.
+      to do: enter the mode around what computes, between two awaits
+    UnknownMode: The fallback at the Autograd keys has no mode {found!r}.
+      known: {known:, }
+    AutocastRefused: autocast({device!r}, dtype={dtype}) does not exist.
+      known: {known:; }
+    GradcheckMisuse: gradcheck cannot check this: {fault}.
+    GradientMismatch: {where} gave a gradient of the wrong {what}.
+      expected: {expected}
+      found: {found}
+    NotAGradient: The backward of `{node}` gave argument {position} no gradient.
+      expected: a Tensor, or None
+      found: {type}
+    """
 
 
 class GradcheckFailed(AutogradError, AssertionError):
@@ -268,12 +196,10 @@ class GradcheckFailed(AutogradError, AssertionError):
     difference: str
     reason: str
 
-    words: ClassVar[Words] = {
-        "GradcheckFailed": (
-            "gradcheck: {reason}, for output {output} by input {input}.",
-            ("entry", "input element {place[0]}, output element {place[1]}"),
-            ("analytical", "{analytical}"),
-            ("numerical", "{numerical}"),
-            ("difference", "{difference}"),
-        ),
-    }
+    words = """
+    GradcheckFailed: gradcheck: {reason}, for output {output} by input {input}.
+      entry: input element {place[0]}, output element {place[1]}
+      analytical: {analytical}
+      numerical: {numerical}
+      difference: {difference}
+    """

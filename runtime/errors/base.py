@@ -6,36 +6,94 @@ compares `code` and `fields()`, people read `str()`, and pickling goes by the fi
 that an error crosses a process without loss.
 
 Rules:
-- a class annotates its fields, and has a sentence for each of its codes in `words`; a
-  class of one sentence need not be told its code, and a code is the name of its class
-  where there is one;
+- a class annotates its fields, and its `words` are the table of its sentences; a class
+  of one sentence, which has the name of the class, need not be told its code;
 - a field that not every sentence has is declared with a default;
 - a field never holds a live kernel, tensor, lock or dispatcher: text and numbers
   only, so that an exception kept by somebody keeps nothing else alive;
 - a class may add a builtin base (`ValueError`, `NotImplementedError`) where callers of
-  such functions expect one.
+  such functions expect one.  Where that holds for one sentence only, the sentence names
+  it: an error of that sentence is of the class, and of the builtin one.
+
+    words = '''
+    ShapesDiffer: The shapes {shapes: and } do not broadcast, which is said in a head
+        that may go on in deeper lines.
+      would fit: a row; those whose text is empty are left out
+    UnknownKey (KeyError): no dispatch key is named {name!r}.
+    SchemaNotFound | one line, taken as it is
+    NamespaceTaken |
+        several lines, each
+          taken as it is, \\\\
+        but for the end of those that go on
+    '''
 
 A sentence is a template: `{name}` is a field or a property of the error, and
 
     {names:, |none}     a tuple, what stands between its parts, and what for no parts
     {names:, / or }     with something else before the last part
+    {names:each}        a row for each part, if nothing else is in the row
     {number:count dog}  `1 dog`, `2 dogs`
     {number:bytes}      `3.5 MiB (3670016 bytes)`
-
-One text is taken as it is.  A tuple is laid out by `page`: a head, then rows of a label
-and a text, of which those whose text is empty are left out.  A sentence may also be a
-method, where no template can say it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, dataclass_transform
+import builtins
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 Row = tuple[str, str]
-Sentence = str | tuple[str | Row, ...] | Callable[[Any], str]
-Words = Mapping[str, Sentence]
 
 # The width of a terminal by convention; rendered errors are tested at it.
 COLUMNS = 80
+
+# Where a sentence begins: its code, builtin classes, how it is laid out, its head.
+_BEGIN = re.compile(r"(\w+)(?: \(([\w, ]+)\))?(:| \|)(.*)")
+_WITH_BUILTINS = re.compile(r"^ {4}(\w+) \(([\w, ]+)\)(?::| \|)", re.MULTILINE)
+_EACH = re.compile(r"\{(\w+):each\}")
+
+
+class Sentence(NamedTuple):
+    """The template of one code; laid out by `page`, or taken as it is."""
+
+    head: str
+    rows: tuple[Row, ...]
+    as_it_is: bool
+
+
+@cache
+def sentences(words: str) -> Mapping[str, Sentence]:
+    """The sentences of a table of words by their codes."""
+    return dict(_sentences(words))
+
+
+def _sentences(words: str) -> Iterator[tuple[str, Sentence]]:
+    from textwrap import dedent
+
+    blocks: list[list[str]] = []
+    for line in dedent(words).strip().splitlines():
+        if line[:1].strip():
+            blocks.append([])
+        blocks[-1].append(line)
+    for first, *rest in blocks:
+        begin = _BEGIN.fullmatch(first)
+        if begin is None:
+            raise ValueError(f"no sentence begins with {first!r}")
+        code, _, layout, head = begin.groups()
+        if layout == " |":
+            lines = [head[1:]] * bool(head) + [line[4:] for line in rest]
+            text = re.sub(r"\\\n *", "", "\n".join(lines))
+            yield code, Sentence(text, (), as_it_is=True)
+            continue
+        rows = [("", head.strip())]
+        for line in rest:
+            if line.startswith("    "):
+                label, text = rows.pop()
+                rows.append((label, f"{text} {line.strip()}".strip()))
+            else:
+                label, _, text = line.strip().partition(":")
+                rows.append((label, text.strip()))
+        yield code, Sentence(rows[0][1], tuple(rows[1:]), as_it_is=False)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
@@ -43,14 +101,35 @@ class _Declared(Exception):
     """What a class annotates is what it is made of, for type checkers."""
 
 
-class EveryorderError(_Declared):
+class ErrorType(type):
+    """Where a sentence names builtin classes, its errors are of these as well."""
+
+    def __call__(cls, /, *args: Any, **fields: Any) -> Any:
+        """An error, of the class of its sentence."""
+        kind = cls.of_code(fields.get("code"))
+        return type.__call__(kind, *args, **fields)
+
+    def of_code(cls, code: object) -> Any:
+        """The class of the errors of a class that have this code."""
+        kinds: Mapping[str, type] = vars(cls).get("_kinds", {})
+        return kinds.get(code, cls) if isinstance(code, str) else cls
+
+
+class EveryorderError(_Declared, metaclass=ErrorType):
     """Base of all errors of `runtime`; its code and its fields say what happened."""
 
     code: str = ""
 
-    words: ClassVar[Words] = {}
+    words: ClassVar[str] = ""
     # What stands behind the head of every sentence of the class, before its own rows.
     rows: ClassVar[tuple[Row, ...]] = ()
+
+    # Code -> the class of its errors, where the sentence names builtin classes.
+    _kinds: ClassVar[Mapping[str, type]] = {}
+    # Of such a class: the one that modules know.
+    _named: ClassVar[type["EveryorderError"] | None] = None
+    # Whether it stands for an exception of a class that is none of ours.
+    _foreign: ClassVar[bool] = False
 
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -59,16 +138,23 @@ class EveryorderError(_Declared):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls)
-        if "code" in own:
-            return
-        words = own.get("words", ())
-        if len(words) == 1:
-            (cls.code,) = words
-        elif words or "render" in own or not cls.code:
+        if "code" not in own and ("words" in own or "render" in own or not cls.code):
             cls.code = cls.__name__
+        if "words" in own and "_named" not in own:
+            tagged = _WITH_BUILTINS.findall(cls.words)
+            cls._kinds = {code: cls._with(names) for code, names in tagged}
 
-    # Whether it stands for an exception of a class that is none of ours.
-    _foreign: ClassVar[bool] = False
+    @classmethod
+    def _with(cls, names: str) -> type:
+        """The class, and builtin ones."""
+        bases = [getattr(builtins, name) for name in names.split(", ")]
+        also = {
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+            "_named": cls,
+        }
+        return ErrorType(cls.__name__, (cls, *bases), also)
 
     def _head(self, text: str) -> str:
         """The head of a page, of the sentence's own."""
@@ -76,20 +162,19 @@ class EveryorderError(_Declared):
 
     def render(self) -> str:
         """The whole text shown to a person."""
-        sentence: Sentence | None = self.words.get(self.code)
+        sentence = sentences(self.words).get(self.code)
         if sentence is None:
             raise NotImplementedError(f"{self.code} does not say what happened")
-        if callable(sentence):
-            return sentence(self)
-        if isinstance(sentence, str):
-            return filled(sentence, self)
-        head, rows = str(sentence[0]), [*self.rows, *sentence[1:]]
-        told = [(filled(row[0], self), filled(row[1], self)) for row in rows]
-        return page(self._head(filled(head, self)), *(row for row in told if row[1]))
+        head = filled(sentence.head, self)
+        if sentence.as_it_is:
+            return head
+        rows = [*self.rows, *sentence.rows]
+        told = [row for each in rows for row in _rows(*each, self) if row[1]]
+        return page(self._head(head), *told)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the sentence by name: as given, then what else it tells."""
-        kind = type(self)
+        kind = self._named or type(self)
         declared = [
             name
             for each in reversed(kind.__mro__)
@@ -97,9 +182,12 @@ class EveryorderError(_Declared):
             for name in each.__annotations__
             if name not in ("words", "rows")
         ]
-        told = {*vars(self), *_named(self.words.get(self.code, ""))}
-        told |= {name for _, text in self.rows for name in _named(text)}
-        if len(vars(kind).get("words", ())) < 2:
+        # Python itself names the attribute in an AttributeError.
+        given = {*vars(self)} - (
+            {"name"} if isinstance(self, AttributeError) else set()
+        )
+        told = given | _told(sentences(self.words).get(self.code))
+        if len(sentences(vars(kind).get("words", ""))) < 2:
             told |= kind.__annotations__.keys()
         names = dict.fromkeys([*vars(self), *declared])
         return {
@@ -114,7 +202,8 @@ class EveryorderError(_Declared):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
         notes = getattr(self, "__notes__", None)
         kept = {"__notes__": notes} if notes else None
-        return _rebuild, (type(self), self.code, self.fields()), kept
+        kind = self._named or type(self)
+        return _rebuild, (kind, self.code, self.fields()), kept
 
 
 def _rebuild(
@@ -139,6 +228,27 @@ def filled(template: str, error: EveryorderError) -> str:
     return "".join(pieces)
 
 
+def _rows(label: str, text: str, error: EveryorderError) -> Iterator[Row]:
+    """A row, or one for each part of a field."""
+    each = _EACH.fullmatch(text)
+    if each is None:
+        yield filled(label, error), filled(text, error)
+    else:
+        for part in getattr(error, each[1]):
+            yield label, part
+
+
+def _told(sentence: Sentence | None) -> set[str]:
+    """The names in a sentence."""
+    from string import Formatter
+
+    if sentence is None:
+        return set()
+    texts = [sentence.head, *("".join(row) for row in sentence.rows)]
+    paths = [path for text in texts for _, path, _, _ in Formatter().parse(text)]
+    return {path.partition("[")[0] for path in paths if path}
+
+
 def _shown(value: object, form: str) -> str:
     """A value as a template wants it."""
     if isinstance(value, tuple) and form:
@@ -153,18 +263,6 @@ def _shown(value: object, form: str) -> str:
     if form.startswith("count "):
         return f"{value} {form[6:]}" if value == 1 else f"{value} {form[6:]}s"
     return format(value, form)
-
-
-def _named(sentence: Sentence) -> set[str]:
-    """The names in a sentence."""
-    from string import Formatter
-
-    if callable(sentence):
-        return set()
-    parts = [sentence] if isinstance(sentence, str) else sentence
-    texts = [part if isinstance(part, str) else "".join(part) for part in parts]
-    paths = [path for text in texts for _, path, _, _ in Formatter().parse(text)]
-    return {path.partition("[")[0] for path in paths if path}
 
 
 def page(head: str, *rows: Row) -> str:

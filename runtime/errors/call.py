@@ -1,15 +1,13 @@
 """Errors of calling an operator: its arguments, its kernel, its returns.
 
-Who must act: the caller (`CallError`, `WrongValue`, `NoMatchingOverload`), the author
-of a kernel (`KernelError`), or whoever registers (`CannotRun`, `OperatorGone`).
+Who must act: the caller (`CallError`, `NoMatchingOverload`), the author of a kernel
+(`KernelError`), or whoever registers (`CannotRun`, `OperatorGone`).
 
 Rule: every field is text or a number, so that the same call fails with equal fields
 in every process: values are shortened, and addresses taken out, before they get here.
 """
 
-from typing import ClassVar
-
-from runtime.errors.base import EveryorderError, Row, Words
+from runtime.errors.base import EveryorderError
 
 # Why a call found no kernel, and what to do, by the reason.
 REASONS = {
@@ -64,32 +62,23 @@ class CallError(EveryorderError, TypeError):
     found: str = ""
     value: str = ""
 
-    rows: ClassVar[tuple[Row, ...]] = (("call", "{call}"), ("schema", "{schema}"))
+    rows = (("call", "{call}"), ("schema", "{schema}"))
 
-    words: ClassVar[Words] = {
-        "MissingArgument": (
-            "`{operator}` was called without `{missing:`, `/` and `}`, which {_verb}.",
-        ),
-        "TooManyArguments": (
-            "`{operator}` takes at most {maximum:count positional argument}, but "
-            "{given} {_verb} given.",
-            ("by name", "{keyword_only:, }"),
-        ),
-        "UnknownArgument": (
-            "`{operator}` has no argument `{argument}`.",
-            ("near", "{near:, }"),
-        ),
-        "DuplicateArgument": (
-            "`{operator}` got `{argument}` twice: as positional argument "
-            "{_place} and by name.",
-        ),
-        "WrongArgumentType": (
-            "Argument {_place} of `{operator}`, `{argument}`, takes "
-            "`{expected}`, but was given {found}.",
-            ("value", "{value}"),
-            ("to do", "{_remedy}"),
-        ),
-    }
+    words = """
+    MissingArgument: `{operator}` was called without `{missing:`, `/` and `}`, which
+        {_verb}.
+    TooManyArguments: `{operator}` takes at most {maximum:count positional argument},
+        but {given} {_verb} given.
+      by name: {keyword_only:, }
+    UnknownArgument: `{operator}` has no argument `{argument}`.
+      near: {near:, }
+    DuplicateArgument: `{operator}` got `{argument}` twice: as positional argument
+        {_place} and by name.
+    WrongArgumentType: Argument {_place} of `{operator}`, `{argument}`, takes
+        `{expected}`, but was given {found}.
+      value: {value}
+      to do: {_remedy}
+    """
 
     @property
     def _place(self) -> int:
@@ -106,23 +95,36 @@ class CallError(EveryorderError, TypeError):
         return _for_arrays(self.expected, self.found)
 
 
-class WrongValue(EveryorderError, TypeError):
-    """A value is not of, and does not convert to, a schema type."""
+class NoMatchingOverload(EveryorderError, TypeError):
+    """The call fits none of the overloads; each attempt says why."""
 
-    expected: str
-    found: str
-    value: str
+    operator: str
+    attempts: tuple[tuple[str, str], ...]
 
-    words: ClassVar[Words] = {
-        "WrongValue": (
-            "Expected a value for `{expected}`, found {found}.",
-            ("value", "{value}"),
-        ),
-    }
+    words = """
+    NoMatchingOverload |
+        The call fits none of {_tried:count overload} of `{operator}`.{_told}
+    """
+
+    @property
+    def _tried(self) -> int:
+        return len(self.attempts)
+
+    @property
+    def _told(self) -> str:
+        blocks = []
+        for overload, text in self.attempts:
+            body = "\n".join(f"    {line}" for line in text.splitlines())
+            blocks.append(f"\n  {overload or 'default'}:\n{body}")
+        return "".join(blocks)
 
 
-class KernelError(EveryorderError, TypeError, RuntimeError):
-    """A kernel broke the contract of its operator: its author must act."""
+class KernelError(EveryorderError, RuntimeError):
+    """A kernel, or a function of a custom operator, broke the contract of its operator.
+
+    Its author must act.  `result` and `other` say which values share memory, `same`
+    that they are one tensor, `written` that the operator writes to it.
+    """
 
     operator: str
     expected: int | str = 0
@@ -136,40 +138,62 @@ class KernelError(EveryorderError, TypeError, RuntimeError):
     expected_popped: int = 0
     expected_pushed: int = 0
     key: str = ""
+    result: str = ""
+    other: str = ""
+    same: bool = False
+    written: bool = False
+    argument: str = ""
+    fault: str = ""
+    arguments: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "WrongReturnCount": (
-            "A kernel of `{operator}` should return {expected:count value}, but "
-            "returned {found}.",
-            ("schema", "{schema}"),
-        ),
-        "WrongReturnType": (
-            "A kernel of `{operator}` should return {expected}{_which}, but "
-            "returned {found}.",
-            ("value", "{value}"),
-            ("schema", "{schema}"),
-            ("to do", "{_remedy}"),
-        ),
-        "StackMismatch": (
-            "A boxed kernel of `{operator}` left the stack wrong.",
-            ("kernel", "{kernel}"),
-            ("did", "pop {popped}, push {pushed}"),
-            ("must", "pop {expected_popped}, push {expected_pushed}"),
-        ),
-        "FallthroughCalled": (
-            "`{operator}` was redispatched to {key}, where it falls through and "
-            "has nothing to run.",
-            ("to do", "redispatch with a key set below the fallthrough key"),
-        ),
-    }
+    words = """
+    WrongReturnCount (TypeError): A kernel of `{operator}` should return
+        {expected:count value}, but returned {found}.
+      schema: {schema}
+    WrongReturnType (TypeError): A kernel of `{operator}` should return
+        {expected}{_which}, but returned {found}.
+      value: {value}
+      schema: {schema}
+      to do: {_remedy}
+    StackMismatch (TypeError): A boxed kernel of `{operator}` left the stack wrong.
+      kernel: {kernel}
+      did: pop {popped}, push {pushed}
+      must: pop {expected_popped}, push {expected_pushed}
+    FallthroughCalled (TypeError): `{operator}` was redispatched to {key}, where it
+        falls through and has nothing to run.
+      to do: redispatch with a key set below the fallthrough key
+    AliasedResult: `{operator}` ({kernel}) returned {result} that {_how} {other}, which
+        its schema rules out.
+      schema: {schema}
+      to do: {_remedy}
+    OtherResult: `{operator}` ({kernel}) returned {result} that is not its argument
+        `{argument}`, as its schema promises.
+      schema: {schema}
+      to do: write to {argument!r} in place, and return it
+    GradientStructure: The backward of `{operator}` {fault}.
+      returns: {arguments:, |nothing}
+      that is: a gradient or None for each positional argument, for a list of tensors a
+        list of its length
+    """
 
     @property
     def _which(self) -> str:
         return "" if self.position is None else f" as return {self.position + 1}"
 
     @property
+    def _how(self) -> str:
+        return "is" if self.same else "shares memory with"
+
+    @property
     def _remedy(self) -> str:
-        return _for_arrays(str(self.expected), str(self.found))
+        if self.code == "WrongReturnType":
+            return _for_arrays(str(self.expected), str(self.found))
+        if not (self.same and self.written):
+            return "return a copy (`.clone()`), or leave it out of the results"
+        return (
+            "return None; or, where the operator should return what it writes to, say "
+            "so: tags='inplace', or 'out'"
+        )
 
 
 class CannotRun(EveryorderError, RuntimeError):
@@ -178,23 +202,17 @@ class CannotRun(EveryorderError, RuntimeError):
     operator: str
     state: str = ""
 
-    words: ClassVar[Words] = {
-        "AmbiguousKernel": (
-            "`{operator}` is ambiguous at AutogradOther: it has a "
-            "CompositeImplicitAutograd kernel, and also a kernel for a backend "
-            "whose autograd key is AutogradOther. The composite would hide the "
-            "backend's.",
-            ("to do", "register a kernel for AutogradOther, or call without autograd"),
-        ),
-        "NamedNotSupported": (
-            "`{operator}` has no rule for named dimensions.",
-            ("to do", "drop the names, call, and name the result"),
-        ),
-        "CallWithoutSchema": (
-            "`{operator}` has no schema: kernels are registered, but no definition.",
-            ("to do", "define it, then call"),
-        ),
-    }
+    words = """
+    AmbiguousKernel: `{operator}` is ambiguous at AutogradOther: it has a
+        CompositeImplicitAutograd kernel, and also a kernel for a backend whose autograd
+        key is AutogradOther. The composite would hide the backend's.
+      to do: register a kernel for AutogradOther, or call without autograd
+    NamedNotSupported: `{operator}` has no rule for named dimensions.
+      to do: drop the names, call, and name the result
+    CallWithoutSchema: `{operator}` has no schema: kernels are registered, but no
+        definition.
+      to do: define it, then call
+    """
 
     def render(self) -> str:
         """The sentence, and the dumped state, if there is one."""
@@ -215,14 +233,12 @@ class MissingKernel(CannotRun, NotImplementedError):
     table: str
     reason: str
 
-    words: ClassVar[Words] = {
-        "MissingKernel": (
-            "`{operator}` cannot run: {_why}.",
-            ("keys", "{keyset}"),
-            ("kernels", "{available:, |none}"),
-            ("to do", "{_advice}"),
-        ),
-    }
+    words = """
+    MissingKernel: `{operator}` cannot run: {_why}.
+      keys: {keyset}
+      kernels: {available:, |none}
+      to do: {_advice}
+    """
 
     def render(self) -> str:
         """The reason, the keys that do have kernels, and the table."""
@@ -241,70 +257,17 @@ class MissingKernel(CannotRun, NotImplementedError):
 class OperatorGone(EveryorderError, RuntimeError):
     """The operator that this object stands for is no longer, or another one."""
 
-    operator: str
+    operator: str = ""
     known: str = ""
     found: str = ""
 
-    words: ClassVar[Words] = {
-        "OperatorGone": (
-            "`{operator}` has been deregistered.",
-            ("to do", "keep its Library open, or look the operator up again"),
-        ),
-        "OperatorChanged": (
-            "`{operator}` is defined with another schema now.",
-            ("known", "{known}"),
-            ("found", "{found}"),
-            ("to do", "compile again what calls it, or define it as it was"),
-        ),
-    }
-
-
-class OverloadGone(OperatorGone, AttributeError):
-    """An overload was asked for of an operator that has none any more."""
-
-    words: ClassVar[Words] = {
-        "OverloadGone": (
-            "`{operator}` has been deregistered.",
-            ("to do", "keep its Library open, or look the operator up again"),
-        ),
-    }
-
-
-class NoSuchOverload(EveryorderError, AttributeError):
-    """The operator exists, the overload does not: see the near names."""
-
-    operator: str
-    overload: str
-    near: tuple[str, ...]
-
-    words: ClassVar[Words] = {
-        "NoSuchOverload": (
-            "`{operator}` has no overload `{overload}`.",
-            ("near", "{near:, }"),
-        ),
-    }
-
-
-class NoMatchingOverload(EveryorderError, TypeError):
-    """The call fits none of the overloads; each attempt says why."""
-
-    operator: str
-    attempts: tuple[tuple[str, str], ...]
-
-    words: ClassVar[Words] = {
-        "NoMatchingOverload": (
-            "The call fits none of {_tried:count overload} of `{operator}`.{_told}"
-        ),
-    }
-
-    @property
-    def _tried(self) -> int:
-        return len(self.attempts)
-
-    @property
-    def _told(self) -> str:
-        blocks = []
-        for overload, text in self.attempts:
-            body = "\n".join(f"    {line}" for line in text.splitlines())
-            blocks.append(f"\n  {overload or 'default'}:\n{body}")
-        return "".join(blocks)
+    words = """
+    OperatorGone: `{operator}` has been deregistered.
+      to do: keep its Library open, or look the operator up again
+    OperatorChanged: `{operator}` is defined with another schema now.
+      known: {known}
+      found: {found}
+      to do: compile again what calls it, or define it as it was
+    OverloadGone (AttributeError): `{operator}` has been deregistered.
+      to do: keep its Library open, or look the operator up again
+    """

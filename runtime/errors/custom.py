@@ -1,24 +1,18 @@
 """Errors of custom operators, and what `opcheck` finds of them.
 
-Who must act: whoever makes an operator or adds to it (`DefinitionRefused`), the author
-of the function that did what the schema rules out (`BrokenPromise`, `OpCheckError`), or
-whoever asked for the check (`OpCheckMisuse`).
+Who must act: whoever makes an operator, adds to it or has it checked
+(`DefinitionRefused`, `MissingFake`), or the author of the function that did what the
+schema rules out (`OpCheckError`, and `KernelError` in `runtime.errors.call`).
 
 Rule: `right` is the schema line that would be true of what was seen; it is empty where
 no schema line would help, and then the text says what would.
 """
 
-from typing import ClassVar
-
-from runtime.errors.base import EveryorderError, Row, Words, nearest, page
+from runtime.errors.base import EveryorderError, nearest, page
 
 
-class CustomOperatorError(EveryorderError):
-    """Base of the errors about custom operators."""
-
-
-class DefinitionRefused(CustomOperatorError, ValueError, TypeError, RuntimeError):
-    """Nothing was registered: what was asked for makes no sense."""
+class DefinitionRefused(EveryorderError, ValueError, TypeError, RuntimeError):
+    """Nothing was registered, or checked: what was asked for makes no sense."""
 
     found: str = ""
     operator: str = ""
@@ -35,94 +29,64 @@ class DefinitionRefused(CustomOperatorError, ValueError, TypeError, RuntimeError
     call: str = ""
     library: bool = False
     overloads: tuple[str, ...] = ()
+    asked: str = ""
+    fits: str = ""
 
-    words: ClassVar[Words] = {
-        "NotQualified": (
-            "A custom operator is named `namespace::name`; found {found}.",
-            ("write", "'mylib::{_bare}'"),
-        ),
-        "MalformedSignature": (
-            "The schema of `{operator}` {fault}.",
-            ("found", "{found!r}"),
-            ("write", "'(Tensor x, int n=1) -> Tensor'"),
-        ),
-        "BadMutatesArgs": (
-            "`mutates_args` is {found}, but should be the names of the arguments "
-            "that the function writes to.",
-            ("write", "mutates_args=('x',), () for none, or 'unknown' for any tensor"),
-        ),
-        "UnknownMutated": (
-            "`mutates_args` names `{name}`, which is no parameter of `{function}`.",
-            ("near", "{_near:, }"),
-            ("parameters", "{parameters:, |none}"),
-        ),
-        "NotMutable": (
-            "`mutates_args` names `{name}` of `{function}`, which is of type "
-            "{type}: only tensors, and lists of them, are written to.",
-            ("to do", "take {name!r} from mutates_args"),
-        ),
-        "MutationMismatch": (
-            "The schema of `{operator}` and its `mutates_args` disagree on which "
-            "arguments are written to.",
-            ("schema", "writes to {written:, |none}: {schema}"),
-            ("mutates_args", "{declared:, |none}"),
-        ),
-        "TagRefused": ("`{function}` cannot have the tag {tag}: {fault}.",),
-        "UnfitKernel": (
-            "`{function}` cannot be a kernel of `{operator}`: {fault}.",
-            ("schema", "{schema}"),
-            (
-                "calls it",
-                "with every argument, in this order, keyword-only ones by name, "
-                "defaults filled in",
-            ),
-        ),
-        "NoDeviceArgument": (
-            "`{operator}` takes no tensor, so that no call would say which "
-            "device's kernel is meant.",
-            ("schema", "{schema}"),
-            (
-                "to do",
-                "add an argument `device: Device`, or register one kernel for "
-                "all devices (device_types=None)",
-            ),
-        ),
-        "NotFunctional": (
-            "`{operator}` writes to `{argument}`; formulas of gradients are for "
-            "operators that only return new tensors.",
-            ("schema", "{schema}"),
-            (
-                "to do",
-                "give the formula to an operator that returns the result "
-                "instead, and copy that over",
-            ),
-        ),
-        "FakeNotNeeded": (
-            "`{operator}` has a kernel at CompositeImplicitAutograd: it is made "
-            "of other operators, whose fake kernels it uses on meta tensors "
-            "already.",
-            ("to do", "register fakes for the operators that it calls"),
-        ),
-        "NotAnOperator": (
-            "{call} needs an operator; found {found}.",
-            (
-                "give",
-                "'namespace::name', ops.namespace.name.overload, or what "
-                "custom_op returned",
-            ),
-            ("or call", "{_method}"),
-        ),
-        "OverloadNeeded": (
-            "{call}: `{operator}` has {_count} overloads, and each is an "
-            "operator of its own.",
-            ("overloads", "{overloads:, }"),
-        ),
-        "LibraryNeeded": (
-            "{call}: `{operator}` is not on the default dispatcher, and nobody "
-            "would keep what is registered.",
-            ("to do", "pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)"),
-        ),
-    }
+    words = """
+    NotQualified: A custom operator is named `namespace::name`; found {found}.
+      write: 'mylib::{_bare}'
+    MalformedSignature: The schema of `{operator}` {fault}.
+      found: {found!r}
+      write: '(Tensor x, int n=1) -> Tensor'
+    BadMutatesArgs: `mutates_args` is {found}, but should be the names of the arguments
+        that the function writes to.
+      write: mutates_args=('x',), () for none, or 'unknown' for any tensor
+    UnknownMutated: `mutates_args` names `{name}`, which is no parameter of
+        `{function}`.
+      near: {_near:, }
+      parameters: {parameters:, |none}
+    NotMutable: `mutates_args` names `{name}` of `{function}`, which is of type {type}:
+        only tensors, and lists of them, are written to.
+      to do: take {name!r} from mutates_args
+    MutationMismatch: The schema of `{operator}` and its `mutates_args` disagree on
+        which arguments are written to.
+      schema: writes to {written:, |none}: {schema}
+      mutates_args: {declared:, |none}
+    TagRefused: `{function}` cannot have the tag {tag}: {fault}.
+    UnfitKernel: `{function}` cannot be a kernel of `{operator}`: {fault}.
+      schema: {schema}
+      calls it: with every argument, in this order, keyword-only ones by name, defaults
+        filled in
+    NoDeviceArgument: `{operator}` takes no tensor, so that no call would say which
+        device's kernel is meant.
+      schema: {schema}
+      to do: add an argument `device: Device`, or register one kernel for all devices
+        (device_types=None)
+    NotFunctional: `{operator}` writes to `{argument}`; formulas of gradients are for
+        operators that only return new tensors.
+      schema: {schema}
+      to do: give the formula to an operator that returns the result instead, and copy
+        that over
+    FakeNotNeeded: `{operator}` has a kernel at CompositeImplicitAutograd: it is made of
+        other operators, whose fake kernels it uses on meta tensors already.
+      to do: register fakes for the operators that it calls
+    NotAnOperator: {call} needs an operator; found {found}.
+      give: 'namespace::name', ops.namespace.name.overload, or what custom_op returned
+      or call: {_method}
+    OverloadNeeded: {call}: `{operator}` has {_count} overloads, and each is an operator
+        of its own.
+      overloads: {overloads:, }
+    LibraryNeeded: {call}: `{operator}` is not on the default dispatcher, and nobody
+        would keep what is registered.
+      to do: pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)
+    KeywordOnlyTensor (NotImplementedError): The tensor `{argument}` of `{operator}` can
+        be passed by name only, and such a tensor could get no gradient.
+      schema: {schema}
+      to do: make {argument!r} positional; or, if it is only there to be written to and
+        returned, add tags='out'
+    OpCheckMisuse: opcheck: {asked} {fault}.
+      fits: {fits}
+    """
 
     @property
     def _bare(self) -> str:
@@ -143,80 +107,7 @@ class DefinitionRefused(CustomOperatorError, ValueError, TypeError, RuntimeError
         return len(self.overloads)
 
 
-class KeywordOnlyTensor(DefinitionRefused, NotImplementedError):
-    """A tensor that can be passed by name only, of an operator that is no out= form."""
-
-    words: ClassVar[Words] = {
-        "KeywordOnlyTensor": (
-            "The tensor `{argument}` of `{operator}` can be passed by name only, "
-            "and such a tensor could get no gradient.",
-            ("schema", "{schema}"),
-            (
-                "to do",
-                "make {argument!r} positional; or, if it is only there to be "
-                "written to and returned, add tags='out'",
-            ),
-        ),
-    }
-
-
-class BrokenPromise(CustomOperatorError, RuntimeError):
-    """A function did something that the schema of its operator rules out.
-
-    `result` and `other` say which values; `same` that they are one tensor, `written`
-    that the operator writes to it.
-    """
-
-    operator: str
-    kernel: str = ""
-    result: str = ""
-    other: str = ""
-    same: bool = False
-    schema: str = ""
-    written: bool = False
-    argument: str = ""
-    fault: str = ""
-    arguments: tuple[str, ...] = ()
-
-    words: ClassVar[Words] = {
-        "AliasedResult": (
-            "`{operator}` ({kernel}) returned {result} that {_how} {other}, "
-            "which its schema rules out.",
-            ("schema", "{schema}"),
-            ("to do", "{_remedy}"),
-        ),
-        "OtherResult": (
-            "`{operator}` ({kernel}) returned {result} that is not its argument "
-            "`{argument}`, as its schema promises.",
-            ("schema", "{schema}"),
-            ("to do", "write to {argument!r} in place, and return it"),
-        ),
-        "GradientStructure": (
-            "The backward of `{operator}` {fault}.",
-            ("returns", "{arguments:, |nothing}"),
-            (
-                "that is",
-                "a gradient or None for each positional argument, for a list of "
-                "tensors a list of its length",
-            ),
-        ),
-    }
-
-    @property
-    def _how(self) -> str:
-        return "is" if self.same else "shares memory with"
-
-    @property
-    def _remedy(self) -> str:
-        if not (self.same and self.written):
-            return "return a copy (`.clone()`), or leave it out of the results"
-        return (
-            "return None; or, where the operator should return what it writes to, say "
-            "so: tags='inplace', or 'out'"
-        )
-
-
-class MissingFake(CustomOperatorError, NotImplementedError):
+class MissingFake(EveryorderError, NotImplementedError):
     """An operator met tensors without data, and nobody said what it makes of them.
 
     `most` is how many sizes a kernel may ask for while it is checked, 0 where it is
@@ -227,6 +118,16 @@ class MissingFake(CustomOperatorError, NotImplementedError):
     schema: str = ""
     most: int = 0
 
+    words = """
+    MissingFake: `{operator}` has no fake kernel: it was called with meta tensors, which
+        have a shape and no data.
+      schema: {schema}
+      to do: @register_fake on what custom_op returned, or register_fake({operator!r},
+        fn), with a function that returns empty tensors of the right shape
+    SizeNotKnown | {_size_not_known}
+    """
+
+    @property
     def _size_not_known(self) -> str:
         """Why nobody knows, and what a fake kernel can do."""
         if self.most:
@@ -244,52 +145,6 @@ class MissingFake(CustomOperatorError, NotImplementedError):
                 "the greatest there can be; opcheck knows the sizes of real results",
             ),
         )
-
-    words: ClassVar[Words] = {
-        "MissingFake": (
-            "`{operator}` has no fake kernel: it was called with meta tensors, "
-            "which have a shape and no data.",
-            ("schema", "{schema}"),
-            (
-                "to do",
-                "@register_fake on what custom_op returned, or "
-                "register_fake({operator!r}, fn), with a function that returns "
-                "empty tensors of the right shape",
-            ),
-        ),
-        "SizeNotKnown": _size_not_known,
-    }
-
-
-class NoSuchKernel(CustomOperatorError, LookupError):
-    """A kernel was to be switched that nobody registered."""
-
-    operator: str
-    device: str
-    known: tuple[str, ...]
-
-    words: ClassVar[Words] = {
-        "NoSuchKernel": (
-            "`{operator}` has no kernel of its own for {device!r}, so that there "
-            "is none to switch.",
-            ("kernels", "{known:, |none}"),
-        ),
-    }
-
-
-class OpCheckMisuse(EveryorderError, ValueError):
-    """`opcheck` was asked for something that it cannot check."""
-
-    asked: str
-    fault: str
-    fits: str
-
-    words: ClassVar[Words] = {
-        "OpCheckMisuse": (
-            "opcheck: {asked} {fault}.",
-            ("fits", "{fits}"),
-        ),
-    }
 
 
 class OpCheckError(EveryorderError, AssertionError):
@@ -323,111 +178,71 @@ class OpCheckError(EveryorderError, AssertionError):
     analytical: str = ""
     numerical: str = ""
 
-    rows: ClassVar[tuple[Row, ...]] = (("call", "{call}"), ("schema", "{schema}"))
+    rows = (("call", "{call}"), ("schema", "{schema}"))
 
-    words: ClassVar[Words] = {
-        "UndeclaredWrite": (
-            "`{operator}` {_done}.",
-            ("seen", "{seen}"),
-            ("right", "{_schema_line}"),
-            ("to do", "{_remedy}"),
-        ),
-        "UndeclaredAlias": (
-            "{result} of `{operator}` shares memory with argument `{argument}`, "
-            "which its schema does not declare.",
-            ("seen", "{seen}"),
-            ("declared", "{_only}"),
-            ("right", "{right}"),
-            ("or", "return a copy"),
-        ),
-        "AliasNotSeen": (
-            "{result} of `{operator}` does not share memory with `{declared:` or "
-            "`}`, as its schema declares.",
-            ("seen", "{seen}"),
-            ("right", "{right}"),
-        ),
-        "ResultsAlias": (
-            "{one} and {other} of `{operator}` share memory, which its schema "
-            "does not declare.",
-            ("seen", "{seen}"),
-            ("right", "{right}"),
-            ("or", "return a copy"),
-        ),
-        "FakeMissing": (
-            "`{operator}` cannot run without elements: `{missing}` has no kernel "
-            "at Meta.",
-            ("to do", 'register one: register_fake, or impl(..., "Meta")'),
-        ),
-        "FakeReadsElements": (
-            "The fake kernel of `{operator}` reads elements, which tensors on "
-            "meta do not have.",
-            ("seen", "{asked}, for {sample}"),
-            (
-                "to do",
-                "compute from shapes and dtypes only; or, if results depend on "
-                "the elements, define the operator with the tag "
-                "data_dependent_output or dynamic_output_shape",
-            ),
-        ),
-        "FakeHasElements": (
-            "The fake kernel of `{operator}` returned elements: {where} is on "
-            "{device}, and not on meta.",
-            ("for", "{sample}"),
-            ("to do", "make results like the arguments, or on their device"),
-        ),
-        "FakeRaised": (
-            "The fake kernel of `{operator}` raised {kind} where the real one did not.",
-            ("for", "{sample}"),
-            ("error", "{text}"),
-        ),
-        "FakeDiffers": (
-            "The fake kernel of `{operator}` and the real one differ in the "
-            "{aspect} of {where}.",
-            ("for", "{sample}"),
-            ("real", "{real}"),
-            ("fake", "{fake}"),
-        ),
-        "AutogradMissing": (
-            "`{operator}` has no gradient for `{inputs:`, `}`.",
-            ("seen", "{seen}"),
-            (
-                "to do",
-                'register one: register_autograd, or impl(..., "Autograd"); if '
-                "it is a constant on purpose, register fallthrough at Autograd",
-            ),
-        ),
-        "AutogradAtBackend": (
-            "The kernel of `{operator}` at {key} records a gradient itself.",
-            ("seen", "below Autograd, {result} requires grad"),
-            (
-                "to do",
-                "compute at {key}, and register the gradient at Autograd: "
-                'register_autograd, or impl(..., "Autograd")',
-            ),
-        ),
-        "BackwardRaised": (
-            "Running `{operator}` backwards to `{inputs:`, `}` raised {kind}.",
-            ("error", "{text}"),
-        ),
-        "GradientWrong": (
-            "The gradient of `{operator}` is wrong, for {result} by argument "
-            "`{argument}`.",
-            ("seen", "{reason}"),
-            ("entry", "{entry}"),
-            ("analytical", "{analytical}"),
-            ("numerical", "{numerical}"),
-        ),
-        "FunctionalDiffers": (
-            "`{operator}` run on clones, which are then copied back, differs "
-            "from the call in place, in {where}.",
-            ("seen", "{seen}"),
-            (
-                "to do",
-                "let results depend on the elements and layouts of the arguments "
-                "alone, and declare what is written",
-            ),
-        ),
-    }
+    words = """
+    UndeclaredWrite: `{operator}` {_done}.
+      seen: {seen}
+      right: {_schema_line}
+      to do: {_remedy}
+    UndeclaredAlias: {result} of `{operator}` shares memory with argument `{argument}`,
+        which its schema does not declare.
+      seen: {seen}
+      declared: {_only}
+      right: {right}
+      or: return a copy
+    AliasNotSeen: {result} of `{operator}` does not share memory with
+        `{declared:` or `}`, as its schema declares.
+      seen: {seen}
+      right: {right}
+    ResultsAlias: {one} and {other} of `{operator}` share memory, which its schema does
+        not declare.
+      seen: {seen}
+      right: {right}
+      or: return a copy
+    FakeMissing: `{operator}` cannot run without elements: `{missing}` has no kernel at
+        Meta.
+      to do: register one: register_fake, or impl(..., "Meta")
+    FakeReadsElements: The fake kernel of `{operator}` reads elements, which tensors on
+        meta do not have.
+      seen: {asked}, for {sample}
+      to do: compute from shapes and dtypes only; or, if results depend on the elements,
+        define the operator with the tag data_dependent_output or dynamic_output_shape
+    FakeHasElements: The fake kernel of `{operator}` returned elements: {where} is on
+        {device}, and not on meta.
+      for: {sample}
+      to do: make results like the arguments, or on their device
+    FakeRaised: The fake kernel of `{operator}` raised {kind} where the real one did
+        not.
+      for: {sample}
+      error: {text}
+    FakeDiffers: The fake kernel of `{operator}` and the real one differ in the {aspect}
+        of {where}.
+      for: {sample}
+      real: {real}
+      fake: {fake}
+    AutogradMissing: `{operator}` has no gradient for `{inputs:`, `}`.
+      seen: {seen}
+      to do: register one: register_autograd, or impl(..., "Autograd"); if it is a
+        constant on purpose, register fallthrough at Autograd
+    AutogradAtBackend: The kernel of `{operator}` at {key} records a gradient itself.
+      seen: below Autograd, {result} requires grad
+      to do: compute at {key}, and register the gradient at Autograd: register_autograd,
+        or impl(..., "Autograd")
+    BackwardRaised: Running `{operator}` backwards to `{inputs:`, `}` raised {kind}.
+      error: {text}
+    GradientWrong: The gradient of `{operator}` is wrong, for {result} by argument
+        `{argument}`.
+      seen: {reason}
+      entry: {entry}
+      analytical: {analytical}
+      numerical: {numerical}
+    FunctionalDiffers: `{operator}` run on clones, which are then copied back, differs
+        from the call in place, in {where}.
+      seen: {seen}
+      to do: let results depend on the elements and layouts of the arguments alone, and
+        declare what is written
+    """
 
     @property
     def _only(self) -> str:

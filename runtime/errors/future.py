@@ -1,16 +1,15 @@
 """Errors of futures and of awaits: not settled, settled, not to be had in this way.
 
 Who must act: whoever completes, waits, or hands futures and awaits around; all are
-`FutureError`, one class for each thing that one can do about it.
+`FutureError`.
 
 Rules: values and exceptions are named by their types, so that an error keeps neither
 alive; what a callback raised is the `__cause__` of the error that tells of it.
 """
 
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import ClassVar
 
-from runtime.errors.base import EveryorderError, Words, page
+from runtime.errors.base import EveryorderError
 
 
 def described(value: object) -> str:
@@ -29,9 +28,12 @@ class FutureError(EveryorderError):
     """Base of the errors of futures and awaits."""
 
 
-class FutureMisuse(FutureError, TypeError, RuntimeError):
+class FutureMisuse(FutureError):
     """A future or an await was asked for what it does not do, or `call` given what is
     none.
+
+    What is to be completed a second time stays as it is: `found` is what it holds,
+    `wanted` what it was to hold.  An await stands for an object of a `kind`.
     """
 
     call: str = ""
@@ -39,44 +41,27 @@ class FutureMisuse(FutureError, TypeError, RuntimeError):
     wanted: str = ""
     kind: str = ""
     asked: str = ""
+    attribute: str = ""
 
-    words: ClassVar[Words] = {
-        "FutureMisuse": (
-            "`{call}` was given {found}.",
-            ("it takes", "{wanted}"),
-        ),
-        "Unmovable": (
-            "{kind} objects cannot be {asked}: who waits holds this one.",
-            ("to do", "wait, and let the value be {asked}"),
-        ),
-        "WithoutFunction": (
-            "This await was made of a value by `awaitable_nowait`: there is no "
-            "function.",
-            ("to do", "ask `is_nowait()` first"),
-        ),
-        "NotSettled": (
-            "`value()` was asked of a future that is not complete.",
-            ("to do", "`wait()` waits for it; `then(...)` runs when it is complete"),
-        ),
-    }
-
-
-class AlreadySettled(FutureError, RuntimeError):
-    """A future was to be completed a second time; the first time stays.
-
-    `found` is what it was completed with, `wanted` what it was to be completed with.
+    words = """
+    FutureMisuse (TypeError, RuntimeError): `{call}` was given {found}.
+      it takes: {wanted}
+    Unmovable (TypeError, RuntimeError): {kind} objects cannot be {asked}: who waits
+        holds this one.
+      to do: wait, and let the value be {asked}
+    WithoutFunction (TypeError, RuntimeError): This await was made of a value by
+        `awaitable_nowait`: there is no function.
+      to do: ask `is_nowait()` first
+    NotSettled (TypeError, RuntimeError): `value()` was asked of a future that is not
+        complete.
+      to do: `wait()` waits for it; `then(...)` runs when it is complete
+    AlreadySettled (RuntimeError): A future was to be completed with {wanted}, and is
+        complete.
+      it holds: {found}, as before
+      to do: complete it once; ask `done()` where several may do so
+    AwaitedAttribute (AttributeError): This await stands for a `{kind}`, which has no
+        attribute `{attribute}`.
     """
-
-    found: str
-    wanted: str
-
-    words: ClassVar[Words] = {
-        "AlreadySettled": (
-            "A future was to be completed with {wanted}, and is complete.",
-            ("it holds", "{found}, as before"),
-            ("to do", "complete it once; ask `done()` where several may do so"),
-        ),
-    }
 
 
 class FutureTimeout(FutureError, TimeoutError):
@@ -84,25 +69,10 @@ class FutureTimeout(FutureError, TimeoutError):
 
     seconds: float
 
-    words: ClassVar[Words] = {
-        "FutureTimeout": (
-            "A future was not complete after {seconds:g} s.",
-            ("state", "it can still be completed, and waited for again"),
-        ),
-    }
-
-
-class FutureCancelled(FutureError, RuntimeError):
-    """A future of another library, which this one stands for, was cancelled."""
-
-    library: str
-
-    words: ClassVar[Words] = {
-        "FutureCancelled": (
-            "The {library} future behind this one was cancelled, so that there "
-            "is no value.",
-        ),
-    }
+    words = """
+    FutureTimeout: A future was not complete after {seconds:g} s.
+      state: it can still be completed, and waited for again
+    """
 
 
 class CallbackFailed(FutureError, RuntimeError):
@@ -115,20 +85,18 @@ class CallbackFailed(FutureError, RuntimeError):
     error: str
     at: tuple[str, ...]
 
-    def render(self) -> str:
-        """The callback, the error, and where it was raised."""
-        rows = [("frame", each) for each in self.at]
-        return page(f"The callback `{self.callback}` raised {self.error}", *rows)
+    words = """
+    CallbackFailed: The callback `{callback}` raised {error}
+      frame: {at:each}
+    """
 
 
-class AwaitedAttribute(FutureError, AttributeError):
-    """Neither an await nor what it stands for, a `kind`, has the attribute."""
+class FutureCancelled(FutureError, RuntimeError):
+    """A future of another library, which this one stands for, was cancelled."""
 
-    attribute: str
-    kind: str
+    library: str
 
-    words: ClassVar[Words] = {
-        "AwaitedAttribute": (
-            "This await stands for a `{kind}`, which has no attribute `{attribute}`.",
-        ),
-    }
+    words = """
+    FutureCancelled: The {library} future behind this one was cancelled, so that there
+        is no value.
+    """

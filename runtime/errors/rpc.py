@@ -1,16 +1,14 @@
 """Errors of remote calls: workers, calls, references, what was sent, who may send it.
 
 Who must act: whoever starts workers, calls them, or keeps references; all are
-`RpcError`, one class for each thing that one can do about it.
+`RpcError`.
 
 Rules: every one is a RuntimeError, as programs for `torch.distributed.rpc` expect; an
 error names the worker, the call as written, what was found and what to do; nothing of a
 value that travelled is kept.
 """
 
-from typing import ClassVar
-
-from runtime.errors.base import EveryorderError, Words
+from runtime.errors.base import EveryorderError
 
 # How a callable of a kind gets to a worker.
 BRINGING = {
@@ -28,14 +26,17 @@ BRINGING = {
 
 
 class RpcError(EveryorderError, RuntimeError):
-    """Base of the errors of remote calls."""
+    """Base of the errors of remote calls.
+
+    It has no field: what stands for an exception of somebody else derives from it.
+    """
 
 
-class RpcMisuse(RpcError, TypeError, ValueError):
+class RpcMisuse(RpcError):
     """`call` was given what it cannot take, or asked of who cannot answer.
 
     `wanted` says what it takes; `reference` is the text of a reference, `owner` the
-    worker that has its value.
+    worker that has its value; `near` are names of workers that there are.
     """
 
     call: str = ""
@@ -50,35 +51,37 @@ class RpcMisuse(RpcError, TypeError, ValueError):
     worker: str = ""
     owner: str = ""
     name: str = ""
+    near: tuple[str, ...] = ()
+    kind: str = ""
+    attribute: str = ""
+    package: str = ""
 
-    words: ClassVar[Words] = {
-        "RpcMisuse": (
-            "`{call}` was given {found}.",
-            ("it takes", "{wanted}"),
-        ),
-        "UnfitArguments": (
-            "{fault}.",
-            ("it takes", "{schema}"),
-        ),
-        "NotAFuture": (
-            "Functions decorated with @rpc.async_function must return a "
-            "torch.futures.Future object: `{function}` gave {found}."
-        ),
-        "ReferenceNotSent": (
-            "An RRef cannot be {asked}: references travel inside of remote calls "
-            "only, where their owners are told.",
-            ("to do", "pass it in the arguments or the result of a remote call"),
-        ),
-        "NotTheOwner": (
-            "Worker `{worker}` cannot `{call}()`: the value lies on `{owner}`.",
-            ("reference", "{reference}"),
-            ("to do", "call it on `{owner}`, or `to_here()` for a copy"),
-        ),
-        "AlreadyInitialized": (
-            "RPC is already initialized: this process is the worker `{name}`.",
-            ("to do", "call `shutdown()` first"),
-        ),
-    }
+    words = """
+    RpcMisuse (TypeError, ValueError): `{call}` was given {found}.
+      it takes: {wanted}
+    UnfitArguments (TypeError, ValueError): {fault}.
+      it takes: {schema}
+    NotAFuture (TypeError, ValueError) |
+        Functions decorated with @rpc.async_function must return a \\
+        torch.futures.Future object: `{function}` gave {found}.
+    ReferenceNotSent (TypeError, ValueError): An RRef cannot be {asked}: references
+        travel inside of remote calls only, where their owners are told.
+      to do: pass it in the arguments or the result of a remote call
+    NotTheOwner (TypeError, ValueError): Worker `{worker}` cannot `{call}()`: the value
+        lies on `{owner}`.
+      reference: {reference}
+      to do: call it on `{owner}`, or `to_here()` for a copy
+    AlreadyInitialized (TypeError, ValueError): RPC is already initialized: this process
+        is the worker `{name}`.
+      to do: call `shutdown()` first
+    UnknownWorker: Worker `{worker}` could not find destination {found}.
+      near: {near:, }
+    NoSuchMethod (AttributeError): type object `{kind}` has no attribute `{attribute}`.
+      to know: proxies reach what the class has, not what objects set
+    ExtraMissing (ImportError): `{call}` needs the package `{package}`, which is not
+        installed.
+      to do: pip install 'everyorder[rpc]'
+    """
 
 
 class NotInitialized(RpcError):
@@ -90,12 +93,11 @@ class NotInitialized(RpcError):
     call: str
     parent: str = ""
 
-    words: ClassVar[Words] = {
-        "NotInitialized": (
-            "`{call}` needs a worker, and RPC has not been initialized here{_why}.",
-            ("to do", "{_remedy}"),
-        ),
-    }
+    words = """
+    NotInitialized: `{call}` needs a worker, and RPC has not been initialized
+        here{_why}.
+      to do: {_remedy}
+    """
 
     @property
     def _why(self) -> str:
@@ -112,21 +114,6 @@ class NotInitialized(RpcError):
         return "call `init_rpc(name, ...)` first; after `shutdown()`, once more"
 
 
-class UnknownWorker(RpcError):
-    """A worker was named that is no member; `near` are names that are."""
-
-    worker: str
-    found: str
-    near: tuple[str, ...] = ()
-
-    words: ClassVar[Words] = {
-        "UnknownWorker": (
-            "Worker `{worker}` could not find destination {found}.",
-            ("near", "{near:, }"),
-        ),
-    }
-
-
 class RpcTimeout(RpcError, TimeoutError):
     """No answer came in time, or not all workers; they may still be at it.
 
@@ -141,23 +128,17 @@ class RpcTimeout(RpcError, TimeoutError):
     seconds: float = 0.0
     name: str = ""
 
-    words: ClassVar[Words] = {
-        "RpcTimeout": (
-            "RPC ran for more than set timeout ({milliseconds} ms): {call} on "
-            "`{worker}`.",
-            ("to do", "give a longer `timeout`; 0 is for ever"),
-        ),
-        "GatherTimeout": (
-            "`{call}` timed out after {seconds:.2f} seconds.",
-            ("missing", "{missing:, |the answer of the first worker}"),
-        ),
-        "ShutdownTimeout": (
-            "Worker `{name}` has stopped after {seconds:g} s, and not all others "
-            "were done.",
-            ("missing", "{missing:, |nobody: calls were in flight}"),
-            ("to do", "call `shutdown` on those too; or give more `timeout`"),
-        ),
-    }
+    words = """
+    RpcTimeout: RPC ran for more than set timeout ({milliseconds} ms): {call} on
+        `{worker}`.
+      to do: give a longer `timeout`; 0 is for ever
+    GatherTimeout: `{call}` timed out after {seconds:.2f} seconds.
+      missing: {missing:, |the answer of the first worker}
+    ShutdownTimeout: Worker `{name}` has stopped after {seconds:g} s, and not all others
+        were done.
+      missing: {missing:, |nobody: calls were in flight}
+      to do: call `shutdown` on those too; or give more `timeout`
+    """
 
 
 class JoinTimeout(RpcError, TimeoutError):
@@ -168,14 +149,12 @@ class JoinTimeout(RpcError, TimeoutError):
     seconds: float
     missing: tuple[str, ...]
 
-    words: ClassVar[Words] = {
-        "JoinTimeout": (
-            "Worker `{name}` did not get into a complete group at `{address}` "
-            "within {seconds:g} s.",
-            ("missing", "{missing:, |nobody}"),
-            ("to do", "start those, at the same address; or give more `join_timeout`"),
-        ),
-    }
+    words = """
+    JoinTimeout: Worker `{name}` did not get into a complete group at `{address}` within
+        {seconds:g} s.
+      missing: {missing:, |nobody}
+      to do: start those, at the same address; or give more `join_timeout`
+    """
 
 
 class WorkerLost(RpcError, ConnectionError):
@@ -188,55 +167,35 @@ class WorkerLost(RpcError, ConnectionError):
     worker: str
     reason: str
 
-    words: ClassVar[Words] = {
-        "WorkerLost": ("{call} on `{worker}` has no answer: {reason}.",),
-    }
+    words = """
+    WorkerLost: {call} on `{worker}` has no answer: {reason}.
+    """
 
 
 class ReferenceDead(RpcError):
     """A reference is worth nothing: its value was never made, or is out of reach.
 
-    `reason` says why.
+    `reason` says why.  Or a worker stopped to whose values others still refer: `lines`
+    name a value and a reference each.
     """
 
-    call: str
-    reference: str
-    reason: str
+    call: str = ""
+    reference: str = ""
+    reason: str = ""
+    name: str = ""
+    lines: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "ReferenceDead": (
-            "`{call}` was asked of a dead reference: {reason}.",
-            ("reference", "{reference}"),
-        ),
-    }
+    words = """
+    ReferenceDead: `{call}` was asked of a dead reference: {reason}.
+      reference: {reference}
+    ReferencesLeaked |
+        Worker `{name}` has stopped while others referred to its values.
+        {_lines}
+    """
 
-
-class NoSuchMethod(RpcError, AttributeError):
-    """A proxy was asked for a method that the class of the value lacks."""
-
-    kind: str
-    attribute: str
-
-    words: ClassVar[Words] = {
-        "NoSuchMethod": (
-            "type object `{kind}` has no attribute `{attribute}`.",
-            ("to know", "proxies reach what the class has, not what objects set"),
-        ),
-    }
-
-
-class ExtraMissing(RpcError, ImportError):
-    """Remote calls between processes need what the extra `rpc` installs."""
-
-    call: str
-    package: str
-
-    words: ClassVar[Words] = {
-        "ExtraMissing": (
-            "`{call}` needs the package `{package}`, which is not installed.",
-            ("to do", "pip install 'everyorder[rpc]'"),
-        ),
-    }
+    @property
+    def _lines(self) -> str:
+        return "\n".join(self.lines)
 
 
 class NotAdmitted(RpcError):
@@ -246,56 +205,13 @@ class NotAdmitted(RpcError):
     address: str = ""
     why: str
 
-    words: ClassVar[Words] = {
-        "NotAdmitted": (
-            "Worker `{name}` was not admitted at `{address}`: {why}.",
-            (
-                "to know",
-                "a group shares its size, times, limits and keys: copies of one "
-                "folder, or the `public.key` of each other in `allowed`",
-            ),
-        ),
-        "NotUnique": (
-            "RPC worker name {name} is not unique, or its id is not: {why}.",
-            ("to do", "give each worker a name, and a rank, of its own"),
-        ),
-    }
-
-
-class ReferencesLeaked(RpcError):
-    """Values of this worker were still referred to when it stopped.
-
-    `lines` names a value and a reference each.
+    words = """
+    NotAdmitted: Worker `{name}` was not admitted at `{address}`: {why}.
+      to know: a group shares its size, times, limits and keys: copies of one folder, or
+        the `public.key` of each other in `allowed`
+    NotUnique: RPC worker name {name} is not unique, or its id is not: {why}.
+      to do: give each worker a name, and a rank, of its own
     """
-
-    name: str
-    lines: tuple[str, ...]
-
-    words: ClassVar[Words] = {
-        "ReferencesLeaked": (
-            "Worker `{name}` has stopped while others referred to its values.\n"
-            "{lines:\n}"
-        ),
-    }
-
-
-class PayloadTooLarge(RpcError):
-    """A request, or its answer, has more bytes than the other worker takes."""
-
-    call: str
-    worker: str
-    detail: str = ""
-
-    words: ClassVar[Words] = {
-        "PayloadTooLarge": (
-            "{call} on `{worker}` is too large{_sizes}.",
-            ("to do", "send it in parts, or give that worker a larger `max_payload`"),
-        ),
-    }
-
-    @property
-    def _sizes(self) -> str:
-        return f" ({self.detail})" if self.detail else ""
 
 
 class AddressUnusable(RpcError, OSError):
@@ -307,47 +223,30 @@ class AddressUnusable(RpcError, OSError):
     address: str
     why: str
 
-    words: ClassVar[Words] = {
-        "AddressUnusable": ("No worker can listen at `{address}`: {why}.",),
-    }
+    words = """
+    AddressUnusable: No worker can listen at `{address}`: {why}.
+    """
 
 
-class UnsafeKeys(RpcError, PermissionError):
+class UnsafeKeys(RpcError):
     """Others than this user could reach a worker without keys, or read what is secret.
 
-    Nothing was read, and nothing listens.
+    Nothing was read, and nothing listens.  Or a file holds no key of ours.
     """
 
     address: str = ""
     path: str = ""
     why: str = ""
 
-    words: ClassVar[Words] = {
-        "KeysNeeded": (
-            "A worker at `{address}` without keys would run what anybody sends "
-            "who reaches it.",
-            ("to do", "give a folder of keys, or an `ipc:///folder` of this machine"),
-        ),
-        "FolderUnsafe": (
-            "`{path}` is not safe: {why}.",
-            (
-                "to do",
-                "have it owned by this user, folders with mode 0700, files with "
-                "0600, and no link in between",
-            ),
-        ),
-    }
-
-
-class NotAKey(RpcError, ValueError):
-    """A file holds no key of ours, or one half of a pair is missing or not its half."""
-
-    path: str
-    why: str
-
-    words: ClassVar[Words] = {
-        "NotAKey": ("`{path}` holds no key: {why}.",),
-    }
+    words = """
+    KeysNeeded (PermissionError): A worker at `{address}` without keys would run what
+        anybody sends who reaches it.
+      to do: give a folder of keys, or an `ipc:///folder` of this machine
+    FolderUnsafe (PermissionError): `{path}` is not safe: {why}.
+      to do: have it owned by this user, folders with mode 0700, files with 0600, and no
+        link in between
+    NotAKey (ValueError): `{path}` holds no key: {why}.
+    """
 
 
 class BlockGone(RpcError, ConnectionError):
@@ -358,28 +257,38 @@ class BlockGone(RpcError, ConnectionError):
 
     why: str
 
-    words: ClassVar[Words] = {
-        "BlockGone": ("A block of memory that was lent is not there: {why}.",),
-    }
-
-
-class Unsendable(RpcError, TypeError):
-    """A part of what was to be sent cannot be pickled: send something else instead.
-
-    `path` leads to the part, as one would write it: `args[1]['x']`.
+    words = """
+    BlockGone: A block of memory that was lent is not there: {why}.
     """
 
-    path: str
-    found: str
-    reason: str
 
-    words: ClassVar[Words] = {
-        "Unsendable": (
-            "`{path}`, {found}, cannot be sent: it cannot be pickled.",
-            ("reason", "{reason}"),
-            ("to do", "send what it is made of, or a reference to it"),
-        ),
-    }
+class Unsendable(RpcError):
+    """What was to be sent cannot be pickled, or is too large: send something else.
+
+    `path` leads to the part, as one would write it: `args[1]['x']`.  A faulty agent
+    may also be told to send nothing.
+    """
+
+    path: str = ""
+    found: str = ""
+    reason: str = ""
+    call: str = ""
+    worker: str = ""
+    detail: str = ""
+    message: str = ""
+
+    words = """
+    Unsendable (TypeError): `{path}`, {found}, cannot be sent: it cannot be pickled.
+      reason: {reason}
+      to do: send what it is made of, or a reference to it
+    PayloadTooLarge: {call} on `{worker}` is too large{_sizes}.
+      to do: send it in parts, or give that worker a larger `max_payload`
+    SentInVain: Send attempt failed intentionally for {message}: {call}.
+    """
+
+    @property
+    def _sizes(self) -> str:
+        return f" ({self.detail})" if self.detail else ""
 
 
 class Undecodable(RpcError, ValueError):
@@ -388,51 +297,36 @@ class Undecodable(RpcError, ValueError):
     found: str
     reason: str
 
-    words: ClassVar[Words] = {
-        "Undecodable": (
-            "{found} cannot be read here.",
-            ("reason", "{reason}"),
-        ),
-    }
+    words = """
+    Undecodable: {found} cannot be read here.
+      reason: {reason}
+    """
 
 
-class UnknownCallable(RpcError, LookupError):
-    """A worker was asked for a `kind` of the name `name` that it does not have."""
+class UnknownCallable(RpcError):
+    """A worker was asked for a `kind` of the name `name` that it does not have, or for
+    something else than the registered functions that it takes.
+    """
 
-    kind: str
-    name: str
+    kind: str = ""
+    name: str = ""
     near: tuple[str, ...] = ()
     reason: str = ""
+    found: str = ""
 
-    words: ClassVar[Words] = {
-        "UnknownCallable": (
-            "A worker attempted to get undefined {kind} {name}.",
-            ("reason", "{reason}"),
-            ("near", "{near:, }"),
-            ("to do", "{_remedy}"),
-        ),
-    }
+    words = """
+    UnknownCallable (LookupError): A worker attempted to get undefined {kind} {name}.
+      reason: {reason}
+      near: {near:, }
+      to do: {_remedy}
+    OnlyRegistered: {found} was refused: this worker takes registered functions only.
+      to do: register a function there by `rpc.register`, and call it with numbers,
+        texts, tensors, references and containers of these
+    """
 
     @property
     def _remedy(self) -> str:
         return BRINGING[self.kind]
-
-
-class OnlyRegistered(RpcError):
-    """A worker that takes registered functions only was sent something else."""
-
-    found: str
-
-    words: ClassVar[Words] = {
-        "OnlyRegistered": (
-            "{found} was refused: this worker takes registered functions only.",
-            (
-                "to do",
-                "register a function there by `rpc.register`, and call it with "
-                "numbers, texts, tensors, references and containers of these",
-            ),
-        ),
-    }
 
 
 class RemoteError(RpcError):
@@ -457,14 +351,3 @@ class RemoteError(RpcError):
     def render(self) -> str:
         """The exception as it was said, then workers and frames; not wrapped."""
         return f"{self.remote_type}: {self.remote_text}\n{self.remote_traceback}"
-
-
-class SentInVain(RpcError):
-    """A faulty agent was told to fail this attempt to send; nothing was sent."""
-
-    message: str
-    call: str
-
-    words: ClassVar[Words] = {
-        "SentInVain": ("Send attempt failed intentionally for {message}: {call}.",),
-    }

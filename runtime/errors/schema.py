@@ -3,9 +3,7 @@
 Whoever wrote the schema acts on all of them, so each is also a `ValueError`.
 """
 
-from typing import ClassVar
-
-from runtime.errors.base import EveryorderError, Words, nearest
+from runtime.errors.base import EveryorderError, nearest
 from runtime.errors.source import Since, Source, printable, underline, with_calls
 
 # The widest source excerpt under which a marker is still easy to find at 80 columns.
@@ -26,7 +24,10 @@ PROMISES = {
 
 
 class SchemaError(EveryorderError, ValueError):
-    """A schema, or what it names, contradicts itself or something that is there."""
+    """A schema, or what it names, contradicts itself or something that is there.
+
+    Or a type that is pickled is declared nowhere in this process, or only in it.
+    """
 
     found: str = ""
     known: tuple[str, ...] | str = ()
@@ -42,45 +43,53 @@ class SchemaError(EveryorderError, ValueError):
     qualname: str = ""
     name: str = ""
     wanted: str = ""
+    qualnames: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "UnknownAliasKind": (
-            "{found!r} is no alias-analysis kind.{_guess}\nUse one of {known:, "
-            '}, or "" for FROM_SCHEMA.'
-        ),
-        "UnknownTag": ("There is no tag {found!r}.{_guess}"),
-        "TagMismatch": (
-            "This schema does not fit the tag {tag}: {fault}.\n    {schema}\n{_promise}"
-        ),
-        "TooManySchemaArguments": (
-            "{operator} would have {count} arguments; an operator has at most "
-            "{limit}.\nPass several values in one list."
-        ),
-        "ArgumentOrder": ("The argument `{argument}` {fault}.\n    {schema}"),
-        "ImpureFunction": (
-            "A PURE_FUNCTION shares no memory, but `{annotated}` is "
-            "annotated.\n    {schema}\nDrop the annotation, or define the "
-            "operator as FROM_SCHEMA."
-        ),
-        "MalformedClassName": (
-            "{found!r} cannot name a custom class.\nA name is two identifiers "
-            "joined by a dot: namespace.Class"
-        ),
-        "MalformedTypeName": (
-            "{found!r} cannot name a declared type.\nA name is __torch__ and "
-            "identifiers, joined by dots; __torch__.torch.classes\nis where "
-            "custom classes live."
-        ),
-        "DeclarationConflict": ("`{name}` cannot be added to {qualname}: {fault}."),
-        "AnnotationTaken": (
-            "The annotation {name} means {known} in schemas already; it cannot "
-            "also mean {wanted}."
-        ),
-    }
+    words = """
+    UnknownAliasKind |
+        {found!r} is no alias-analysis kind.{_guess}
+        Use one of {known:, }, or "" for FROM_SCHEMA.
+    UnknownTag | There is no tag {found!r}.{_guess}
+    TagMismatch |
+        This schema does not fit the tag {tag}: {fault}.
+            {schema}
+        {_promise}
+    TooManySchemaArguments |
+        {operator} would have {count} arguments; an operator has at most {limit}.
+        Pass several values in one list.
+    ArgumentOrder |
+        The argument `{argument}` {fault}.
+            {schema}
+    ImpureFunction |
+        A PURE_FUNCTION shares no memory, but `{annotated}` is annotated.
+            {schema}
+        Drop the annotation, or define the operator as FROM_SCHEMA.
+    MalformedClassName |
+        {found!r} cannot name a custom class.
+        A name is two identifiers joined by a dot: namespace.Class
+    MalformedTypeName |
+        {found!r} cannot name a declared type.
+        A name is __torch__ and identifiers, joined by dots; __torch__.torch.classes
+        is where custom classes live.
+    DeclarationConflict | `{name}` cannot be added to {qualname}: {fault}.
+    AnnotationTaken |
+        The annotation {name} means {known} in schemas already; it cannot also mean \\
+        {wanted}.
+    UnknownDeclaration (LookupError, TypeError) |
+        No type {qualname} is declared in this process.{_guess}
+        Compile the program that declares it before its types are unpickled.
+    UnsharedNamespace (LookupError, TypeError) |
+        Types of a namespace of its own cannot be pickled ({_names}).
+        Only the namespace that a process shares is found again; send the name of the \\
+        type,
+        and look it up where it arrives.
+    """
 
     @property
     def _guess(self) -> str:
         near = self.near
+        if self.code == "UnknownDeclaration":
+            return f" There is {' and '.join(near)}." if near else ""
         if self.code == "UnknownAliasKind":
             near = nearest(self.found, tuple(self.known))[:1]
         return f" Did you mean {' or '.join(near)}?" if near else ""
@@ -88,6 +97,10 @@ class SchemaError(EveryorderError, ValueError):
     @property
     def _promise(self) -> str:
         return PROMISES[self.tag]
+
+    @property
+    def _names(self) -> str:
+        return ", ".join((*self.qualnames[:3], *("...",)[: len(self.qualnames) > 3]))
 
 
 class SchemaSyntaxError(SchemaError):
@@ -128,11 +141,11 @@ class InferenceError(SchemaError):
     reason: str
     remedy: str
 
-    words: ClassVar[Words] = {
-        "InferenceError": (
-            "No schema follows from {function}: {_where} {reason}.\n{remedy}"
-        ),
-    }
+    words = """
+    InferenceError |
+        No schema follows from {function}: {_where} {reason}.
+        {remedy}
+    """
 
     @property
     def _where(self) -> str:
@@ -168,34 +181,6 @@ class AnnotationError(SchemaError):
     def found(self) -> str:  # type: ignore[override]  # it is what stands at the place
         """What stands there."""
         return self.source.text[slice(*self.span)]
-
-
-class UnknownDeclaration(SchemaError, LookupError, TypeError):
-    """A pickled type is declared nowhere in this process, or would be nowhere in
-    others.
-    """
-
-    qualnames: tuple[str, ...] = ()
-
-    words: ClassVar[Words] = {
-        "UnknownDeclaration": (
-            "No type {qualname} is declared in this process.{_guess}\nCompile "
-            "the program that declares it before its types are unpickled."
-        ),
-        "UnsharedNamespace": (
-            "Types of a namespace of its own cannot be pickled ({_names}).\nOnly "
-            "the namespace that a process shares is found again; send the name "
-            "of the type,\nand look it up where it arrives."
-        ),
-    }
-
-    @property
-    def _guess(self) -> str:
-        return f" There is {' and '.join(self.near)}." if self.near else ""
-
-    @property
-    def _names(self) -> str:
-        return ", ".join((*self.qualnames[:3], *("...",)[: len(self.qualnames) > 3]))
 
 
 def marked_line(source: str, span: tuple[int, int]) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from runtime.errors.future import AwaitedAttribute, FutureMisuse, described, named
+from runtime.errors.future import FutureMisuse, described, named
 from runtime.futures.settling import Unmovable
 
 # By this attribute the dispatcher knows a tensor.  An await is none: operators that are
@@ -160,20 +160,22 @@ class Await(Unmovable, Generic[W]):
         """An attribute of the value, for which this waits.
 
         Raises:
-            AwaitedAttribute: the value has none of that name.
+            FutureMisuse: the value has none of that name.
             BaseException: what the function raised.
         """
         if name == _OF_TENSORS:
-            raise AwaitedAttribute(attribute=name, kind=_UNASKED)
+            raise FutureMisuse(code="AwaitedAttribute", attribute=name, kind=_UNASKED)
         value = self.wait()
         try:
             return getattr(value, name)
-        except AwaitedAttribute:
-            # The value is an await, and says whose attribute is missing.
-            raise
         except AttributeError as error:
+            if isinstance(error, FutureMisuse):
+                # The value is an await, and says whose attribute is missing.
+                raise
             kind = type(value).__name__
-            raise AwaitedAttribute(attribute=name, kind=kind) from error
+            raise FutureMisuse(
+                code="AwaitedAttribute", attribute=name, kind=kind
+            ) from error
 
     def __repr__(self) -> str:
         call = self.__call

@@ -33,12 +33,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import (
-    AlreadySettled,
-    FutureCancelled,
-    FutureMisuse,
-    described,
-)
+from runtime.errors.future import FutureCancelled, FutureMisuse, described
 from runtime.futures.settling import Error, Outcome, Settling, Step, Value
 
 if TYPE_CHECKING:
@@ -118,7 +113,7 @@ class Future(Settling, Generic[T]):
         """Complete it with a value: who waits is woken, then callbacks run here.
 
         Raises:
-            AlreadySettled: it is complete.
+            FutureMisuse: it is complete.
             BaseException: no `Exception`, of a callback or a signal; all callbacks ran.
         """
         outcome = Value(result)
@@ -130,7 +125,7 @@ class Future(Settling, Generic[T]):
 
         Raises:
             FutureMisuse: it is no instance of Exception.
-            AlreadySettled, BaseException: as of `set_result`.
+            FutureMisuse, BaseException: as of `set_result`.
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
@@ -234,10 +229,10 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
     return None
 
 
-def _complete(future: Future[Any], outcome: Outcome) -> AlreadySettled:
+def _complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
     assert future._outcome is not None, "else it would have taken the outcome"
     found, wanted = future._outcome.described(), outcome.described()
-    return AlreadySettled(found=found, wanted=wanted)
+    return FutureMisuse(code="AlreadySettled", found=found, wanted=wanted)
 
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:

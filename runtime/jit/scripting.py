@@ -36,8 +36,7 @@ from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.base import nearest
 from runtime.errors.future import described
-from runtime.errors.program import NoSuchMember
-from runtime.errors.script import NotScriptable
+from runtime.errors.script import ModuleError, NotScriptable
 from runtime.locks import load
 from runtime.modules import Module
 from runtime.schema.scope import Scope
@@ -312,7 +311,7 @@ class CompilationUnit:
     def __getattr__(self, name: str) -> ScriptFunction:
         functions = self.__dict__.get("_functions", {})
         if name not in functions:
-            raise NoSuchMember(
+            raise ModuleError(
                 code="NoSuchMember",
                 module="CompilationUnit",
                 wanted="function",

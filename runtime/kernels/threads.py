@@ -20,7 +20,7 @@ from contextvars import Context, copy_context
 from operator import index
 from queue import SimpleQueue
 
-from runtime.errors.operands import WrongOption
+from runtime.errors.tensor import WrongOption
 
 Run = Callable[[int, int], object]
 
@@ -182,6 +182,7 @@ def set_num_threads(threads: int) -> None:
         found = str(count) if abs(count) < 2**63 else "a longer number"
     if not 1 <= count <= MOST_THREADS:
         raise WrongOption(
+            code="WrongOption",
             operator="set_num_threads",
             argument="threads",
             found=found,

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from runtime.errors.base import nearest
-from runtime.errors.registration import KeyMisuse, UnknownDevice, UnknownKey
+from runtime.errors.registration import KeyMisuse, LookupFailed, UnknownDevice
 from runtime.keys.model import (
     ALIASES,
     BACKENDS,
@@ -93,7 +93,7 @@ class DispatchKey(metaclass=_Keys):
     def parse(cls, name: str) -> "DispatchKey":
         """The key of this name, which is case sensitive.
 
-        Raises `UnknownKey`, with near names, where there is none.
+        Raises `LookupFailed`, with near names, where there is none.
         """
         key = _BY_NAME.get(name)
         if key is None:
@@ -201,14 +201,14 @@ def _generate() -> Iterator[DispatchKey]:
         yield _make(alias.name, value + index, "alias")
 
 
-def _unknown(name: str) -> UnknownKey:
+def _unknown(name: str) -> LookupFailed:
     """The error for a name, with candidates compared without regard to case."""
     former = dict(FORMER_NAMES).get(name)
     if former is not None:
-        return UnknownKey(code="UnknownKey", name=name, near=(former,))
+        return LookupFailed(code="UnknownKey", name=name, near=(former,))
     folded = {known.lower(): known for known in _BY_NAME}
     near = nearest(name.lower(), tuple(folded))
-    return UnknownKey(
+    return LookupFailed(
         code="UnknownKey", name=name, near=tuple(folded[each] for each in near)
     )
 
@@ -277,12 +277,12 @@ def guarded_backends(autograd_key: DispatchKey) -> tuple[DispatchKey, ...]:
 def autograd_key_of(backend: str | None) -> DispatchKey:
     """The autograd key of a backend component; AutogradOther where there is none.
 
-    Raises `UnknownKey`.
+    Raises `LookupFailed`.
     """
     if backend is None:
         return DispatchKey.AutogradOther
     if backend not in BACKENDS:
-        raise UnknownKey(code="UnknownBackend", name=backend, known=BACKENDS)
+        raise LookupFailed(code="UnknownBackend", name=backend, known=BACKENDS)
     return DispatchKey[f"Autograd{backend}"]
 
 

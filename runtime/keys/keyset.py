@@ -17,8 +17,8 @@ The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
 
 from collections.abc import Iterable, Iterator
 
-from runtime.errors.call import WrongValue
-from runtime.errors.registration import KeyMisuse, UnknownKey
+from runtime.errors.registration import KeyMisuse, LookupFailed
+from runtime.errors.tensor import UnfitValue
 from runtime.keys.dispatch_key import (
     BACKEND_BITS,
     SLOTS,
@@ -92,8 +92,8 @@ class KeySet:
     name, here and where a method takes one.
 
     Raises:
-        UnknownKey: a name that no key has.
-        WrongValue: something else.
+        LookupFailed: a name that no key has.
+        UnfitValue: something else.
     """
 
     __slots__ = ("bits",)
@@ -129,7 +129,7 @@ class KeySet:
         return self.bits & other.bits == other.bits
 
     def has_backend(self, backend: str) -> bool:
-        """Whether the backend's bit is set; raises `UnknownKey`."""
+        """Whether the backend's bit is set; raises `LookupFailed`."""
         return bool(self.bits & backend_bit(backend))
 
     def add(self, key: Key) -> "KeySet":
@@ -141,7 +141,7 @@ class KeySet:
         return self.from_bits(self.bits & (BACKEND_BITS | ~_bits_of(key)))
 
     def remove_backend(self, backend: str) -> "KeySet":
-        """Without the backend's bit; raises `UnknownKey`."""
+        """Without the backend's bit; raises `LookupFailed`."""
         return self.from_bits(self.bits & ~backend_bit(backend))
 
     @property
@@ -229,7 +229,8 @@ def _bits_of(key: object) -> int:
         return DispatchKey.parse(key).bits
     from re import sub
 
-    raise WrongValue(
+    raise UnfitValue(
+        code="WrongValue",
         expected="DispatchKey | str | KeySet",
         found=f"something of type {type(key).__name__}",
         value=sub(r" at 0x[0-9a-fA-F]+", "", repr(key))[:_SHOWN],
@@ -237,9 +238,9 @@ def _bits_of(key: object) -> int:
 
 
 def backend_bit(backend: str) -> int:
-    """The bit of a backend component; raises `UnknownKey`."""
+    """The bit of a backend component; raises `LookupFailed`."""
     if backend not in BACKENDS:
-        raise UnknownKey(code="UnknownBackend", name=backend, known=BACKENDS)
+        raise LookupFailed(code="UnknownBackend", name=backend, known=BACKENDS)
     return 1 << BACKENDS.index(backend)
 
 

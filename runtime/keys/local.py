@@ -32,7 +32,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.registration import GuardMisuse
+from runtime.errors.registration import KeyMisuse
 from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
 from runtime.keys.keyset import DEFAULT_EXCLUDED, DEFAULT_INCLUDED, KeySet
 
@@ -117,16 +117,16 @@ def left_wrongly(guard: object, entry: Any) -> EveryorderError:
     """Why a guard cannot be left: nobody entered it, or another thread did."""
     name = type(guard).__name__
     return (
-        GuardMisuse(code="GuardNotEntered", guard=name)
+        KeyMisuse(code="GuardNotEntered", guard=name)
         if entry is None
-        else GuardMisuse(code="GuardLeftElsewhere", guard=name)
+        else KeyMisuse(code="GuardLeftElsewhere", guard=name)
     )
 
 
 class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
     """Context: the keys are included; on exit the bits this added go.
 
-    Leaving raises `GuardMisuse`, and `GuardMisuse`.
+    Leaving raises `KeyMisuse`.
     """
 
     __slots__ = ("_bits", "_entry")
@@ -158,7 +158,7 @@ class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
 class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
     """Context: the keys are excluded; on exit the bits this added go.
 
-    Leaving raises `GuardMisuse`, and `GuardMisuse`.
+    Leaving raises `KeyMisuse`.
     """
 
     __slots__ = ("_bits", "_entry")
@@ -190,7 +190,7 @@ class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
 class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
     """Context: whatever happens inside, both sets are as before on exit.
 
-    Leaving raises `GuardMisuse`, and `GuardMisuse`.
+    Leaving raises `KeyMisuse`.
     """
 
     __slots__ = ("_saved",)
@@ -220,7 +220,7 @@ class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
 class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`
     """Context: both sets are exactly these; on exit they are as before.
 
-    Leaving raises `GuardMisuse`, and `GuardMisuse`.
+    Leaving raises `KeyMisuse`.
     """
 
     __slots__ = ("_view",)

@@ -15,7 +15,7 @@ from operator import index as as_index
 from typing import Any, Self, overload
 
 from runtime.errors.future import described
-from runtime.errors.program import UnfitMember
+from runtime.errors.script import ModuleError
 from runtime.modules.module import Module
 
 
@@ -28,14 +28,14 @@ class _Indexed(Module):
             place = as_index(index)
         except TypeError:
             found = described(index)
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitIndex",
                 module=type(self).__name__,
                 index=found,
                 length=length,
             ) from None
         if not -length <= place < length:
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitIndex",
                 module=type(self).__name__,
                 index=str(place),
@@ -206,7 +206,7 @@ class ModuleDict(Module):
         for each in [*pairs]:
             if not isinstance(each, tuple | list) or len(each) != 2:
                 reason = f"{described(each)} is no pair of a key and a module"
-                raise UnfitMember(
+                raise ModuleError(
                     code="UnfitMember",
                     module=type(self).__name__,
                     member="?",

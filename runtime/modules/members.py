@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.autograd import no_grad
 from runtime.errors.future import described
-from runtime.errors.program import StateMismatch
+from runtime.errors.tensor import NotReplaceable
 from runtime.tensors import Tensor
 from runtime.tensors.data import tensor as tensor_of
 
@@ -139,7 +139,7 @@ def state_of(
 def give_state(
     module: Members, state: Mapping[str, Any], strict: bool, assign: bool
 ) -> IncompatibleKeys:
-    """Give a module its state.  Raises `StateMismatch`."""
+    """Give a module its state.  Raises `NotReplaceable`."""
     places = _places(module)
     missing = [path for path in places if path not in state]
     unexpected = [path for path in state if path not in places]
@@ -149,7 +149,8 @@ def give_state(
         if path in state and (fault := _fault(path, state[path], place.value))
     ]
     if unfit or (strict and (missing or unexpected)):
-        raise StateMismatch(
+        raise NotReplaceable(
+            code="StateMismatch",
             module=type(module).__name__,
             missing=tuple(missing) if strict else (),
             unexpected=tuple(unexpected) if strict else (),

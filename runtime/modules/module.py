@@ -18,7 +18,7 @@ from typing import Any, Self
 from runtime.autograd.node import RemovableHandle, Table
 from runtime.errors.base import nearest
 from runtime.errors.future import described
-from runtime.errors.program import NoForward, NoSuchMember, UnfitMember
+from runtime.errors.script import ModuleError
 from runtime.modules.members import (
     BUFFERS,
     MODULES,
@@ -68,7 +68,7 @@ class Module:
 
     def forward(self, *_args: Any, **_kwargs: Any) -> Any:
         """What the module computes; its class says."""
-        raise NoForward(module=type(self).__name__)
+        raise ModuleError(code="NoForward", module=type(self).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What `forward` gives, through the hooks."""
@@ -156,7 +156,7 @@ class Module:
     def _put(self, kind: str, name: Any, value: Any, wanted: type) -> None:
         of = type(self).__name__
         if PARAMETERS not in self.__dict__:
-            raise NoSuchMember(code="ModuleNotInitialized", module=of, member=str(name))
+            raise ModuleError(code="ModuleNotInitialized", module=of, member=str(name))
         reason = None
         if value is not None and not isinstance(value, wanted):
             reason = f"{described(value)} is no {_WORDS[kind]}"
@@ -167,7 +167,7 @@ class Module:
         elif name not in self.__dict__[kind] and hasattr(self, name):
             reason = "there is an attribute of this name"
         if reason is not None:
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitMember", module=of, member=str(name), reason=reason
             )
         self.__dict__[kind][name] = value
@@ -185,7 +185,7 @@ class Module:
             object.__setattr__(self, name, value)
             return
         if kind not in tables:
-            raise NoSuchMember(
+            raise ModuleError(
                 code="ModuleNotInitialized", module=type(self).__name__, member=name
             )
         if kind is PARAMETERS and name in tables[BUFFERS]:
@@ -206,7 +206,7 @@ class Module:
                 f"only a {_WORDS[kind]} or None replaces the one that is there, not "
                 f"{described(value)}"
             )
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitMember",
                 module=type(self).__name__,
                 member=name,
@@ -219,7 +219,7 @@ class Module:
             table = self.__dict__.get(kind)
             if table is not None and name in table:
                 return table[name]
-        raise NoSuchMember(
+        raise ModuleError(
             code="NoSuchMember",
             module=type(self).__name__,
             wanted="attribute",
@@ -292,12 +292,12 @@ class Module:
         return (each for _, each in self.named_children())
 
     def get_submodule(self, target: str) -> "Module":
-        """The module at a path; the empty path is this one.  Raises `NoSuchMember`."""
+        """The module at a path; the empty path is this one.  Raises `ModuleError`."""
         found: Any = self
         for name in target.split(".") if target else ():
             known = found._modules
             if known.get(name) is None:
-                raise NoSuchMember(
+                raise ModuleError(
                     code="NoSuchMember",
                     module=type(self).__name__,
                     wanted="module",
@@ -308,12 +308,12 @@ class Module:
         return found  # type: ignore[no-any-return]  # the tables are of modules
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path.  Raises `NoSuchMember`."""
+        """The parameter at a path.  Raises `ModuleError`."""
         found: Parameter = self._member(target, PARAMETERS, "parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path.  Raises `NoSuchMember`."""
+        """The buffer at a path.  Raises `ModuleError`."""
         found: Tensor = self._member(target, BUFFERS, "buffer")
         return found
 
@@ -322,7 +322,7 @@ class Module:
         found = getattr(self.get_submodule(path), kind).get(name)
         if found is None:
             known = [path for path, _ in members_within(self, kind, "", True, False)]
-            raise NoSuchMember(
+            raise ModuleError(
                 code="NoSuchMember",
                 module=type(self).__name__,
                 wanted=wanted,
@@ -344,7 +344,7 @@ class Module:
         """Say of all modules within whether they are being trained, True or False."""
         if not isinstance(mode, bool):
             reason = f"it is a bool, not {described(mode)}"
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitMember",
                 module=type(self).__name__,
                 member="training",
@@ -449,7 +449,7 @@ class Module:
         Gives the names that have no counterpart.
 
         Raises:
-            StateMismatch: there are such names and it is `strict`, or a tensor has
+            NotReplaceable: there are such names and it is `strict`, or a tensor has
                 another shape; nothing has been copied.
         """
         return give_state(self, state_dict, strict, assign)

@@ -17,11 +17,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.errors.operands import (
-    NegativeExponent,
-    ShapesDiffer,
-    ShapesDoNotFit,
-)
+from runtime.errors.tensor import ShapesDoNotFit, WrongOption
 from runtime.operators.fast_paths import (
     fast_binary,
     fast_in_place,
@@ -71,7 +67,7 @@ def broadcast(*shapes: Shape) -> Shape:
     """
     try:
         return broadcast_shapes(*shapes)
-    except ShapesDiffer:
+    except ShapesDoNotFit:
         raise ShapesDoNotFit(
             code="ShapesRefused", shapes=shapes, fits=_fitting(shapes)
         ) from None
@@ -230,13 +226,15 @@ def plan_pow(self: Tensor, other: Tensor) -> Plan:
     exponents, their whole part is left, as in torch: 1 and -1 of 1 and -1, else 0.
 
     Raises:
-        NegativeExponent: a negative number as the exponent of integers.
+        WrongOption: a negative number as the exponent of integers.
     """
     plan = plan_pair(PAIRS["pow"].rows, self, other)
     number = other.number
     dtype = promoted(self, other)
     if dtype in INTEGERS and isinstance(number, int) and number < 0:
-        raise NegativeExponent(operator="core::pow", dtype=str(dtype))
+        raise WrongOption(
+            code="NegativeExponent", operator="core::pow", dtype=str(dtype)
+        )
     return plan
 
 

@@ -16,7 +16,7 @@ from runtime.dispatch.namespace import alike
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
-from runtime.errors.registration import UnknownOperator
+from runtime.errors.registration import LookupFailed
 from runtime.keys import LOCAL
 from runtime.schema.signature import OperatorName
 
@@ -28,7 +28,7 @@ class Core:
     """The operators of namespace `core` as attributes, each found once."""
 
     def __getattr__(self, name: str) -> OperatorHandle:
-        """The handle of an operator.  Raises `UnknownOperator`."""
+        """The handle of an operator.  Raises `LookupFailed`."""
         if name.startswith("__"):
             raise AttributeError(name)
         handle = handle_of(name)
@@ -38,13 +38,17 @@ class Core:
 
 
 def handle_of(name: str) -> OperatorHandle:
-    """The handle of `name` or `name_overload`.  Raises `UnknownOperator`."""
+    """The handle of `name` or `name_overload`.  Raises `LookupFailed`."""
     handle = find_handle(name)
     if handle is None:
         entries = default_dispatcher().state.namespaces.get(NAMESPACE, {}).values()
         known = sorted({entry.name.name for entry in entries if entry.definitions})
         full = f"{NAMESPACE}::{name}"
-        raise UnknownOperator(operator=full, near=nearest(full, alike(name, known)))
+        raise LookupFailed(
+            code="UnknownOperator",
+            operator=full,
+            near=nearest(full, alike(name, known)),
+        )
     return handle
 
 

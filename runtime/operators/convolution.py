@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit
+from runtime.errors.tensor import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.operators.plan import (
     COMPLEXES,

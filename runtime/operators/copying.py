@@ -15,7 +15,7 @@ Rules:
 
 from typing import Any
 
-from runtime.errors.operands import NoData, ShapesDoNotFit
+from runtime.errors.tensor import NoData, ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.operators.creation import pinned
 from runtime.operators.fast_paths import SERIAL, fast_fill

@@ -25,7 +25,7 @@ from typing import Any
 from numpy import zeros
 
 from runtime.dispatch.kernel import linked
-from runtime.errors.operands import OperandError
+from runtime.errors.tensor import OperandError
 from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
 from runtime.operators.call import core

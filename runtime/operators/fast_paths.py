@@ -21,7 +21,7 @@ from typing import Any
 
 from numpy import array, empty
 
-from runtime.errors.operands import ShapesDiffer
+from runtime.errors.tensor import ShapesDoNotFit
 from runtime.locks import load
 from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.operators.produce import overlap
@@ -240,7 +240,7 @@ def _layout(
     """
     try:
         shape = broadcast_shapes(left, right)
-    except ShapesDiffer:
+    except ShapesDoNotFit:
         return None
     count = prod(shape)
     if not 0 < count <= SERIAL:

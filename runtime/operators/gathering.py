@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.operators.plan import (
     ALL,
     BOOL,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from runtime.errors.operands import PartOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.operators.call import core
 from runtime.operators.calling import describe, function, parsed, plain, with_out
 from runtime.operators.plan import FLOATS, bad_dtype, bad_option
@@ -162,7 +162,8 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     size = self.size(dim)
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size:
-        raise PartOutOfRange(
+        raise IndexOutOfRange(
+            code="PartOutOfRange",
             operator="narrow",
             argument="start and length",
             found=f"{start} and {length}",

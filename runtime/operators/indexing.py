@@ -31,10 +31,7 @@ from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
 
-from runtime.errors.operands import (
-    IndexOutOfRange,
-    NoData,
-)
+from runtime.errors.tensor import IndexOutOfRange, NoData
 from runtime.operators.call import core
 from runtime.operators.gathering import check_places
 from runtime.operators.plan import (
@@ -310,7 +307,7 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`.
 
     Raises:
-        IndexOutOfRange, ShapesDoNotFit, IndexOutOfRange: as `get_item`.
+        IndexOutOfRange, ShapesDoNotFit: as `get_item`.
         ShapesDoNotFit: the value does not broadcast to what the index picks.
     """
     view, indices = _taken(self, index)

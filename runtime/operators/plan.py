@@ -25,10 +25,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DevicesDiffer,
-    DimensionOutOfRange,
     DTypeRefused,
+    IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
@@ -91,7 +91,9 @@ NamedShape = tuple[str, Tensor | Shape | None]
 
 def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
     """The error of a value that the operator does not know."""
-    return WrongOption(operator=call, argument=argument, found=found, fits=fits)
+    return WrongOption(
+        code="WrongOption", operator=call, argument=argument, found=found, fits=fits
+    )
 
 
 def bad_dtype(
@@ -103,9 +105,9 @@ def bad_dtype(
 
 def bad_dim(
     dim: int, shape: Shape, repeated: bool = False, call: str = ""
-) -> DimensionOutOfRange:
+) -> IndexOutOfRange:
     """The error of a dimension that a shape lacks, or that is named twice."""
-    return DimensionOutOfRange(
+    return IndexOutOfRange(
         code="DimensionOutOfRange",
         operator=call,
         dim=dim,
@@ -185,7 +187,7 @@ def one_dim(dim: int, shape: Shape, call: str = "") -> int:
     """`dim` counted from the front; 0 and -1 name the whole of a 0-dim tensor.
 
     Raises:
-        DimensionOutOfRange: the shape has no such dimension.
+        IndexOutOfRange: the shape has no such dimension.
     """
     count = len(shape) or 1
     if not -count <= dim < count:
@@ -197,7 +199,7 @@ def distinct_dims(dims: Sequence[int], shape: Shape, call: str = "") -> list[int
     """Dimensions counted from the front, as they come, each once.
 
     Raises:
-        DimensionOutOfRange: the shape lacks one, or one is named twice.
+        IndexOutOfRange: the shape lacks one, or one is named twice.
     """
     found: list[int] = []
     for dim in dims:

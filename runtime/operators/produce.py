@@ -26,9 +26,8 @@ from typing import Any
 
 from numpy import empty
 
-from runtime.errors.operands import (
-    DivisionByZero,
-    NegativeExponent,
+from runtime.errors.tensor import (
+    ArithmeticRefused,
     OperandError,
     TargetRefused,
 )
@@ -101,7 +100,7 @@ def table_for(device: Device) -> KernelTable:
 
 
 # What plans and kernels raise: the operator's name is put there by whom was called.
-REFUSALS = (OperandError, DivisionByZero, NegativeExponent)
+REFUSALS = (OperandError, ArithmeticRefused.of_code("DivisionByZero"))
 
 
 def produce(plan: Plan, table: KernelTable, own: str | Work) -> Any:
@@ -253,7 +252,7 @@ def write_to(
 
     Raises:
         DevicesDiffer, TargetRefused: it does not fit.
-        DivisionByZero, NegativeExponent, IndexOutOfRange: the kernel refuses values.
+        ArithmeticRefused, WrongOption, IndexOutOfRange: the kernel refuses values.
     """
     planned = plan.outputs[0]
     assert planned is not None, "an operator with a target has a result"

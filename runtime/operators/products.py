@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,

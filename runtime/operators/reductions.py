@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
-from runtime.errors.operands import DimensionOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
@@ -191,11 +191,11 @@ def _along(place: str) -> Callable[..., None]:
 
 
 def check_elements(shape: Shape, dims: tuple[int, ...]) -> None:
-    """Refuse to reduce no elements to one.  Raises `DimensionOutOfRange`."""
+    """Refuse to reduce no elements to one.  Raises `IndexOutOfRange`."""
     if not prod(shape):
         kept = [size for at, size in enumerate(shape) if at not in dims]
         if prod(kept) and not prod(shape[dim] for dim in dims):
-            raise DimensionOutOfRange(code="NothingToReduce", shape=shape, dims=dims)
+            raise IndexOutOfRange(code="NothingToReduce", shape=shape, dims=dims)
 
 
 def _of_bytes(name: str) -> Callable[..., None]:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import ShapesDoNotFit
+from runtime.errors.tensor import ShapesDoNotFit
 from runtime.operators.call import core, direct_call
 from runtime.operators.plan import (
     INT64,

@@ -19,7 +19,7 @@ looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runtime.errors.operands import DTypeRefused
+from runtime.errors.tensor import DTypeRefused
 from runtime.operators.fast_paths import fast_unary
 from runtime.operators.plan import (
     ALL,

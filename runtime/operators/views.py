@@ -18,12 +18,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import (
-    IndexOutOfRange,
-    ShapesDoNotFit,
-    WrongOption,
-)
-from runtime.errors.tensor import BadSize
+from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit, WrongOption
 from runtime.operators.call import core
 from runtime.operators.plan import (
     PLAIN,

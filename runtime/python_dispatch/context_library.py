@@ -61,7 +61,7 @@ from runtime.dispatch.token import (
     read_kernel,
 )
 from runtime.errors.python_dispatch import ContextError
-from runtime.errors.registration import LibraryClosed, LibraryMisuse
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from runtime.schema.signature import OperatorName
 from runtime.tensors.keys import PYTHON, STATE
@@ -249,8 +249,8 @@ class VerifiedLibrary(Library):
         ContextError: the main context did not do the same in time.
         ContextError: it defined the operator otherwise.
         ContextError: the context is closed, or was while it waited.
-        Conflict, Conflict: a typed kernel does not fit there.
-        WriteInsideListener: called by a listener of the dispatcher.
+        Conflict: a typed kernel does not fit there.
+        LibraryMisuse: called by a listener of the dispatcher.
     """
 
     __slots__ = ("_context", "_main")
@@ -275,7 +275,9 @@ class VerifiedLibrary(Library):
         self._main.check_writable("a library of a context")
         try:
             made = super()._register(tokens, exclusive)
-        except LibraryClosed:
+        except LibraryMisuse as error:
+            if error.code != "LibraryClosed":
+                raise
             self._context.check_open("a registration")
             raise
         try:

@@ -287,8 +287,8 @@ def register_torch_dispatch(
 
     Raises:
         LibraryMisuse: an argument is something else.
-        RuleTaken: the class has a rule for the operator.
-        WriteInsideListener: called by a listener.
+        Conflict: the class has a rule for the operator.
+        LibraryMisuse: called by a listener.
     """
     if not isinstance(func, OperatorHandle):
         found, expected = type(func).__name__, "an operator with its overload"

@@ -30,12 +30,7 @@ from typing import Any
 
 from runtime.dispatch.token import ClassRule
 from runtime.errors.call import KernelError
-from runtime.errors.python_dispatch import (
-    DispatchMisuse,
-    HandlerError,
-    ModeStackError,
-    NoImplementation,
-)
+from runtime.errors.python_dispatch import HandlerError, ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch.context_library import OTHERS, check_contexts
 from runtime.python_dispatch.modes import alike, inside, inside_last, named, names
@@ -220,10 +215,10 @@ def check_stack(handler: Any, expected: Any) -> None:
 def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     """The context that a call belongs to.
 
-    Raises `DispatchMisuse` and `ContextError`.
+    Raises `HandlerError` and `ContextError`.
     """
     if not (stack or found):
-        raise DispatchMisuse(code="NothingToHandle", operator=str(func))
+        raise HandlerError(code="NothingToHandle", operator=str(func))
     # A tensor whose keys were set by hand has no context.
     here = STATE.context
     context = stack[-1].context if stack else getattr(found[0], "_context", here)
@@ -233,10 +228,12 @@ def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     return context
 
 
-def _not_implemented(func: Any, stack: Any, found: Overloaded) -> NoImplementation:
+def _not_implemented(func: Any, stack: Any, found: Overloaded) -> HandlerError:
     modes = (f"the mode {named(stack[-1].mode)}",) if stack else ()
     classes = tuple(f"the class {type(each).__name__}" for each in found)
-    return NoImplementation(operator=str(func), asked=(*modes, *classes))
+    return HandlerError(
+        code="NoImplementation", operator=str(func), asked=(*modes, *classes)
+    )
 
 
 # (what the handler returned, all arguments, the mode or tensor) -> the result

@@ -59,7 +59,7 @@ def make_subclass(
         SubclassError: `cls` is no subclass, or `data` no tensor.
         SubclassError: `data` is of another class with a handler.
         ContextError: `data` has a handler in another context.
-        HandlerError, HandlerError: the handler of `cls` is no classmethod.
+        HandlerError: the handler of `cls` is no classmethod.
         UnfitValue: the device is none.
         UnfitValue: its dtype has no gradient.
         SubclassError: the policy is none.
@@ -123,7 +123,7 @@ def make_wrapper_subclass(
     Raises:
         SubclassError: `cls` is no subclass of Tensor.
         SubclassError: it has no handler.
-        HandlerError, HandlerError: its handler is no classmethod.
+        HandlerError: its handler is no classmethod.
         UnfitValue: a size, a stride or the offset is no integer, or a size negative, or
             the device none.
         BadSize: what strides and the offset may not be.

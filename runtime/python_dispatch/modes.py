@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager
 from inspect import getattr_static
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from runtime.errors.python_dispatch import DispatchMisuse, HandlerError, ModeStackError
+from runtime.errors.python_dispatch import HandlerError, ModeStackError
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
 from runtime.keys.local import View, view_of
@@ -67,8 +67,8 @@ class TorchDispatchMode:
     that are at their defaults.  It returns what the operator returns, or
     NotImplemented to leave the call to these classes.
 
-    Entering raises `HandlerError`, `HandlerError`, `ModeStackError`, and
-    `ModeStackError`; leaving raises `ModeStackError`, and `ModeStackError`.
+    Entering raises `HandlerError`, `ModeStackError`, and
+    `ModeStackError`; leaving raises `ModeStackError`.
     """
 
     # The name of its place in `INFRA`, if it has one.
@@ -323,7 +323,7 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     """Context, inside of a handler: the keys are those that the outermost call found.
 
     What is called inside goes through autograd again, and through everything else.
-    Modes that are on the stack are asked, and no others.  Raises `DispatchMisuse`,
+    Modes that are on the stack are asked, and no others.  Raises `HandlerError`,
     also where it is left after the handler, or in another thread.
     """
 
@@ -335,7 +335,7 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __enter__(self) -> None:
         snapshot = STATE.snapshot
         if snapshot is None:
-            raise DispatchMisuse(
+            raise HandlerError(
                 code="OutsideOfHandler", call="enable_reentrant_dispatch()"
             )
         included = snapshot.included & ~HANDLED
@@ -348,7 +348,7 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __exit__(self, *_exception: object) -> None:
         view, thread, before = self._saved
         if STATE.snapshot is None or STATE.thread is not thread:
-            raise DispatchMisuse(
+            raise HandlerError(
                 code="OutsideOfHandler", call="enable_reentrant_dispatch()"
             )
         self._saved, LOCAL.view = before, view

@@ -41,7 +41,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import AliasError, HandlerError, SubclassError
+from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.python_dispatch.modes import no_dispatch
 from runtime.schema.calls import described
 from runtime.schema.schema import Schema
@@ -263,9 +263,9 @@ def return_and_correct_aliasing(
     """What a handler is to return for `func(*args, **kwargs)`, made of `out`.
 
     Raises:
-        AliasError: a wrapper's view is of another class than the wrapper.
-        AliasError: `out` is not what the operator returns.
-        AliasError: some results are written arguments and others are not, or an
+        HandlerError: a wrapper's view is of another class than the wrapper.
+        HandlerError: `out` is not what the operator returns.
+        HandlerError: some results are written arguments and others are not, or an
             operator that changes the shape of its arguments changes several.
         CallError: the arguments do not fit the schema.
     """
@@ -292,7 +292,7 @@ def return_and_correct_aliasing(
 
 
 def aliases_of(schema: Schema) -> Aliases:
-    """What the results of a schema share.  Raises `AliasError`."""
+    """What the results of a schema share.  Raises `HandlerError`."""
     names = tuple(argument.name for argument in schema.arguments)
     shown, written = [], []
     for number, result in enumerate(schema.returns):
@@ -307,7 +307,7 @@ def aliases_of(schema: Schema) -> Aliases:
     if not written:
         return Aliases(tuple(shown), None, names)
     if len(written) != len(schema.returns):
-        raise AliasError(
+        raise HandlerError(
             code="UnsupportedAliases",
             operator=str(schema.name),
             reason="some results are arguments that were written to, and some are not",
@@ -323,7 +323,7 @@ def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
     if not isinstance(out, (list, tuple)) or len(out) != count:
         several = isinstance(out, (list, tuple))
         found = f"{len(out)} of them" if several else f"a {type(out).__name__}"
-        raise AliasError(
+        raise HandlerError(
             code="WrongResultCount", operator=str(func), expected=count, found=found
         )
     return out
@@ -335,7 +335,7 @@ def _share(func: OperatorHandle, name: str, argument: Any, result: Any) -> None:
         return
     wrappers = map(is_traceable_wrapper_subclass, (argument, result))
     if any(wrappers) and type(argument) is not type(result):
-        raise AliasError(
+        raise HandlerError(
             code="WrapperOfAnotherClass",
             operator=str(func),
             argument=name,
@@ -361,7 +361,7 @@ def _reshape(
         if argument.is_write and value is not None
     ]
     if len(changed) != 1:
-        raise AliasError(
+        raise HandlerError(
             code="UnsupportedAliases",
             operator=str(schema.name),
             reason=f"it changes the shape of {len(changed)} arguments; one can be "

@@ -105,7 +105,7 @@ def rpc_sync(
     default of this worker.
 
     Raises:
-        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+        NotInitialized, RpcMisuse: the call cannot be made.
         RpcTimeout: no answer came in time; the other worker may go on.
         WorkerLost: the other worker ended, or was cut off.
         Exception: what the function raised, also a RuntimeError, with the text and the
@@ -144,7 +144,7 @@ def rpc_async(
     """A future of what `func(*args, **kwargs)` gives on the worker `to`.
 
     Raises:
-        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made; anything else
+        NotInitialized, RpcMisuse: the call cannot be made; anything else
             that `rpc_sync` raises is the future's error.
     """
     asked = _asked("rpc_async", to, func, args, kwargs, timeout)
@@ -188,7 +188,7 @@ def remote(
     raises is raised where the value is asked for.
 
     Raises:
-        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+        NotInitialized, RpcMisuse: the call cannot be made.
     """
     asked = _asked("remote", to, func, args, kwargs, timeout)
     return reference_of(asked[0], create(*asked), type_given(func))

@@ -24,7 +24,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 from weakref import finalize
 
 from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import NoSuchMethod, RpcMisuse, RpcTimeout
+from runtime.errors.rpc import RpcMisuse, RpcTimeout
 from runtime.futures import Future
 from runtime.futures.settling import Unmovable
 from runtime.locks import load
@@ -393,12 +393,12 @@ def _checked(kind: type, name: str) -> None:
     """Refuse what no value of a class has.
 
     Raises:
-        NoSuchMethod: the class lacks the name.
+        RpcMisuse: the class lacks the name.
     """
     # A compiled module has its methods itself.
     modules: Any = load("runtime.script.modules")
     if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
-        raise NoSuchMethod(kind=kind.__name__, attribute=name)
+        raise RpcMisuse(code="NoSuchMethod", kind=kind.__name__, attribute=name)
 
 
 def _sync(
@@ -445,7 +445,7 @@ def _invocation(
     """What is asked of the owner of a value of class `kind`.
 
     Raises:
-        NoSuchMethod: the class has no such method.
+        RpcMisuse: the class has no such method.
     """
     _checked(kind, name)
     asked = (rref, name, args, kwargs)

@@ -27,7 +27,7 @@ from typing import Any, Self, TypeVar
 from weakref import ref
 
 from runtime.errors.base import nearest
-from runtime.errors.schema import SchemaError, UnknownDeclaration
+from runtime.errors.schema import SchemaError
 from runtime.schema.signature import Signature
 from runtime.schema.types import Type
 
@@ -252,7 +252,7 @@ class Namespace:
 
     def __reduce__(self) -> str:
         if self is not SHARED:
-            raise UnknownDeclaration(code="UnsharedNamespace", qualnames=self.qualnames)
+            raise SchemaError(code="UnsharedNamespace", qualnames=self.qualnames)
         return "SHARED"
 
 
@@ -282,9 +282,7 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
     declared = namespace.find(qualname)
     if declared is None:
         near = nearest(qualname, namespace.qualnames)
-        raise UnknownDeclaration(
-            code="UnknownDeclaration", qualname=qualname, near=near
-        )
+        raise SchemaError(code="UnknownDeclaration", qualname=qualname, near=near)
     return declared.declaration
 
 

@@ -28,8 +28,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
-from runtime.errors.operands import NoData
-from runtime.errors.tensor import BadSize, FixedAttribute, NotOnHost, UnfitValue
+from runtime.errors.tensor import (
+    BadSize,
+    NoData,
+    NotReplaceable,
+    NotShareable,
+    UnfitValue,
+)
 from runtime.hooks import ELEMENT
 from runtime.keys import KeySet
 from runtime.locks import reentered
@@ -73,7 +78,7 @@ def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
     """What refuses to set an attribute that says what the memory is."""
 
     def refuse(tensor: object, value: object) -> None:
-        raise FixedAttribute(name=name, instead=instead)
+        raise NotReplaceable(code="FixedAttribute", name=name, instead=instead)
 
     return refuse
 
@@ -164,7 +169,7 @@ class TensorBase(Declared):
         return self.offset
 
     def stride(self, dim: int | None = None) -> Any:
-        """All strides, or that of one dimension.  Raises `DimensionOutOfRange`."""
+        """All strides, or that of one dimension.  Raises `IndexOutOfRange`."""
         strides = self.strides
         return strides if dim is None else strides[real_dim(dim, len(strides))]
 
@@ -240,7 +245,7 @@ class TensorBase(Declared):
         return itemsize(self.dtype)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension.  Raises `DimensionOutOfRange`."""
+        """The shape, or the size of one dimension.  Raises `IndexOutOfRange`."""
         tell(self, "size()")
         shape = self.shape
         return shape if dim is None else shape[real_dim(dim, len(shape))]
@@ -307,7 +312,7 @@ def array_of(tensor: "TensorBase") -> "np.ndarray[Any, Any]":
     """The elements as an N-d NumPy array with the tensor's strides, sharing memory.
 
     For code of ours: it does not ask whether the tensor requires grad.  Raises `NoData`
-    on `meta`, and `NotOnHost` for elements in a device's own memory.
+    on `meta`, and `NotShareable` for elements in a device's own memory.
     """
     return host_array(tensor, "array_of()")
 
@@ -317,7 +322,7 @@ def host_array(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
     if tensor.device.type == "meta":
         raise no_data(tensor, asked)
     if not is_host(tensor.device.type):
-        raise NotOnHost(asked=asked, device=str(tensor.device))
+        raise NotShareable(code="NotOnHost", asked=asked, device=str(tensor.device))
     _check_ndim(tensor, asked)
     flat = flat_of(tensor)
     if flat is not None:

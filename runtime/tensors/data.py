@@ -13,7 +13,7 @@ Rules:
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
+from runtime.errors.tensor import ArithmeticRefused, BadSize, UnfitValue
 from runtime.schema.calls import checked
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import host_copy
@@ -76,8 +76,8 @@ def tensor(
 
     The device None is that of a tensor, and the CPU for anything else.
 
-    Raises `UnknownDevice`, `UnfitValue` for elements that are not numbers or a
-    dtype that tensors lack, `NumberTooLarge` for a number that the dtype cannot hold,
+    Raises `UnknownDevice`, `UnfitValue` for elements that are not numbers or a dtype
+    that tensors lack, `ArithmeticRefused` for a number that the dtype cannot hold,
     `UnfitValue` where `requires_grad` makes no sense, `BadSize` for lists of uneven
     lengths, and `SubclassError` for a tensor whose class has a handler.
     """
@@ -310,14 +310,15 @@ def _extreme(data: Any) -> int:
 
 
 def _check_range(given: "Elements", wanted: DType, facts: ElementInfo) -> None:
-    """Raise `NumberTooLarge` for Python numbers outside of an integer dtype."""
+    """Raise `ArithmeticRefused` for Python numbers outside of an integer dtype."""
     low, high = given.min().item(), given.max().item()
     # A NaN is not within any range.
     if facts.smallest <= low and high <= facts.largest:
         return
     if isinstance(low, int):
         raise too_large(high if high > facts.largest else low, wanted)
-    raise NumberTooLarge(
+    raise ArithmeticRefused(
+        code="NumberTooLarge",
         value=repr(low if facts.smallest > low else high),
         dtype=wanted.name,
         smallest=int(facts.smallest),

@@ -18,7 +18,7 @@ writable, as everywhere but in NumPy.
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NeedsDetach, NotExportable, UnfitValue
+from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
 from runtime.schema.codes import DType
@@ -43,12 +43,12 @@ def is_recorded(tensor: TensorBase) -> bool:
 def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":
     """The elements as an array that shares memory.
 
-    Raises `NoData` on `meta`, `NotOnHost` for a device's own memory, `NeedsDetach` if
-    the tensor requires grad, and `SubclassError` if its class has a handler.
+    Raises `NoData` on `meta`, `NotShareable` for a device's own memory or if the tensor
+    requires grad, and `SubclassError` if its class has a handler.
     """
     check_unhandled(tensor, asked)
     if is_recorded(tensor):
-        raise NeedsDetach(code="NeedsDetach", asked=asked)
+        raise NotShareable(code="NeedsDetach", asked=asked)
     return host_array(tensor, asked)
 
 
@@ -96,13 +96,13 @@ def cuda_array_interface(tensor: TensorBase) -> dict[str, Any]:
     """The CUDA array interface, version 3 (numba's documentation of it).
 
     Raises AttributeError for a tensor that is not on a CUDA device and for bfloat16,
-    which the interface cannot name, and `NeedsDetach` if it requires grad.
+    which the interface cannot name, and `NotShareable` if it requires grad.
     """
     if tensor.device.type != "cuda" or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__cuda_array_interface__")
     check_unhandled(tensor, "__cuda_array_interface__")
     if is_recorded(tensor):
-        raise NeedsDetach(code="NeedsDetach", asked="__cuda_array_interface__")
+        raise NotShareable(code="NeedsDetach", asked="__cuda_array_interface__")
     size = itemsize(tensor.dtype)
     plain = tensor.is_contiguous()
     return {
@@ -138,7 +138,7 @@ _BFLOAT16 = DType.named("bfloat16")
 
 
 def device_code(tensor: TensorBase) -> tuple[int, int]:
-    """DLPack's device type and index.  Raises `NotExportable` for other devices."""
+    """DLPack's device type and index.  Raises `NotShareable` for other devices."""
     device = tensor.device
     if is_host(device.type):
         return _CPU, 0
@@ -150,7 +150,7 @@ def device_code(tensor: TensorBase) -> tuple[int, int]:
 def capsule(tensor: TensorBase, **asked: Any) -> Any:
     """A capsule that shares the tensor's memory; `asked` is the protocol's.
 
-    Raises `NotExportable` for a tensor that requires grad or is not in host memory, and
+    Raises `NotShareable` for a tensor that requires grad or is not in host memory, and
     `SubclassError` if its class has a handler.
     """
     check_shareable(tensor)
@@ -171,7 +171,7 @@ def capsule(tensor: TensorBase, **asked: Any) -> Any:
 def check_shareable(tensor: TensorBase) -> None:
     """Whether others may write to the tensor's memory, on whichever device.
 
-    Raises `NotExportable` for one that requires grad, and `SubclassError`.
+    Raises `NotShareable` for one that requires grad, and `SubclassError`.
     """
     check_unhandled(tensor, "__dlpack__()")
     if is_recorded(tensor):
@@ -292,5 +292,7 @@ def _rewrite(found: Any, old: int, new: int) -> bool:
     return True
 
 
-def _refused(reason: str, remedy: str) -> NotExportable:
-    return NotExportable(protocol="DLPack", reason=reason, remedy=remedy)
+def _refused(reason: str, remedy: str) -> NotShareable:
+    return NotShareable(
+        code="NotExportable", protocol="DLPack", reason=reason, remedy=remedy
+    )

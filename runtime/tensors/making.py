@@ -19,9 +19,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.tensor import (
+    ArithmeticRefused,
     BadSize,
     NotShareable,
-    NumberTooLarge,
     OutOfMemory,
     UnfitValue,
 )
@@ -187,7 +187,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     """A CPU tensor that shares the memory of a NumPy array, whatever its strides.
 
     Raises `NotShareable` for an array that is read-only, runs backwards, or is not made
-    of whole elements in this machine's byte order, `UnfitValue`, and `UnfitValue`
+    of whole elements in this machine's byte order, `UnfitValue`
     for what is no array.
     """
     if not hasattr(array, "flags"):
@@ -236,7 +236,7 @@ def from_flat(flat: "np.ndarray[Any, Any]", shape: Ints, device: Device) -> Tens
 def wrap_number(number: Number, device: Device = CPU) -> Tensor:
     """The 0-dim tensor that stands for a Python number and does not widen others.
 
-    Raises `NumberTooLarge` for an int beyond int64.
+    Raises `ArithmeticRefused` for an int beyond int64.
     """
     kind = type(number)
     dtype = _WRAPPED.get(kind)
@@ -262,12 +262,13 @@ def wrap_number(number: Number, device: Device = CPU) -> Tensor:
     return made
 
 
-def too_large(number: int, dtype: DType) -> NumberTooLarge:
+def too_large(number: int, dtype: DType) -> ArithmeticRefused:
     """The error that `number` does not fit an integer dtype."""
     # Python refuses to print thousands of digits, and nobody reads a hundred.
     text = str(number) if number.bit_length() < 512 else f"{number.bit_length()} bits"
     facts = info(dtype)
-    return NumberTooLarge(
+    return ArithmeticRefused(
+        code="NumberTooLarge",
         value=text,
         dtype=dtype.name,
         smallest=int(facts.smallest),
@@ -311,7 +312,7 @@ def from_dlpack(source: Any) -> Tensor:
 
     It is on the CPU, or where `source` is, if that is a tensor of ours.  Raises
     `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever the
-    exporter raises; a tensor of ours raises `NotExportable` and `SubclassError`.
+    exporter raises; a tensor of ours raises `NotShareable` and `SubclassError`.
     """
     if isinstance(source, Tensor):
         check_shareable(source)

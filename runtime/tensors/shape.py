@@ -21,9 +21,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
-from runtime.errors.call import WrongValue
-from runtime.errors.operands import DimensionOutOfRange, ShapesDiffer
-from runtime.errors.tensor import BadSize, UnfitValue
+from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit, UnfitValue
 from runtime.schema.codes import MemoryFormat
 
 Ints = tuple[int, ...]
@@ -85,7 +83,7 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def broadcast_shapes(*shapes: Ints) -> Ints:
-    """The shape that all shapes broadcast to.  Raises `ShapesDiffer`."""
+    """The shape that all shapes broadcast to.  Raises `ShapesDoNotFit`."""
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -94,7 +92,7 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
             if size == result[at] or size == 1:
                 continue
             if result[at] != 1:
-                raise ShapesDiffer(shapes=shapes)
+                raise ShapesDoNotFit(code="ShapesDiffer", shapes=shapes)
             result[at] = size
     return tuple(result)
 
@@ -103,15 +101,15 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
 def broadcast_strides(shape: Ints, strides: Ints, to: Ints) -> Ints:
     """The strides that read `shape` as if it had the shape `to`.
 
-    Raises `ShapesDiffer` where `shape` does not broadcast to `to`.
+    Raises `ShapesDoNotFit` where `shape` does not broadcast to `to`.
     """
     shift = len(to) - len(shape)
     if shift < 0:
-        raise ShapesDiffer(shapes=(shape, to))
+        raise ShapesDoNotFit(code="ShapesDiffer", shapes=(shape, to))
     found = [0] * shift
     for size, stride, wanted in zip(shape, strides, to[shift:], strict=True):
         if size != wanted and size != 1:
-            raise ShapesDiffer(shapes=(shape, to))
+            raise ShapesDoNotFit(code="ShapesDiffer", shapes=(shape, to))
         found.append(stride if size == wanted else 0)
     return tuple(found)
 
@@ -162,38 +160,40 @@ def infer_size(shape: Iterable[int], numel: int) -> Ints:
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front.  Raises `DimensionOutOfRange`.
+    """A dimension counted from the front.  Raises `IndexOutOfRange`.
 
     A tensor without dimensions takes 0 and -1, as if it had one.
     """
     room = ndim or 1
     if not -room <= dim < room:
-        raise DimensionOutOfRange(code="BadDimension", dim=dim, ndim=ndim)
+        raise IndexOutOfRange(code="BadDimension", dim=dim, ndim=ndim)
     return dim + room if dim < 0 else dim
 
 
 def real_dim(dim: int, ndim: int) -> int:
     """As `wrap_dim`, of what has dimensions.
 
-    Raises `DimensionOutOfRange`, and `WrongValue` for a bool.
+    Raises `IndexOutOfRange`, and `UnfitValue` for a bool.
     """
     if dim is True or dim is False:
-        raise WrongValue(expected="int", found="a bool", value=str(dim))
+        raise UnfitValue(
+            code="WrongValue", expected="int", found="a bool", value=str(dim)
+        )
     if not ndim:
-        raise DimensionOutOfRange(code="BadDimension", dim=dim, ndim=0)
+        raise IndexOutOfRange(code="BadDimension", dim=dim, ndim=0)
     return wrap_dim(dim, ndim)
 
 
 def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
     """Dimensions counted from the front, ascending; None and no dims mean all.
 
-    Raises `DimensionOutOfRange`.
+    Raises `IndexOutOfRange`.
     """
     if isinstance(dims, int):
         dims = (dims,)
     wrapped = [wrap_dim(dim, ndim) for dim in dims or ()]
     if len(set(wrapped)) != len(wrapped):
-        raise DimensionOutOfRange(
+        raise IndexOutOfRange(
             code="RepeatedDimension", dims=tuple(dims or ()), ndim=ndim
         )
     if not ndim:

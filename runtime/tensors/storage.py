@@ -25,9 +25,8 @@ from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from runtime.errors.operands import NoData
 from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import BadSize, DeviceUnavailable, UnfitValue
+from runtime.errors.tensor import BadSize, DeviceUnavailable, NoData, UnfitValue
 from runtime.locks import load
 from runtime.schema.codes import Device, DType
 from runtime.tensors.elements import itemsize, numpy_dtype, supported

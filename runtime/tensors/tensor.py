@@ -31,7 +31,7 @@ from sys import maxsize
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import NeedsDetach, UnfitValue
+from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.hooks import APPLY_POLICY
 from runtime.keys import KeySet
 from runtime.schema.annotation import register_annotation
@@ -173,8 +173,8 @@ class Tensor(TensorBase):
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
         """The elements as an array that shares memory; `force`: or else as a copy.
 
-        Raises `NoData` on `meta`; unless forced, `NotOnHost` for memory of a device,
-        and `NeedsDetach` if the tensor requires grad.
+        Raises `NoData` on `meta`; unless forced, `NotShareable` for memory of a device,
+        and `NotShareable` if the tensor requires grad.
         """
         return forced_array(self) if force else shared_array(self, "numpy()")
 
@@ -409,12 +409,12 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
 def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
     """A tensor on a copy of the storage, the gradient and all attributes copied too.
 
-    Raises `NeedsDetach` for a tensor that was computed under autograd.
+    Raises `NotShareable` for a tensor that was computed under autograd.
     """
     from copy import deepcopy
 
     if not tensor.is_leaf:
-        raise NeedsDetach(
+        raise NotShareable(
             code="NotALeaf", asked="deepcopy()", operator=tensor.grad_fn.operator
         )
     restore, (kind, storage, *parts), *state = reduced(tensor)

@@ -11,12 +11,7 @@ import pytest
 
 from runtime import tensor
 from runtime.autograd import backward, grad, no_grad
-from runtime.errors.autograd import (
-    BackwardRefused,
-    GradientMismatch,
-    GraphFreed,
-    SavedTensorModified,
-)
+from runtime.errors.autograd import AutogradMisuse, BackwardRefused
 from runtime.python_dispatch import TorchDispatchMode
 from tests.autograd import made
 from tests.autograd.made import grad_of
@@ -80,7 +75,7 @@ def test_the_second_run_is_refused_unless_the_graph_is_kept() -> None:
     y.backward(retain_graph=True)
     y.backward()
     assert grad_of(x).tolist() == [8]
-    with pytest.raises(GraphFreed) as refused:
+    with pytest.raises(BackwardRefused, check=code("GraphFreed")) as refused:
         y.backward()
     assert str(refused.value) == (
         "What `core::mul` saved for its gradient is gone: the graph was run backwards\n"
@@ -171,13 +166,13 @@ def test_roots_that_have_no_gradient() -> None:
     assert nothing.value.fields() == {"asked": "backward", "index": 0, "shape": ()}
     with no_grad(), pytest.raises(BackwardRefused, check=code("NoGradientToCompute")):
         (x * 2).sum().backward()
-    with pytest.raises(GradientMismatch) as shape:
+    with pytest.raises(AutogradMisuse) as shape:
         (x * 2).backward(tensor([1.0]))
     assert shape.value.what == "shape"
-    with pytest.raises(GradientMismatch) as dtype:
+    with pytest.raises(AutogradMisuse) as dtype:
         (x * 2).backward(tensor([1.0, 1.0], dtype="complex64"))
     assert (dtype.value.expected, dtype.value.found) == ("float32", "complex64")
-    with pytest.raises(GradientMismatch) as number:
+    with pytest.raises(AutogradMisuse) as number:
         backward([x.sum(), x.sum()], [None])
     assert number.value.what == "number"
 
@@ -226,7 +221,7 @@ def test_a_sum_of_gradients_that_a_handler_loses_is_refused(
     if before:
         x.sum().backward()
     y = x * x if operator == "core.clone.default" else x * x + x * 2
-    with Losing(operator), pytest.raises(GradientMismatch) as lost:
+    with Losing(operator), pytest.raises(AutogradMisuse) as lost:
         y.backward(tensor([1.0, 1.0]), create_graph=recorded)
     assert (lost.value.what, lost.value.found) == ("type", "None")
     assert operator.split(".")[1] in lost.value.where
@@ -237,7 +232,7 @@ def test_roots_that_meet_are_added_by_somebody() -> None:
     y, one = x * 2, tensor([1.0, 1.0])
     with (
         Losing("core.add.default"),
-        pytest.raises(GradientMismatch, check=code("GradientMismatch")),
+        pytest.raises(AutogradMisuse, check=code("GradientMismatch")),
     ):
         backward([y, y], [one, one])
 
@@ -247,7 +242,7 @@ def test_saved_inputs_are_checked() -> None:
     y = x * 2
     z = y * y
     y.add_(1)
-    with pytest.raises(SavedTensorModified) as modified:
+    with pytest.raises(BackwardRefused) as modified:
         z.sum().backward()
     assert modified.value.fields() == {
         "operator": "core::mul",
@@ -263,7 +258,7 @@ def test_saved_outputs_are_checked() -> None:
     y = leaf(1, 2).exp()
     z = y * 1
     y.add_(1)
-    with pytest.raises(SavedTensorModified) as modified:
+    with pytest.raises(BackwardRefused) as modified:
         z.sum().backward()
     assert (modified.value.operator, modified.value.argument) == ("core::exp", "result")
 
@@ -273,7 +268,7 @@ def test_a_change_by_a_view_is_seen() -> None:
     data = tensor([1.0, 2.0])
     y = x * data
     data[0:1].add_(1)
-    with pytest.raises(SavedTensorModified, check=code("SavedTensorModified")):
+    with pytest.raises(BackwardRefused, check=code("SavedTensorModified")):
         y.sum().backward()
 
 
@@ -387,7 +382,7 @@ def test_gradients_set_by_hand() -> None:
     x.grad = None
     assert x.grad is None
     for wrong in (tensor([1.0]), tensor([1.0, 1.0], dtype="float64"), 3):
-        with pytest.raises(GradientMismatch, check=code("GradientMismatch")):
+        with pytest.raises(AutogradMisuse, check=code("GradientMismatch")):
             x.grad = wrong
 
 
@@ -395,7 +390,7 @@ def test_gradients_that_do_not_fit() -> None:
     x = leaf(1, 2)
     y = x * 1
     y.grad_fn.register_hook(lambda results, gradients: (*results, None))
-    with pytest.raises(GradientMismatch) as number:
+    with pytest.raises(AutogradMisuse) as number:
         y.sum().backward()
     assert (number.value.expected, number.value.found) == (
         "2 gradients",
@@ -405,7 +400,7 @@ def test_gradients_that_do_not_fit() -> None:
     z.grad_fn.register_hook(
         lambda results, gradients: (tensor([1.0, 1.0], device="meta"), None)
     )
-    with pytest.raises(GradientMismatch) as device:
+    with pytest.raises(AutogradMisuse) as device:
         z.sum().backward()
     assert device.value.fields() == {
         "where": "`core::mul`",

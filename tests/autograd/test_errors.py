@@ -9,7 +9,7 @@ from runtime.errors.base import EveryorderError
 
 TEXTS: dict[str, tuple[EveryorderError, str]] = {
     "mismatch": (
-        errors.GradientMismatch(
+        errors.AutogradMisuse(
             code="GradientMismatch",
             where="`core::mul`",
             what="shape",
@@ -21,7 +21,7 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         "  found:    (3,)",
     ),
     "no gradient": (
-        errors.GradientMismatch(
+        errors.AutogradMisuse(
             code="NotAGradient", node="Exp", position=1, type="float"
         ),
         "The backward of `Exp` gave argument 1 no gradient.\n"
@@ -100,7 +100,7 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         "  to do: pass allow_unused=True to get None for it",
     ),
     "version": (
-        errors.SavedTensorModified(
+        errors.BackwardRefused(
             code="SavedTensorModified",
             operator="core::mul",
             argument="other",

@@ -17,7 +17,7 @@ from runtime.autograd import (
     set_grad_enabled,
 )
 from runtime.errors.autograd import AutogradMisuse, WriteRefused
-from runtime.errors.registration import GuardMisuse
+from runtime.errors.registration import KeyMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
 from runtime.tensors.keys import INFERRING
 from tests.coded import code, coded
@@ -215,7 +215,7 @@ def test_what_another_thread_ends_changes_nothing_there(mode: Any) -> None:
     thread.start()
     thread.join()
     before = (is_grad_enabled(), LOCAL.view)
-    with pytest.raises(GuardMisuse, check=code("GuardLeftElsewhere")):
+    with pytest.raises(KeyMisuse, check=code("GuardLeftElsewhere")):
         held.close()  # type: ignore[attr-defined]  # a generator
     assert (is_grad_enabled(), LOCAL.view) == before
     # Nobody can end it any more where it was begun; it goes with who held it.

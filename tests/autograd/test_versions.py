@@ -10,7 +10,7 @@ from runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
 from runtime.autograd import inference_mode
 from runtime.autograd.versions import install_version_fallback
 from runtime.dispatch.dispatcher import default_dispatcher, release
-from runtime.errors.autograd import SavedTensorModified, WriteRefused
+from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.errors.registration import Conflict
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code
@@ -80,7 +80,7 @@ def test_a_gradient_that_needs_the_old_values_is_refused(
     x, factor = leaf(1, 2), tensor([3.0, 4.0], dtype="float64")
     y = x * factor
     mine("double_", factor)
-    with pytest.raises(SavedTensorModified) as refused:
+    with pytest.raises(BackwardRefused) as refused:
         y.sum().backward()
     assert (refused.value.expected, refused.value.found) == (0, 1)
     assert x.grad is None

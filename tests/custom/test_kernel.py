@@ -10,13 +10,14 @@ import pytest
 
 from runtime import DType, Function, Tensor, from_numpy, ops, tensor
 from runtime.custom.kernel import apart, kernel_of, shares
-from runtime.errors.custom import BrokenPromise, DefinitionRefused
+from runtime.errors.call import KernelError
+from runtime.errors.custom import DefinitionRefused
 from runtime.library import custom_op
 from runtime.schema.parser import parse_schema
 from tests.coded import code, coded
 from tests.custom.functions import CALLS, repeatedly
 
-AliasedResult = coded(BrokenPromise, "AliasedResult")
+AliasedResult = coded(KernelError, "AliasedResult")
 
 
 def test_every_argument_comes_as_kernels_see_it() -> None:
@@ -147,7 +148,7 @@ TWO = "(Tensor x, Tensor y) -> (Tensor, Tensor)"
 MAYBE = "(Tensor x, Tensor? y=None) -> Tensor"
 
 
-def refused(function: Callable[..., Any], schema: str, *args: Any) -> BrokenPromise:
+def refused(function: Callable[..., Any], schema: str, *args: Any) -> KernelError:
     """The error of calling such an operator, the same by every way."""
     with custom_op("mine::f", function, mutates_args=(), schema=schema) as made:
         found = []
@@ -368,7 +369,7 @@ def test_another_tensor_than_the_written_one() -> None:
     made = custom_op(
         "mine::f", lambda x, y: x + y, mutates_args=("x",), schema=IN_PLACE
     )
-    with made, pytest.raises(BrokenPromise, check=code("OtherResult")) as refused:
+    with made, pytest.raises(KernelError, check=code("OtherResult")) as refused:
         made(tensor([1.0]), tensor([2.0]))
     assert str(refused.value) == (
         "`mine::f` (lambda) returned a result that is not its argument `x`, as its "
@@ -389,7 +390,7 @@ def test_outs_in_the_wrong_order() -> None:
         schema=schema,
         tags="out",
     )
-    with made, pytest.raises(BrokenPromise, check=code("OtherResult")) as refused:
+    with made, pytest.raises(KernelError, check=code("OtherResult")) as refused:
         made(tensor([1.0]), a=tensor([1.0]), b=tensor([1.0]))
     assert (refused.value.result, refused.value.argument) == ("result 1", "a")
 

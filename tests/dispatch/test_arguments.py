@@ -6,7 +6,7 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, fingerprint
 from runtime.dispatch.arguments import kernel_for, origin_of_caller
-from runtime.errors.registration import LibraryMisuse, UnknownKey
+from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema
 from tests.coded import code
@@ -81,7 +81,7 @@ def test_a_library_that_cannot_be(arguments: Any, reason: str, remedy: str) -> N
 
 
 def test_an_unknown_key_of_a_library() -> None:
-    with pytest.raises(UnknownKey) as caught:
+    with pytest.raises(LookupFailed) as caught:
         Library("test", "IMPL", "CPUU")
     assert caught.value.near[0] == "CPU"
 

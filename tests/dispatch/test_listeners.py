@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.errors.registration import WriteInsideListener
+from runtime.errors.registration import LibraryMisuse
+from tests.coded import code
 from tests.dispatch.samples import FOO, Ear, everything, says, silent
 
 
@@ -156,7 +157,7 @@ def test_3_15_a_removal_completes_and_the_errors_come_together(
 def test_3_15_registering_inside_a_listener_is_refused() -> None:
     d = silent()
     library, other = fragment(d), fragment(d, "other")
-    refused: list[WriteInsideListener] = []
+    refused: list[LibraryMisuse] = []
 
     class Meddler(Ear):
         def on_operator_registered(self, name: Any, schema: Any) -> None:
@@ -167,7 +168,9 @@ def test_3_15_registering_inside_a_listener_is_refused() -> None:
                 lambda: Library("third", "DEF", dispatcher=d),
                 lambda: d.unregister(()),
             ):
-                with pytest.raises(WriteInsideListener) as caught:
+                with pytest.raises(
+                    LibraryMisuse, check=code("WriteInsideListener")
+                ) as caught:
                     write()
                 refused.append(caught.value)
 

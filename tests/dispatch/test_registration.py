@@ -10,7 +10,8 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, Registration, fingerprint
 from runtime.dispatch.registration import Closing
-from runtime.errors.registration import LibraryClosed, WriteInsideListener
+from runtime.errors.registration import LibraryMisuse
+from tests.coded import code
 from tests.dispatch.samples import FOO, Ear, everything, op, says, silent
 
 
@@ -267,7 +268,7 @@ def test_a_library_closed_meanwhile_keeps_nothing() -> None:
     threads: list[threading.Thread] = []
     with d.add_listener(Closer()):
         before = fingerprint(d.snapshot())
-        with pytest.raises(LibraryClosed):
+        with pytest.raises(LibraryMisuse, check=code("LibraryClosed")):
             lib.define(FOO)
         threads[0].join()
         assert fingerprint(d.snapshot()) == before
@@ -283,7 +284,7 @@ def test_a_listener_cannot_close_a_handle_which_stays() -> None:
             held.close()
 
     with d.add_listener(Meddler()):
-        with pytest.raises(WriteInsideListener) as caught:
+        with pytest.raises(LibraryMisuse, check=code("WriteInsideListener")) as caught:
             lib.define("bar(Tensor x) -> Tensor")
         assert caught.value.call == "Dispatcher.unregister(...)"
         assert not held.closed

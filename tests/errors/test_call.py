@@ -13,10 +13,10 @@ from runtime.errors.call import (
     KernelError,
     MissingKernel,
     NoMatchingOverload,
-    NoSuchOverload,
     OperatorGone,
-    WrongValue,
 )
+from runtime.errors.registration import LookupFailed
+from runtime.errors.tensor import UnfitValue
 
 CALL: dict[str, Any] = {
     "operator": "t::f",
@@ -120,7 +120,7 @@ Argument 2 of `t::f`, `size`, takes `int[2]`, but was given a list of float.
   value:  [1.5]""",
     ),
     (
-        WrongValue(expected="int", found="a str", value="'x'"),
+        UnfitValue(code="WrongValue", expected="int", found="a str", value="'x'"),
         TypeError,
         """\
 Expected a value for `int`, found a str.
@@ -360,14 +360,19 @@ schema: (none)""",
   to do: define it, then call""",
     ),
     (
-        NoSuchOverload(operator="t::f", overload="Tenosr", near=("Tensor", "Tensors")),
+        LookupFailed(
+            code="NoSuchOverload",
+            operator="t::f",
+            overload="Tenosr",
+            near=("Tensor", "Tensors"),
+        ),
         AttributeError,
         """\
 `t::f` has no overload `Tenosr`.
   near: Tensor, Tensors""",
     ),
     (
-        NoSuchOverload(operator="t::f", overload="x", near=()),
+        LookupFailed(code="NoSuchOverload", operator="t::f", overload="x", near=()),
         AttributeError,
         "`t::f` has no overload `x`.",
     ),

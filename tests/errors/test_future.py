@@ -6,8 +6,6 @@ import pytest
 
 from runtime.errors.base import EveryorderError
 from runtime.errors.future import (
-    AlreadySettled,
-    AwaitedAttribute,
     CallbackFailed,
     FutureCancelled,
     FutureError,
@@ -29,7 +27,11 @@ TEXTS: list[tuple[EveryorderError, tuple[type[Exception], ...], str]] = [
   it takes: futures""",
     ),
     (
-        AlreadySettled(found="a value of type int", wanted="the error KeyError"),
+        FutureMisuse(
+            code="AlreadySettled",
+            found="a value of type int",
+            wanted="the error KeyError",
+        ),
         (RuntimeError,),
         """\
 A future was to be completed with the error KeyError, and is complete.
@@ -78,7 +80,7 @@ This await was made of a value by `awaitable_nowait`: there is no function.
   to do: ask `is_nowait()` first""",
     ),
     (
-        AwaitedAttribute(attribute="x", kind="Table"),
+        FutureMisuse(code="AwaitedAttribute", attribute="x", kind="Table"),
         (AttributeError,),
         "This await stands for a `Table`, which has no attribute `x`.",
     ),

@@ -7,7 +7,7 @@ import pytest
 from runtime.errors.base import EveryorderError
 from runtime.errors.script import (
     MalformedProgram,
-    NoSource,
+    NotScriptable,
     NotSupported,
     ProgramError,
     ScriptError,
@@ -17,8 +17,13 @@ from runtime.errors.source import Source
 
 SOURCE = Source("def f(c):\n    if c:\n        y = 1\n    return y", "p.py", 7)
 ERRORS: list[ScriptError] = [
-    NoSource(found="the function `f`", reason="it is in no file", hint="Write it."),
-    NoSource(found="the function `f`", reason="it is in no file"),
+    NotScriptable(
+        code="NoSource",
+        found="the function `f`",
+        reason="it is in no file",
+        hint="Write it.",
+    ),
+    NotScriptable(code="NoSource", found="the function `f`", reason="it is in no file"),
     NotSupported(
         source=SOURCE, span=(14, 19), construct="`if`", reason="of it", hint="Do."
     ),

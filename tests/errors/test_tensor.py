@@ -5,8 +5,7 @@ from pickle import dumps, loads
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.operands import NoData
-from runtime.errors.tensor import BadSize, UnfitValue
+from runtime.errors.tensor import BadSize, NoData, UnfitValue
 
 TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
     (

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 from runtime import Device, Tensor
 from runtime.errors import EveryorderError
 from runtime.errors.base import page
-from runtime.errors.operands import NoData
+from runtime.errors.tensor import NoData
 from runtime.operators.plan import common_device
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.tensors.making import empty_strided, resize_empty

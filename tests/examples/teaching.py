@@ -63,7 +63,7 @@ class PythonDispatcher:
         Raises:
             LibraryMisuse: a key is given twice, is none of `keys()`, or both composites
                 are asked for; what was registered stays.
-            UnknownKey: no dispatch key has that name.
+            LookupFailed: no dispatch key has that name.
         """
         chosen = [
             (key if isinstance(key, DispatchKey) else DispatchKey.parse(key)).name

@@ -8,7 +8,7 @@ import pytest
 
 import runtime
 from runtime import Device, Tensor, ops, tensor
-from runtime.errors.operands import DevicesDiffer, ShapesDoNotFit
+from runtime.errors.tensor import DevicesDiffer, ShapesDoNotFit
 from runtime.python_dispatch import current_modes
 from tests.coded import code
 from tests.examples.fake_tensor import (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import runtime
 from runtime import Tensor, ops, tensor
-from runtime.errors.operands import ShapesDiffer, ShapesDoNotFit, TargetRefused
+from runtime.errors.tensor import ShapesDoNotFit, TargetRefused
 from runtime.python_dispatch.wrappers import flatten, unflatten
 from runtime.testing import assert_close
 from tests.coded import code
@@ -140,7 +140,7 @@ def test_what_is_repeated_is_not_written_to() -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     for shape in ((3,), (1,), ()):
-        with pytest.raises(ShapesDiffer):
+        with pytest.raises(ShapesDoNotFit, check=code("ShapesDiffer")):
             LazyBroadcast(tensor([1.0, 2.0]), shape)
     with pytest.raises(ShapesDoNotFit, check=code("ShapesDoNotFit")):
         # The column could be repeated seven times, but what is shown could not.

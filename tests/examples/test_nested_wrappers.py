@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from runtime import Tensor, ops, tensor
-from runtime.errors.python_dispatch import NoImplementation
+from runtime.errors.python_dispatch import HandlerError
 from runtime.python_dispatch.wrappers import flatten, unflatten
+from tests.coded import code
 from tests.examples.fake_tensor import FakeTensor, FakeTensorMode
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, mapped
 from tests.examples.nested_wrappers import (
@@ -200,6 +201,6 @@ def test_two_classes_that_both_want_to_be_innermost() -> None:
     both: Any = x + x
     assert plain(both.elem).tolist() == [2.0]
     assert layers(x + Wrapper(x)) == ("wrapper",)
-    with pytest.raises(NoImplementation) as caught:
+    with pytest.raises(HandlerError, check=code("NoImplementation")) as caught:
         x + y
     assert caught.value.asked == ("the class AsPolite", "the class Polite")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors.registration import LibraryMisuse, UnknownKey
+from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey
 from tests.coded import code
 from tests.examples.teaching import ALIAS_KEYS, RUNTIME_KEYS, PythonDispatcher
@@ -124,7 +124,7 @@ def test_what_is_refused_changes_nothing(keys: tuple[str, ...], reason: str) -> 
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(UnknownKey, check=code("UnknownKey")):
+    with pytest.raises(LookupFailed, check=code("UnknownKey")):
         tool("CPUU")
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors import AwaitedAttribute
+from runtime.errors import FutureMisuse
 from runtime.futures import Await, awaitable, awaitable_nowait
+from tests.coded import code
 from tests.futures.test_awaits import Body
 
 
@@ -94,7 +95,7 @@ def test_its_own_names_come_first() -> None:
 def test_a_missing_attribute() -> None:
     """1.4, D2: an AttributeError that names the type of the value; hasattr is False."""
     aw, body = make()
-    with pytest.raises(AwaitedAttribute) as caught:
+    with pytest.raises(FutureMisuse, check=code("AwaitedAttribute")) as caught:
         aw.missing  # noqa: B018  # it raises
     assert isinstance(caught.value, AttributeError)
     assert (caught.value.attribute, caught.value.kind) == ("missing", "W")
@@ -106,7 +107,7 @@ def test_a_missing_attribute() -> None:
 
 def test_a_fault_of_the_value_is_the_cause() -> None:
     aw, _ = make()
-    with pytest.raises(AwaitedAttribute) as caught:
+    with pytest.raises(FutureMisuse, check=code("AwaitedAttribute")) as caught:
         aw.broken  # noqa: B018  # it raises
     assert str(caught.value.__cause__) == "a fault of its own"
 
@@ -192,7 +193,7 @@ def test_an_await_of_an_await() -> None:
     inner = awaitable(Body(W()))
     outer: Any = awaitable(Body(inner))
     assert outer.v == 3
-    with pytest.raises(AwaitedAttribute) as caught:
+    with pytest.raises(FutureMisuse, check=code("AwaitedAttribute")) as caught:
         outer.missing  # noqa: B018  # it raises
     assert caught.value.kind == "W"
 

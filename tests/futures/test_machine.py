@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from runtime.errors import AlreadySettled, CallbackFailed
+from runtime.errors import CallbackFailed, FutureMisuse
 from runtime.futures import Future, call_end_callbacks, collect_all
 
 # A value, or the text of an error; None before that.
@@ -122,7 +122,9 @@ class Futures(RuleBasedStateMachine):
         try:
             future.set_result(number)
             completed = True
-        except AlreadySettled:
+        except FutureMisuse as error:
+            if error.code != "AlreadySettled":
+                raise
             completed = False
         assert completed is model.complete(("value", number))
 
@@ -133,7 +135,9 @@ class Futures(RuleBasedStateMachine):
         try:
             future.set_exception(Broken(number))
             completed = True
-        except AlreadySettled:
+        except FutureMisuse as error:
+            if error.code != "AlreadySettled":
+                raise
             completed = False
         assert completed is model.complete(("error", number))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.axis import nonzero, nonzero_count
 from runtime.kernels.cpu.gather import embedding_backward, index, index_put
 from runtime.kernels.threads import get_num_threads, set_num_threads

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.softmax import nll_loss, nll_loss_backward
 from runtime.tensors.making import from_numpy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.operands import WrongOption
+from runtime.errors.tensor import WrongOption
 from runtime.kernels.threads import (
     _Job,
     get_num_threads,
@@ -14,6 +14,7 @@ from runtime.kernels.threads import (
     pool,
     set_num_threads,
 )
+from tests.coded import code
 from tests.forking import in_child, needs_fork
 
 
@@ -159,7 +160,7 @@ def test_workers_are_kept_and_grow() -> None:
     ],
 )
 def test_what_is_no_number_of_threads_is_refused(threads: Any, found: str) -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         set_num_threads(threads)
     error = caught.value
     assert (error.operator, error.argument) == ("set_num_threads", "threads")

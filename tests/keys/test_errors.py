@@ -3,16 +3,11 @@ import pickle
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.registration import (
-    GuardMisuse,
-    KeyMisuse,
-    UnknownDevice,
-    UnknownKey,
-)
+from runtime.errors.registration import KeyMisuse, LookupFailed, UnknownDevice
 
 ERRORS: list[EveryorderError] = [
-    UnknownKey(code="UnknownKey", name="cpu", near=("CPU",)),
-    UnknownKey(code="UnknownBackend", name="cpu", known=("CPU",)),
+    LookupFailed(code="UnknownKey", name="cpu", near=("CPU",)),
+    LookupFailed(code="UnknownBackend", name="cpu", known=("CPU",)),
     UnknownDevice(device="tpu", reason="type", known=("cpu",)),
     KeyMisuse(
         code="NotRegistrable",
@@ -23,8 +18,8 @@ ERRORS: list[EveryorderError] = [
     ),
     KeyMisuse(code="NoPriority", key="Autograd"),
     KeyMisuse(code="ForeignBits", bits=-1, full=1),
-    GuardMisuse(code="GuardLeftElsewhere", guard="include_keys"),
-    GuardMisuse(code="GuardNotEntered", guard="include_keys"),
+    KeyMisuse(code="GuardLeftElsewhere", guard="include_keys"),
+    KeyMisuse(code="GuardNotEntered", guard="include_keys"),
 ]
 
 

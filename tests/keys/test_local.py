@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.registration import GuardMisuse
+from runtime.errors.registration import KeyMisuse
 from runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
@@ -284,7 +284,7 @@ def test_a_guard_is_left_in_its_own_thread_only(
             before = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out
             for leave in (generator.close, guard.__exit__):
                 with pytest.raises(
-                    GuardMisuse, check=code("GuardLeftElsewhere")
+                    KeyMisuse, check=code("GuardLeftElsewhere")
                 ) as refused:
                     leave()
                 found.append(str(refused.value))
@@ -306,7 +306,7 @@ entered it, and the keys of this one stay as they are.
     # Here nothing was taken back, and the guard can be left still.
     assert both() == entered
     guard.__exit__()
-    with pytest.raises(GuardMisuse, check=code("GuardNotEntered")):
+    with pytest.raises(KeyMisuse, check=code("GuardNotEntered")):
         guard.__exit__()
 
 
@@ -317,7 +317,7 @@ def test_a_guard_is_left_once_for_each_time(make: Callable[[], Any], name: str) 
         pass
     with include_keys(K.Python):
         before = both()
-        with pytest.raises(GuardMisuse, check=code("GuardNotEntered")) as refused:
+        with pytest.raises(KeyMisuse, check=code("GuardNotEntered")) as refused:
             guard.__exit__()
         assert both() == before
     assert (

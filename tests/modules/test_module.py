@@ -11,11 +11,11 @@ import pytest
 
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from runtime.errors import NoForward, NoSuchMember, StateMismatch, UnfitMember
+from runtime.errors import ModuleError, NotReplaceable
 from tests.coded import code, coded
 
-ModuleNotInitialized = coded(NoSuchMember, "ModuleNotInitialized")
-UnfitIndex = coded(UnfitMember, "UnfitIndex")
+ModuleNotInitialized = coded(ModuleError, "ModuleNotInitialized")
+UnfitIndex = coded(ModuleError, "UnfitIndex")
 
 
 class Scale(Module):
@@ -125,78 +125,78 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "a dot": (
         lambda: Scale(1.0).register_buffer("a.b", None),
-        UnfitMember,
+        ModuleError,
         "`a.b` cannot be a member of `Scale`: a name is not empty and has no dots.",
     ),
     "no string": (
         lambda: Scale(1.0).register_buffer(1, None),  # type: ignore[arg-type]  # refused
-        UnfitMember,
+        ModuleError,
         "`1` cannot be a member of `Scale`: a name is a string, not an object of type "
         "int.",
     ),
     "taken": (
         lambda: Scale(1.0).register_module("forward", Scale(1.0)),
-        UnfitMember,
+        ModuleError,
         "`forward` cannot be a member of `Scale`: there is an attribute of this name.",
     ),
     "no parameter": (
         lambda: Scale(1.0).register_parameter("w", runtime.ones(1)),  # type: ignore[arg-type]  # refused
-        UnfitMember,
+        ModuleError,
         "`w` cannot be a member of `Scale`: an object of type Tensor is no "
         "`Parameter`.",
     ),
     "no tensor": (
         lambda: Scale(1.0).register_buffer("w", 1),  # type: ignore[arg-type]  # refused
-        UnfitMember,
+        ModuleError,
         "`w` cannot be a member of `Scale`: an object of type int is no tensor.",
     ),
     "no module": (
         lambda: ModuleList([1]),  # type: ignore[list-item]  # refused
-        UnfitMember,
+        ModuleError,
         "`0` cannot be a member of `ModuleList`: an object of type int is no module.",
     ),
     "another in its place": (
         lambda: setattr(Scale(1.0), "by", 1),
-        UnfitMember,
+        ModuleError,
         "`by` cannot be a member of `Scale`: only a `Parameter` or None replaces "
         "the one that is there, not an object of type int.",
     ),
     "no mode": (
         lambda: Scale(1.0).train(1),
-        UnfitMember,
+        ModuleError,
         "`training` cannot be a member of `Scale`: it is a bool, not an object of type "
         "int.",
     ),
     "no pair": (
         lambda: ModuleDict([3]),
-        UnfitMember,
+        ModuleError,
         "`?` cannot be a member of `ModuleDict`: an object of type int is no pair of a "
         "key and a module.",
     ),
     "no attribute": (
         lambda: Scale(1.0).sen,
-        NoSuchMember,
+        ModuleError,
         "`Scale` has no attribute `sen`.\n  similar: seen",
     ),
     "no path": (
         lambda: Net().get_submodule("rest.7"),
-        NoSuchMember,
+        ModuleError,
         "`Net` has no module `rest.7`.\n  similar: rest.0, rest",
     ),
     "no parameter there": (
         lambda: Net().get_parameter("first.bye"),
-        NoSuchMember,
+        ModuleError,
         "`Net` has no parameter `first.bye`.\n"
         "  similar: first.by, rest.1.by, rest.0.by",
     ),
     "no buffer there": (
         lambda: Net().get_buffer("first.spare"),
-        NoSuchMember,
+        ModuleError,
         "`Net` has no buffer `first.spare`.\n  similar: first.seen, first.cache",
     ),
     "no forward": (
         Module(),
-        NoForward,
+        coded(ModuleError, "NoForward"),
         "`Module` was called and has no `forward`.\n"
         "  to do: define `forward(self, ...)` in the class",
     ),
@@ -329,7 +329,7 @@ def test_state() -> None:
 def test_a_state_that_does_not_fit_changes_nothing() -> None:
     one = Scale(2.0)
     state = {"by": runtime.zeros(3), "more": runtime.zeros(1)}
-    with pytest.raises(StateMismatch) as caught:
+    with pytest.raises(NotReplaceable, check=code("StateMismatch")) as caught:
         one.load_state_dict(state)
     assert str(caught.value) == (
         "The state does not fit `Scale`.\n"
@@ -337,7 +337,9 @@ def test_a_state_that_does_not_fit_changes_nothing() -> None:
         "  unexpected: more\n"
         "  unfit:      by has shape (3,) instead of (2,)"
     )
-    with pytest.raises(StateMismatch, match="by is an object of type int"):
+    with pytest.raises(
+        NotReplaceable, check=code("StateMismatch"), match="by is an object of type int"
+    ):
         one.load_state_dict({"by": 1}, strict=False)
     assert one.by.tolist() == [2.0, 2.0]
     found = one.load_state_dict({"more": runtime.zeros(1)}, strict=False)
@@ -394,7 +396,7 @@ def test_lists() -> None:
     assert [*joined] == [b, c, b, a]
     del found[:2]
     assert [*found._modules] == ["0"]
-    with pytest.raises(UnfitMember, check=code("UnfitMember")):
+    with pytest.raises(ModuleError, check=code("UnfitMember")):
         found.insert(0, 1)  # type: ignore[arg-type]  # refused
     assert [*found] == [b]
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DimensionOutOfRange, ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import IndexOutOfRange, ShapesDoNotFit, WrongOption
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core
 from runtime.operators.arranging import cat_anywhere
 from runtime.tensors import tensor
-from tests.coded import code
+from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX, grid, shown
 
@@ -28,7 +28,7 @@ def test_cat_promotes_and_skips_what_is_empty() -> None:
 WRONG: dict[str, Refusal] = {
     "stack none": (
         lambda: core.stack([]),
-        WrongOption,
+        coded(WrongOption, "WrongOption"),
         "`core::stack` does not take an empty list for `tensors`.\n  fits: one or more",
     ),
     "cat shapes": (
@@ -50,7 +50,7 @@ WRONG: dict[str, Refusal] = {
     ),
     "cat dimension": (
         lambda: core.cat([MATRIX], 2),
-        DimensionOutOfRange,
+        IndexOutOfRange,
         "`core::cat` was given dimension 2 for shape (2, 3), which has no such\n"
         "dimension.\n"
         "  fits: -2 to 1, each once",
@@ -75,13 +75,15 @@ def test_sizes_that_cannot_be_counted_are_refused() -> None:
     most = 2**63 - 1
     wide = tensor(np.zeros((0, 1), np.float32)).expand(0, most)
     for joined in ([wide, wide], [wide, tensor(np.zeros((0, 1), np.float32))]):
-        with pytest.raises(WrongOption, match="at most 9223372036854775807"):
+        with pytest.raises(
+            WrongOption, check=code("WrongOption"), match="at most 9223372036854775807"
+        ):
             core.cat(joined, 1)
     assert core.cat([wide], 1).shape == (0, most)
 
 
 def test_nothing_to_join_below_the_dispatcher() -> None:
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         core.cat.redispatch(KeySet([DispatchKey.CPU]), [])
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import runtime as m
 from runtime.errors.call import CallError
-from runtime.errors.operands import (
-    DimensionOutOfRange,
+from runtime.errors.tensor import (
     DTypeRefused,
+    IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
@@ -223,9 +223,9 @@ def test_places_in_a_transposed_tensor_lie_row_by_row() -> None:
 
 def test_what_has_no_dimension_is_unflattened_as_a_line_of_one() -> None:
     assert m.tensor(3.0).unflatten(0, (1, -1)).shape == (1, 1)
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         m.tensor(3.0).unflatten(0, (2,))
-    with pytest.raises(DimensionOutOfRange, check=code("DimensionOutOfRange")):
+    with pytest.raises(IndexOutOfRange, check=code("DimensionOutOfRange")):
         m.tensor(3.0).unflatten(1, (1,))
 
 

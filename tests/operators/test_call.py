@@ -4,11 +4,12 @@ import pytest
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
-from runtime.errors.registration import UnknownOperator
+from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
 from runtime.operators.call import direct_call, handle_of
 from runtime.tensors.tensor import Tensor
+from tests.coded import code
 from tests.operators.tensors import tensor
 
 
@@ -18,7 +19,7 @@ def test_handles_by_attribute() -> None:
     assert str(core.add_out.name) == "core::add.out"
     assert str(core.add_.name) == "core::add_"
     assert str(core.clamp_Tensor_out.name) == "core::clamp.Tensor_out"
-    with pytest.raises(UnknownOperator) as caught:
+    with pytest.raises(LookupFailed, check=code("UnknownOperator")) as caught:
         core.ad  # noqa: B018  # asked for
     assert "core::add" in caught.value.near
     with pytest.raises(AttributeError):
@@ -31,7 +32,7 @@ def test_going_on_is_a_call_without_conversions() -> None:
     # The first calls are ordinary; then there is a call stub, and what it has found.
     for _ in range(20):
         assert on(x, 0, 1).tolist() == [3.0, 4.0]
-    with pytest.raises(UnknownOperator):
+    with pytest.raises(LookupFailed, check=code("UnknownOperator")):
         direct_call("no_such_operator")(x)
 
 
@@ -78,7 +79,7 @@ def test_what_has_kernels_or_rules_alone_is_no_operator() -> None:
     with Library("core", "FRAGMENT") as library:
         library.impl("frobnicate", lambda x: x, "CPU")
         library.rule("mul_out", Tensor, lambda *_: None)
-        with pytest.raises(UnknownOperator) as refused:
+        with pytest.raises(LookupFailed, check=code("UnknownOperator")) as refused:
             handle_of("frobnicate")
         assert "core::frobnicate" not in refused.value.near
         # `core::mul.out`, not the operator of that name that has a rule and no more.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
 from runtime.operators import core
 from runtime.operators.convolution import LARGEST, pair, places
 from runtime.tensors import tensor

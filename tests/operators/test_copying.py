@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
+    BadSize,
     DevicesDiffer,
     NoData,
     ShapesDoNotFit,
     TargetRefused,
     WrongOption,
 )
-from runtime.errors.tensor import BadSize
 from runtime.operators import core, creation
 from runtime.schema.codes import Device
 from tests.coded import code
@@ -129,7 +129,7 @@ def test_copies_may_be_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creation, "pinned_array", np.empty)
     found = core._to_copy(tensor([1.5]), dtype=LETTERS["d"], pin_memory=True)
     assert shown(found) == ("float64", [1.5])
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core._to_copy(tensor([1.5]), device="meta", pin_memory=True)
     assert caught.value.operator == "core::_to_copy"
 
@@ -167,7 +167,7 @@ def test_fill_and_zero(letter: str) -> None:
 def test_fill_of_what_elements_cannot_take() -> None:
     x = tensor([5], "int8")
     for value in (128, float("inf"), 1j):
-        with pytest.raises(WrongOption):
+        with pytest.raises(WrongOption, check=code("WrongOption")):
             core.fill_(x, value)
     assert core.fill_(x, -1.9).numpy().tolist() == [-1]
     meta = core.empty([2], device="meta")

@@ -11,15 +11,19 @@ from runtime import cuda, ops
 from runtime.autograd import inference_mode
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import CallError, MissingKernel
-from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.errors.tensor import DeviceUnavailable, OutOfMemory
+from runtime.errors.tensor import (
+    DeviceUnavailable,
+    DTypeRefused,
+    OutOfMemory,
+    WrongOption,
+)
 from runtime.operators import core, creation
 from runtime.operators.creation import CONSTANTS, NAMES
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.keys import inference_keys_of, keys_of
 from runtime.tensors.tensor import METHODS, Tensor
-from tests.coded import code
+from tests.coded import code, coded
 from tests.operators.refusals import assert_refused
 from tests.operators.tensors import LETTERS, META, shown, tensor
 from tests.tensors.loading import noted
@@ -36,13 +40,13 @@ def test_full_goes_by_its_number(value: Any, dtype: str) -> None:
 
 
 def test_full_refuses_what_elements_cannot_take() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.full([2], 300, dtype=DType.named("int8"))
     assert str(caught.value) == (
         "`core::full` does not take 300 for `fill_value`.\n"
         "  fits: -128 to 127, as the elements are int8"
     )
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         core.full([2], 1j, dtype=DType.named("float32"))
 
 
@@ -86,7 +90,7 @@ def test_integers_from_fractions(
 
 
 def test_no_integer_lies_between_less_than_one_apart() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.arange_start(0, 5, 0.5, dtype=DType.named("int64"))
     assert caught.value.argument == "step"
 
@@ -101,7 +105,7 @@ def test_no_integer_lies_between_less_than_one_apart() -> None:
     ],
 )
 def test_arange_refuses(arguments: Any, argument: str) -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.arange_start(*arguments)
     assert caught.value.argument == argument
     assert caught.value.operator == "core::arange.start"
@@ -117,9 +121,9 @@ def test_linspace() -> None:
     assert core.linspace(0, 1, 4, device="meta").shape == (4,)
     turned = core.linspace(1, 2 + 4j, 3)
     assert shown(turned) == ("complex64", [1, 1.5 + 2j, 2 + 4j])
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         core.linspace(0, 1, -1)
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         core.linspace(0, 1j, 3, dtype=LETTERS["f"])
 
 
@@ -134,7 +138,7 @@ def test_no_range_is_of_bools_and_those_of_steps_are_of_reals() -> None:
 
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones", "rand", "randn"])
 def test_negative_sizes_are_refused(name: str) -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         getattr(core, name)([2, -1])
     assert caught.value.fields() == {
         "operator": f"core::{name}",
@@ -185,7 +189,7 @@ def test_a_device_without_kernels_is_named() -> None:
 
 
 def test_pinned_memory_is_host_memory() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.zeros([2], device="meta", pin_memory=True)
     assert str(caught.value) == (
         "`core::zeros` does not take True for `pin_memory`.\n"
@@ -267,7 +271,7 @@ def test_constants_like_a_tensor() -> None:
     assert shown(core.full_like(x, 2.9)) == ("int64", [2, 2])
     assert shown(core.full_like(x, 2.5, dtype=LETTERS["f"])) == ("float32", [2.5] * 2)
     assert core.full_like(x, 1, device=META).device == META
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.full_like(x, 1j)
     assert (caught.value.operator, caught.value.argument) == (
         "core::full_like",
@@ -308,7 +312,7 @@ def test_constants_of_another_size() -> None:
 @pytest.mark.parametrize("name", NEW)
 def test_refused_by_name(name: str) -> None:
     for device in (None, META):
-        with pytest.raises(WrongOption) as caught:
+        with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
             call(name, tensor([1.0]), [2, -3], device=device)
         assert (caught.value.operator, caught.value.argument, caught.value.found) == (
             f"core::{name}",
@@ -317,20 +321,20 @@ def test_refused_by_name(name: str) -> None:
         )
     assert_refused(
         lambda: call(name, tensor([1.0]), [1], device=META, pin_memory=True),
-        WrongOption,
+        coded(WrongOption, "WrongOption"),
         f"`core::{name}` does not take True for `pin_memory`. fits: False on meta: "
         "only host memory is pinned",
     )
 
 
 def test_a_number_that_the_dtype_cannot_hold() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.new_full(tensor([1.0]), [1], 1j)
     assert (caught.value.operator, caught.value.argument) == (
         "core::new_full",
         "fill_value",
     )
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.full_like(tensor([1.0]), 1j, device=META)
     assert caught.value.operator == "core::full_like"
 

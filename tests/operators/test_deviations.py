@@ -8,7 +8,7 @@ import pytest
 import runtime as m
 from runtime.errors import EveryorderError
 from runtime.errors.call import CallError
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DTypeRefused,
     ShapesDoNotFit,
     TargetRefused,
@@ -104,7 +104,7 @@ def test_integers_in_windows() -> None:
 
 
 def test_options_that_are_left_out() -> None:
-    with pytest.raises(WrongOption):
+    with pytest.raises(WrongOption, check=code("WrongOption")):
         m.norm(m.eye(2), "nuc")
     with pytest.raises(UnknownArgument):
         m.repeat_interleave(m.ones(2), 2, output_size=4)

@@ -7,7 +7,7 @@ import pytest
 
 from runtime import ops
 from runtime.autograd import inference_mode
-from runtime.errors.operands import DevicesDiffer, WrongOption
+from runtime.errors.tensor import DevicesDiffer, WrongOption
 from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core, methods
 from runtime.operators.fast_paths import SERIAL, disjoint
@@ -191,7 +191,7 @@ def test_numbers_like_a_tensor() -> None:
     x = tensor([[1, 2]], "int32")
     assert shown(core.full_like(x, 7)) == ("int32", [[7, 7]])
     assert core.full_like(x, 7, device="meta").device.type == "meta"
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.full_like(x, float("inf"))
     assert caught.value.fields()["operator"] == "core::full_like"
 

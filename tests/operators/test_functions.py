@@ -11,7 +11,7 @@ import pytest
 
 import runtime
 from runtime.errors.call import CallError
-from runtime.errors.operands import DTypeRefused, ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
 from runtime.operators import functions
 from runtime.operators.functions import FUNCTIONS
 from tests.coded import code
@@ -112,7 +112,7 @@ def test_what_cannot_be_compared() -> None:
   fits: float32, as `self` has"""
     )
     for options, name in (({"rtol": -1}, "rtol"), ({"atol": NAN}, "atol")):
-        with pytest.raises(WrongOption) as option:
+        with pytest.raises(WrongOption, check=code("WrongOption")) as option:
             runtime.allclose(x, x, **options)
         assert option.value.argument == name
     with pytest.raises(ShapesDoNotFit, check=code("ShapesRefused")):

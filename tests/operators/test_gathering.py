@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
@@ -11,6 +11,7 @@ from runtime.errors.operands import (
 )
 from runtime.operators import core
 from runtime.tensors import tensor
+from tests.coded import coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX, grid, normal
 
@@ -106,7 +107,7 @@ WRONG: dict[str, Refusal] = {
     ),
     "embedding padding": (
         lambda: core.embedding(tensor(normal(4, 2)), tensor([0]), 4),
-        WrongOption,
+        coded(WrongOption, "WrongOption"),
         "`core::embedding` does not take 4 for `padding_idx`. fits: -1 for none, or a "
         "row, 0 to 3",
     ),

@@ -5,12 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import (
-    DTypeRefused,
-    IndexOutOfRange,
-    NoData,
-    ShapesDoNotFit,
-)
+from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, NoData, ShapesDoNotFit
 from runtime.operators import core
 from runtime.tensors import tensor
 from tests.coded import code, coded

@@ -8,11 +8,11 @@ import pytest
 
 import runtime
 from runtime import default_dispatcher
-from runtime.errors.call import CallError, WrongValue
-from runtime.errors.operands import WrongOption
+from runtime.errors.call import CallError
+from runtime.errors.tensor import UnfitValue, WrongOption
 from runtime.operators import core
 from runtime.schema.types import IntType, ListType, SymIntType, unwrap_optional
-from tests.coded import code
+from tests.coded import code, coded
 from tests.operators.tensors import tensor
 from tests.opinfo.info import handle, on_cpu
 from tests.opinfo.table import ROWS
@@ -79,7 +79,11 @@ CALLS = (
     *("R.stack([x, x], True)", "x.size(True)", "x.stride(False)", "x.squeeze(True)"),
     *("x.cumsum(True)", "R.randperm(True)", "x.scatter(True, x.long(), 1.0)"),
 )
-REFUSED = (CallError, WrongOption, WrongValue)
+REFUSED = (
+    CallError,
+    coded(WrongOption, "WrongOption"),
+    coded(UnfitValue, "WrongValue"),
+)
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import IndexOutOfRange, ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import IndexOutOfRange, ShapesDoNotFit, WrongOption
 from runtime.operators import core
 from runtime.tensors import tensor
+from tests.coded import coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import normal
+
+OptionRefused = coded(WrongOption, "WrongOption")
 
 
 def test_cross_entropy_by_hand() -> None:
@@ -37,7 +40,7 @@ WRONG: dict[str, Refusal] = {
     ),
     "nll_loss reduction": (
         lambda: core.nll_loss(tensor(normal(1, 3)), tensor([0]), None, "most"),
-        WrongOption,
+        OptionRefused,
         "`core::nll_loss` does not take 'most' for `reduction`. fits: 'none', "
         "'mean', 'sum'",
     ),
@@ -67,7 +70,7 @@ WRONG: dict[str, Refusal] = {
         lambda: core.cross_entropy(
             tensor(normal(1, 3)), tensor([0]), label_smoothing=1.5
         ),
-        WrongOption,
+        OptionRefused,
         "`core::cross_entropy` does not take 1.5 for `label_smoothing`. fits: 0.0 to "
         "1.0",
     ),

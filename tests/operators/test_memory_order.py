@@ -9,8 +9,8 @@ import pytest
 
 import runtime
 from runtime import Tensor, ones, tensor, where, zeros_like
-from runtime.errors.operands import WrongOption
-from runtime.errors.tensor import UnfitValue
+from runtime.errors.tensor import UnfitValue, WrongOption
+from tests.coded import code
 
 LAST, LAST_3D = runtime.channels_last, runtime.channels_last_3d
 ROWS, KEPT = runtime.contiguous_format, runtime.preserve_format
@@ -100,9 +100,13 @@ def test_formats() -> None:
 
 def test_formats_that_do_not_fit() -> None:
     x = ones((2, 3))
-    with pytest.raises(WrongOption, match="channels_last of a tensor of 2 dimensions"):
+    with pytest.raises(
+        WrongOption,
+        check=code("WrongOption"),
+        match="channels_last of a tensor of 2 dimensions",
+    ):
         x.contiguous(memory_format=LAST)
-    with pytest.raises(WrongOption, match="preserve_format"):
+    with pytest.raises(WrongOption, check=code("WrongOption"), match="preserve_format"):
         x.contiguous(memory_format=KEPT)
     with pytest.raises(UnfitValue, match="preserve_format"):
         x.is_contiguous(KEPT)

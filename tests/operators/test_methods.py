@@ -13,9 +13,13 @@ import pytest
 
 from runtime import Library, default_dispatcher
 from runtime.errors.call import CallError, KernelError
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
-from runtime.errors.registration import UnknownOperator
-from runtime.errors.tensor import DeviceUnavailable, UnfitValue
+from runtime.errors.registration import LookupFailed
+from runtime.errors.tensor import (
+    DeviceUnavailable,
+    ShapesDoNotFit,
+    UnfitValue,
+    WrongOption,
+)
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core, functions, methods
 from runtime.operators.calling import public
@@ -265,7 +269,7 @@ def test_a_method_names_its_schema_and_every_name_is_there() -> None:
     assert all(callable(getattr(functions, name)) for name in functions.FUNCTIONS)
     with pytest.raises(AttributeError):
         functions.nonsense  # noqa: B018  # asked for, not used
-    with pytest.raises(UnknownOperator):
+    with pytest.raises(LookupFailed, check=code("UnknownOperator")):
         core.nonsense  # noqa: B018  # asked for, not used
 
 
@@ -279,13 +283,13 @@ def test_what_methods_refuse() -> None:
         "`Tensor.mT` cannot work on these shapes: there are no matrices. given: self "
         "(2,) fits: at least two dimensions"
     )
-    with pytest.raises(WrongOption) as long:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as long:
         base.narrow(0, 1, 2)
     assert message_of(long.value) == one_line(
         "`narrow` does not take 1 and 2 for `start and length`. fits: a part of "
         "dimension 0, which has size 2"
     )
-    with pytest.raises(WrongOption) as none:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as none:
         base.chunk(0)
     assert message_of(none.value) == one_line(
         "`chunk` does not take 0 for `chunks`. fits: 1 and more"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, ShapesDoNotFit
+from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, ShapesDoNotFit
 from runtime.operators import core
 from runtime.tensors import tensor
 from tests.operators.refusals import Refusal, assert_refused
@@ -18,7 +18,7 @@ WRONG: dict[str, Refusal] = {
     ),
     "softmax dimension": (
         lambda: core.log_softmax(tensor([1.0]), 1),
-        DimensionOutOfRange,
+        IndexOutOfRange,
         "`core::log_softmax` was given dimension 1 for shape (1,), which has no such "
         "dimension. fits: -1 to 0, each once",
     ),

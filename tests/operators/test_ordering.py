@@ -2,22 +2,25 @@
 
 import pytest
 
-from runtime.errors.operands import DTypeRefused, WrongOption
+from runtime.errors.tensor import DTypeRefused, WrongOption
 from runtime.operators import core
 from runtime.tensors import tensor
+from tests.coded import coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX
+
+OptionRefused = coded(WrongOption, "WrongOption")
 
 WRONG: dict[str, Refusal] = {
     "topk": (
         lambda: core.topk(MATRIX, 4),
-        WrongOption,
+        OptionRefused,
         "`core::topk` does not take 4 for `k`.\n"
         "  fits: 0 to 3, the size of dimension 1",
     ),
     "topk none": (
         lambda: core.topk(tensor(1), 0),
-        WrongOption,
+        OptionRefused,
         "`core::topk` does not take 0 for `k`. fits: 1 to 1, the size of dimension 0",
     ),
     "sort": (

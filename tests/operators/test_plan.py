@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DevicesDiffer,
-    DimensionOutOfRange,
     DTypeRefused,
+    IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
@@ -71,7 +71,7 @@ def test_dimensions_are_counted_from_the_front() -> None:
 def test_a_dimension_that_is_not_there_or_named_twice(
     dims: list[int], dim: int, repeated: bool
 ) -> None:
-    with pytest.raises(DimensionOutOfRange) as caught:
+    with pytest.raises(IndexOutOfRange) as caught:
         many_dims(dims, (2, 3))
     assert caught.value.fields() == {
         "operator": "",
@@ -205,7 +205,7 @@ def test_numbers_that_fit(value: Any, dtype: str) -> None:
     ],
 )
 def test_numbers_that_do_not(value: Any, dtype: str, fits: str) -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         check_fill(value, DType.named(dtype), "fill_value")
     assert caught.value.fields() == {
         "operator": "",

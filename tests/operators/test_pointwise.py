@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     ShapesDoNotFit,
@@ -66,7 +66,7 @@ def test_clamp_by_tensors() -> None:
 
 
 def test_clamp_needs_a_bound_and_an_order() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.clamp(tensor([1.0]))
     assert caught.value.fits == "a bound for at least one of them"
     with pytest.raises(DTypeRefused):
@@ -88,7 +88,7 @@ def test_masked_fill() -> None:
 def test_masked_fill_refuses() -> None:
     x = tensor([1, 2], "int8")
     for value in (300, float("nan"), 2j):
-        with pytest.raises(WrongOption) as caught:
+        with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
             core.masked_fill(x, YES_NO, value)
         assert caught.value.argument == "value"
     with pytest.raises(ShapesDoNotFit, check=code("ShapesRefused")):

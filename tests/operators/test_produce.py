@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DevicesDiffer, TargetRefused
+from runtime.errors.tensor import DevicesDiffer, TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import FLOAT32, INT64, Plan
 from runtime.operators.produce import (

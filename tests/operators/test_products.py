@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     ShapesDoNotFit,

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, WrongOption
+from runtime.errors.tensor import DTypeRefused, WrongOption
 from runtime.operators import core
 from runtime.random import Generator, default_generator, manual_seed
+from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import LETTERS, META, tensor
 
@@ -103,14 +104,14 @@ def test_drawing_into_a_view_writes_only_the_view() -> None:
 def test_parameters_that_no_distribution_has(
     name: str, arguments: tuple[Any, ...], argument: str, fits: str
 ) -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         getattr(core, name)(*arguments)
     assert caught.value.operator == f"core::{name}"
     assert (caught.value.argument, caught.value.fits) == (argument, fits)
 
 
 def test_elements_that_cannot_hold_the_numbers() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.randint(0, 300, [2], dtype=LETTERS["u"])
     assert caught.value.fits == "0 to 255, as the elements are uint8"
     with pytest.raises(DTypeRefused):
@@ -120,7 +121,7 @@ def test_elements_that_cannot_hold_the_numbers() -> None:
 
 
 def test_a_generator_is_a_generator() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.rand([2], generator=object())
     assert str(caught.value) == (
         "`core::rand` does not take an object of type object for `generator`.\n"
@@ -149,7 +150,7 @@ def test_dropout_of_all_of_nothing_and_in_sixteen_bits() -> None:
 WRONG: dict[str, Refusal] = {
     "dropout": (
         lambda: core.dropout(tensor([1.0]), 1.5),
-        WrongOption,
+        coded(WrongOption, "WrongOption"),
         "`core::dropout` does not take 1.5 for `p`. fits: 0.0 to 1.0",
     ),
     "dropout dtype": (

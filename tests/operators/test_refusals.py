@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.operands import (
+from runtime.errors.tensor import (
+    BadSize,
     DTypeRefused,
     IndexOutOfRange,
     OperandError,
+    OutOfMemory,
     WrongOption,
 )
-from runtime.errors.tensor import BadSize, OutOfMemory
 from runtime.operators import core
 from runtime.operators.structured import naming
 from runtime.schema.codes import DType

@@ -10,13 +10,15 @@ import runtime
 from runtime.autograd import no_grad
 from runtime.dispatch.library import Library
 from runtime.errors.autograd import WriteRefused
-from runtime.errors.operands import ShapesDoNotFit, WrongOption
+from runtime.errors.tensor import ShapesDoNotFit, WrongOption
 from runtime.operators import core
 from runtime.tensors import tensor
 from runtime.tensors.tensor import Tensor
 from tests.coded import coded
 from tests.operators.refusals import assert_refused, message_of, one_line
 from tests.operators.tensors import cube
+
+OptionRefused = coded(WrongOption, "WrongOption")
 
 
 def test_a_reshape_copies_only_where_it_must() -> None:
@@ -99,7 +101,7 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     ),
     "flatten": (
         lambda x: core.flatten(x, 2, 1),
-        WrongOption,
+        OptionRefused,
         "`core::flatten` does not take 2 for `start_dim`.\n"
         "  fits: a dimension before or at end_dim, which is 1",
     ),
@@ -208,17 +210,21 @@ def unrecorded(x: Tensor) -> None:
     ("act", "error", "words"),
     [
         (lambda: runtime.ones(3).resize_(-1), ShapesRefused, "sizes of 0"),
-        (lambda: runtime.ones(3).resize_(2**62, 2**62), WrongOption, "size"),
+        (lambda: runtime.ones(3).resize_(2**62, 2**62), OptionRefused, "size"),
         (lambda: runtime.ones(2, requires_grad=True).resize_(3), LeafModified, "leaf"),
-        (lambda: unrecorded(runtime.ones(2, requires_grad=True)), WrongOption, "grad"),
+        (
+            lambda: unrecorded(runtime.ones(2, requires_grad=True)),
+            OptionRefused,
+            "grad",
+        ),
         (
             lambda: runtime.ones(2).resize_(2, memory_format=runtime.preserve_format),
-            WrongOption,
+            OptionRefused,
             "order",
         ),
         (
             lambda: runtime.ones(2).resize_(2, memory_format=runtime.channels_last),
-            WrongOption,
+            OptionRefused,
             "4 dimensions",
         ),
     ],

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from runtime import locks
 from runtime.errors.base import EveryorderError
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels import get_num_threads, set_num_threads
 from runtime.operators import core, saved_plans
 from runtime.operators.install import FAMILIES

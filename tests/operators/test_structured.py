@@ -10,7 +10,7 @@ from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import direct
 from runtime.dispatch.library import Library
 from runtime.errors.autograd import WriteRefused
-from runtime.errors.operands import TargetRefused
+from runtime.errors.tensor import TargetRefused
 from runtime.operators import core
 from runtime.operators.plan import Plan
 from runtime.operators.structured import Structured, Unstructured

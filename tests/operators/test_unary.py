@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DTypeRefused, TargetRefused, WrongOption
+from runtime.errors.tensor import DTypeRefused, TargetRefused, WrongOption
 from runtime.operators import core
 from runtime.operators.unary import TESTS
 from tests.coded import code
@@ -34,7 +34,7 @@ def test_floats_of_integers_in_place_are_refused() -> None:
 
 
 def test_gelu_knows_two_approximations() -> None:
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
         core.gelu(tensor([1.0]), approximate="fast")
     assert str(caught.value) == (
         "`core::gelu` does not take 'fast' for `approximate`.\n  fits: 'none' or 'tanh'"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runtime import Tensor
-from runtime.errors.operands import DevicesDiffer, TargetRefused
+from runtime.errors.tensor import DevicesDiffer, TargetRefused
 from tests.coded import coded
 from tests.opinfo.info import Array, OpInfo, on_cpu, storage_of
 from tests.opinfo.raising import refusal

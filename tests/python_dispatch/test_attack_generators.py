@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.python_dispatch import DispatchMisuse, ModeStackError
+from runtime.errors.python_dispatch import HandlerError, ModeStackError
 from runtime.python_dispatch import (
     TorchDispatchMode,
     current_modes,
@@ -21,7 +21,7 @@ from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, leaves
 
 ModeNotInnermost = coded(ModeStackError, "ModeNotInnermost")
-OutsideOfHandler = coded(DispatchMisuse, "OutsideOfHandler")
+OutsideOfHandler = coded(HandlerError, "OutsideOfHandler")
 PutAsideElsewhere = coded(ModeStackError, "PutAsideElsewhere")
 
 PLAIN = vector(1.0)
@@ -143,7 +143,7 @@ def test_the_keys_outside_are_not_brought_to_another_thread(world: Ours) -> None
     before = Look()
     op(world.made(world.subclass("A", answer=keeps)))
     assert before.unchanged()
-    with pytest.raises(DispatchMisuse, check=code("OutsideOfHandler")):
+    with pytest.raises(HandlerError, check=code("OutsideOfHandler")):
         kept[0].close()
     assert before.unchanged()
 

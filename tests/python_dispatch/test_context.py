@@ -13,7 +13,7 @@ import runtime
 from runtime import Tensor, ops
 from runtime.dispatch import Dispatcher, OperatorHandle
 from runtime.errors.python_dispatch import ContextError, SubclassError
-from runtime.errors.registration import LibraryClosed
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import KeySet
 from runtime.python_dispatch import (
     MAIN,
@@ -359,7 +359,7 @@ def test_a_library_that_was_closed_itself_says_so() -> None:
     with contexts("a") as (a,):
         library = a.library("t", "FRAGMENT", dispatcher=Dispatcher())
         library.close()
-        with pytest.raises(LibraryClosed):
+        with pytest.raises(LibraryMisuse, check=code("LibraryClosed")):
             library.impl("f", print)
 
 

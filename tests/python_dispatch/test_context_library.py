@@ -14,7 +14,7 @@ from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.kernel import fallthrough
 from runtime.errors.base import EveryorderError, page
 from runtime.errors.python_dispatch import ContextError
-from runtime.errors.registration import Conflict, LibraryClosed, WriteInsideListener
+from runtime.errors.registration import Conflict, LibraryMisuse
 from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch import MAIN, Context
 from runtime.python_dispatch.context_library import CHANGED, OTHERS, context_of
@@ -363,7 +363,7 @@ def test_something_registered_while_its_library_is_closed(
         theirs.close()
 
     monkeypatch.setattr(Dispatcher, "register", closing)
-    refused(lambda: theirs.reserve("f"), LibraryClosed)
+    refused(lambda: theirs.reserve("f"), coded(LibraryMisuse, "LibraryClosed"))
     assert theirs.tokens == ()
 
 
@@ -379,7 +379,10 @@ def test_listeners_do_not_wait(world: Dispatcher, a: Context) -> None:
 
     (main,) = libraries(world, MAIN)
     with world.add_listener(Ear()):
-        refused(lambda: main.define("f() -> ()"), WriteInsideListener)
+        refused(
+            lambda: main.define("f() -> ()"),
+            coded(LibraryMisuse, "WriteInsideListener"),
+        )
     assert (world.op_names(), theirs.tokens) == ((), ())
 
 

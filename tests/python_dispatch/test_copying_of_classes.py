@@ -8,7 +8,7 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.tensor import NeedsDetach
+from runtime.errors.tensor import NotShareable
 from runtime.keys import DispatchKey, KeySet
 from runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.coded import code
@@ -199,5 +199,5 @@ def test_gradients() -> None:
     other = deepcopy(made)
     assert (type(other.grad), other.grad.inner.tolist()) == (Boxed, [4.0])
     assert other.grad is not made.grad
-    with pytest.raises(NeedsDetach, check=code("NotALeaf")):
+    with pytest.raises(NotShareable, check=code("NotALeaf")):
         deepcopy(made * 2)

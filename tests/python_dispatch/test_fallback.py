@@ -10,7 +10,7 @@ import pytest
 
 import runtime
 from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import DispatchMisuse, EndlessDispatch, HandlerError
+from runtime.errors.python_dispatch import EndlessDispatch, HandlerError
 from runtime.keys import LOCAL, DispatchKey, include_keys
 from runtime.python_dispatch.context import Context
 from runtime.tensors.keys import HANDLED, STATE
@@ -62,7 +62,7 @@ def test_python_by_hand_and_nobody_to_ask(world: Ours) -> None:
     op, before = unary(world), Look()
     with (
         include_keys(DispatchKey.Python),
-        pytest.raises(DispatchMisuse, check=code("NothingToHandle")) as caught,
+        pytest.raises(HandlerError, check=code("NothingToHandle")) as caught,
     ):
         op(world.tensor(1.0))
     assert str(caught.value) == (
@@ -169,7 +169,7 @@ def test_reentrant_dispatch_asks_the_modes_on_the_stack(world: Ours) -> None:
 def test_reentrant_dispatch_outside_of_a_handler() -> None:
     """7.2.4: refused."""
     with (
-        pytest.raises(DispatchMisuse, check=code("OutsideOfHandler")) as caught,
+        pytest.raises(HandlerError, check=code("OutsideOfHandler")) as caught,
         python_dispatch.enable_reentrant_dispatch(),
     ):
         pass

@@ -9,7 +9,7 @@ import pytest
 import runtime
 from runtime import Dispatcher, Library, ops
 from runtime.errors.call import MissingKernel
-from runtime.errors.python_dispatch import DispatchMisuse
+from runtime.errors.python_dispatch import HandlerError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.python_dispatch import install_fallbacks
 from runtime.tensors.keys import HANDLED
@@ -28,7 +28,7 @@ def test_operators_without_arguments(world: Ours) -> None:
         assert op() == 7
     with (
         include_keys(DispatchKey.Python),
-        pytest.raises(DispatchMisuse, check=code("NothingToHandle")),
+        pytest.raises(HandlerError, check=code("NothingToHandle")),
     ):
         op()
     assert world.lines == ["M: f.default() types=()"]

@@ -12,7 +12,7 @@ import runtime
 from runtime import Dispatcher, Library, ops
 from runtime.errors.base import code_of
 from runtime.errors.call import KernelError, MissingKernel, OperatorGone
-from runtime.errors.registration import LibraryClosed
+from runtime.errors.registration import LibraryMisuse
 from runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -219,7 +219,7 @@ def test_9_2_18_closed_libraries_are_closed() -> None:
     dispatcher = silent()
     library = Library("t", "DEF", dispatcher=dispatcher)
     library.close()
-    with pytest.raises(LibraryClosed):
+    with pytest.raises(LibraryMisuse, check=code("LibraryClosed")):
         library.define("f(Tensor x) -> Tensor")
     Library("t", "DEF", dispatcher=dispatcher).define("f(Tensor x) -> Tensor")
 

@@ -13,8 +13,8 @@ import pytest
 import runtime
 from runtime import Tensor
 from runtime.errors.autograd import WriteRefused
-from runtime.errors.operands import TargetRefused
 from runtime.errors.python_dispatch import SubclassError
+from runtime.errors.tensor import TargetRefused
 from runtime.python_dispatch import no_dispatch
 from runtime.tensors.storage import WrapperStorage
 from tests.coded import coded

@@ -6,7 +6,7 @@ from harness.scenario.uses import answers
 from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import OperatorHandle
 from runtime.dispatch.token import read_definition
-from runtime.errors.registration import UnknownKey
+from runtime.errors.registration import LookupFailed
 from runtime.keys import KeySet
 from runtime.schema import parse_name, parse_schema
 from tests.coded import code
@@ -36,7 +36,7 @@ def test_probe_tensor(kind: str, keys: str) -> None:
 
 
 def test_probe_of_an_unknown_key() -> None:
-    with pytest.raises(UnknownKey, check=code("UnknownKey")):
+    with pytest.raises(LookupFailed, check=code("UnknownKey")):
         probe_tensor("CPU+Nothing")
 
 

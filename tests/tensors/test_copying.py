@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.autograd import inference_mode
-from runtime.errors.tensor import BadSize, NeedsDetach, UnfitValue
+from runtime.errors.tensor import BadSize, NotShareable, UnfitValue
 from runtime.keys import DispatchKey, KeySet
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.elements import SUPPORTED
@@ -83,7 +83,7 @@ def test_only_leaves_are_copied_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Tensor, "is_leaf", False)
     monkeypatch.setattr(Tensor, "grad_fn", Node())
-    with pytest.raises(NeedsDetach, check=code("NotALeaf")) as caught:
+    with pytest.raises(NotShareable, check=code("NotALeaf")) as caught:
         deepcopy(tensor([1.0]))
     assert caught.value.fields() == {"asked": "deepcopy()", "operator": "core::add"}
 

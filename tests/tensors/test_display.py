@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors.operands import NoData
+from runtime.errors.tensor import NoData
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import NotExportable, NotShareable, UnfitValue
+from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.tensors import from_dlpack, from_numpy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
+from tests.coded import code
 
 
 @pytest.mark.parametrize("dtype", [each for each in SUPPORTED if each != "bfloat16"])
@@ -44,7 +45,7 @@ def test_what_cannot_be_handed_over() -> None:
         "the protocol has no code for the device `meta`": tensor([1], device="meta"),
     }
     for reason, made in cases.items():
-        with pytest.raises(NotExportable) as caught:
+        with pytest.raises(NotShareable, check=code("NotExportable")) as caught:
             made.__dlpack__()
         assert caught.value.reason == reason
     assert tensor([1]).__dlpack_device__() == (1, 0)

@@ -5,17 +5,15 @@ from pickle import dumps, loads
 import pytest
 
 from runtime.errors.base import EveryorderError
-from runtime.errors.operands import DimensionOutOfRange, ShapesDiffer
 from runtime.errors.tensor import (
     NOT_SHARED,
+    ArithmeticRefused,
     BadSize,
-    BadState,
     DeviceUnavailable,
-    NeedsDetach,
-    NotExportable,
-    NotOnHost,
+    IndexOutOfRange,
+    NotReplaceable,
     NotShareable,
-    NumberTooLarge,
+    ShapesDoNotFit,
     UnfitValue,
 )
 
@@ -66,14 +64,21 @@ backwards through memory, which tensors never do.
   to do: copy it: `runtime.tensor(array)`""",
     ),
     (
-        NotExportable(protocol="DLPack", reason="it requires grad", remedy="detach it"),
+        NotShareable(
+            code="NotExportable",
+            protocol="DLPack",
+            reason="it requires grad",
+            remedy="detach it",
+        ),
         BufferError,
         """\
 This tensor cannot be handed over by DLPack: it requires grad.
   to do: detach it""",
     ),
     (
-        NotExportable(protocol="DLPack", reason="it is far away", remedy=""),
+        NotShareable(
+            code="NotExportable", protocol="DLPack", reason="it is far away", remedy=""
+        ),
         BufferError,
         "This tensor cannot be handed over by DLPack: it is far away.",
     ),
@@ -96,7 +101,9 @@ only a tensor without elements takes a new shape.""",
 Only one integer can be an index; this tensor holds `float32` in shape ().""",
     ),
     (
-        NumberTooLarge(value="300", dtype="uint8", smallest=0, largest=255),
+        ArithmeticRefused(
+            code="NumberTooLarge", value="300", dtype="uint8", smallest=0, largest=255
+        ),
         OverflowError,
         """\
 300 does not fit `uint8`.
@@ -112,7 +119,7 @@ lengths differ.
   lengths: 2, 0 (0 stands for a bare element)""",
     ),
     (
-        NeedsDetach(code="NeedsDetach", asked="numpy()"),
+        NotShareable(code="NeedsDetach", asked="numpy()"),
         RuntimeError,
         """\
 `numpy()` would hand out elements whose changes autograd cannot see, and this
@@ -120,14 +127,14 @@ tensor requires grad.
   to do: call `.detach()` on it first""",
     ),
     (
-        NotOnHost(asked="numpy()", device="cuda:0"),
+        NotShareable(code="NotOnHost", asked="numpy()", device="cuda:0"),
         TypeError,
         """\
 `numpy()` needs the elements in host memory; these are on `cuda:0`.
   to do: copy them: `.to('cpu')`""",
     ),
     (
-        NeedsDetach(code="NotALeaf", asked="deepcopy()", operator="AddBackward"),
+        NotShareable(code="NotALeaf", asked="deepcopy()", operator="AddBackward"),
         RuntimeError,
         """\
 `deepcopy()` is for leaves of the graph; this tensor was computed by
@@ -142,7 +149,7 @@ tensor requires grad.
   to do: read its one element by `item()`""",
     ),
     (
-        ShapesDiffer(shapes=((2,), (3, 1), (4,))),
+        ShapesDoNotFit(code="ShapesDiffer", shapes=((2,), (3, 1), (4,))),
         ValueError,
         """\
 The shapes (2,) and (3, 1) and (4,) do not broadcast.
@@ -156,26 +163,26 @@ The shapes (2,) and (3, 1) and (4,) do not broadcast.
   would fit: sizes with that product; one of them may be -1""",
     ),
     (
-        DimensionOutOfRange(code="BadDimension", dim=3, ndim=2),
+        IndexOutOfRange(code="BadDimension", dim=3, ndim=2),
         IndexError,
         """\
 There is no dimension 3 in a tensor of 2 dimensions.
   there are: -2 to 1""",
     ),
     (
-        DimensionOutOfRange(code="BadDimension", dim=1, ndim=0),
+        IndexOutOfRange(code="BadDimension", dim=1, ndim=0),
         IndexError,
         """\
 There is no dimension 1 in a tensor of 0 dimensions.
   there are: -1 to 0""",
     ),
     (
-        DimensionOutOfRange(code="RepeatedDimension", dims=(0, -2), ndim=2),
+        IndexOutOfRange(code="RepeatedDimension", dims=(0, -2), ndim=2),
         ValueError,
         "A dimension is named twice in (0, -2), for a tensor of 2 dimensions.",
     ),
     (
-        BadState(found="(1,)"),
+        NotReplaceable(code="BadState", found="(1,)"),
         ValueError,
         """\
 (1,) is no state of a generator.

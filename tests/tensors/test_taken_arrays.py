@@ -10,7 +10,7 @@ import pytest
 import runtime
 from runtime import tensor
 from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import NotExportable, UnfitValue
+from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.tensors.making import from_dlpack, from_numpy, place_on
 from runtime.tensors.storage import restored_storage
 from tests.coded import code
@@ -87,7 +87,9 @@ def test_dlpack_asks_a_tensor_of_ours_as_any_other() -> None:
     made: Any = Wrapper
     with pytest.raises(SubclassError, check=code("NotForSubclasses")):
         from_dlpack(made(tensor([1.0])))
-    with pytest.raises(NotExportable, match="requires grad"):
+    with pytest.raises(
+        NotShareable, check=code("NotExportable"), match="requires grad"
+    ):
         from_dlpack(tensor([1.0], requires_grad=True))
     assert from_dlpack(runtime.zeros(2, device="meta")).shape == (2,)
     shared = tensor([1.0])

@@ -38,7 +38,7 @@ from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
 from runtime.custom.registering import Operator, handle_of
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
-from runtime.errors.custom import OpCheckError, OpCheckMisuse
+from runtime.errors.custom import DefinitionRefused, OpCheckError
 from runtime.keys import DispatchKey
 from runtime.operators.call import core
 from runtime.schema.calls import described, written_call
@@ -335,14 +335,15 @@ def opcheck(
 
     Raises:
         OpCheckError: a finding.
-        OpCheckMisuse: there is no such check, one tolerance without the other, `args`
-            is no sequence, `kwargs` no mapping, or a tensor has a handler of its own.
-        DefinitionRefused: `op` is not one operator.
+        DefinitionRefused: `op` is not one operator; there is no such check, one
+            tolerance without the other, `args` is no sequence, `kwargs` no mapping, or
+            a tensor has a handler of its own.
         CallError: the arguments do not fit the schema.
         and whatever the operator raises for the sample.
     """
     if (rtol is None) != (atol is None):
-        raise OpCheckMisuse(
+        raise DefinitionRefused(
+            code="OpCheckMisuse",
             asked="one tolerance",
             fault="says nothing",
             fits="both rtol and atol, or neither",
@@ -350,8 +351,11 @@ def opcheck(
     names = [test_utils] if isinstance(test_utils, str) else [*test_utils]
     for name in names:
         if name not in CHECKS:
-            raise OpCheckMisuse(
-                asked=f"{name!r}", fault="is no check", fits=", ".join(_near(name))
+            raise DefinitionRefused(
+                code="OpCheckMisuse",
+                asked=f"{name!r}",
+                fault="is no check",
+                fits=", ".join(_near(name)),
             )
     handle = handle_of("opcheck(...)", op)
     _check_call(args, kwargs)
@@ -375,13 +379,15 @@ def _near(name: str) -> tuple[str, ...]:
 def _check_call(args: object, kwargs: object) -> None:
     """Whether arguments are given as such, not one of them by itself."""
     if isinstance(args, str | bytes) or not isinstance(args, Sequence):
-        raise OpCheckMisuse(
+        raise DefinitionRefused(
+            code="OpCheckMisuse",
             asked=f"`args`, {described(args)},",
             fault="is no sequence of arguments",
             fits="a tuple or a list, as in opcheck(op, (x,))",
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise OpCheckMisuse(
+        raise DefinitionRefused(
+            code="OpCheckMisuse",
             asked=f"`kwargs`, {described(kwargs)},",
             fault="is no mapping of arguments",
             fits='a dict, as in opcheck(op, (x,), {"dim": 0})',
@@ -400,7 +406,8 @@ def _sample(
     sample = Sample(handle, handle.schema, handle.tags, call, values, rtol, atol)
     for part in sample.arguments(values):
         if part.tensor.key_bits & DispatchKey.Python.bits:
-            raise OpCheckMisuse(
+            raise DefinitionRefused(
+                code="OpCheckMisuse",
                 asked=f"argument `{part.label}`, a {type(part.tensor).__name__},",
                 fault="has a handler of its own",
                 fits="a plain tensor",

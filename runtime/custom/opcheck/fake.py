@@ -45,7 +45,7 @@ from runtime.custom.opcheck.sample import (
 from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel
 from runtime.errors.custom import MissingFake, OpCheckError
-from runtime.errors.operands import NoData
+from runtime.errors.tensor import NoData
 from runtime.operators.call import core
 from runtime.schema.types import DeviceType, unwrap_optional
 from runtime.tensors.arrays import array_of, claimed, host_copy

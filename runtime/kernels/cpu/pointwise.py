@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.errors.operands import DivisionByZero, NegativeExponent
+from runtime.errors.tensor import ArithmeticRefused, WrongOption
 from runtime.generated import block, template
 from runtime.kernels import math
 from runtime.kernels.cpu.copy import contiguous, copy, fill
@@ -324,7 +324,9 @@ def _divider(name: str) -> Callable[..., None]:
 
     def kernel(out: Tensor, a: Any, b: Any) -> None:
         if _is_whole(out) and out.numel() and _has_zero(b, out.dtype.name):
-            raise DivisionByZero(operator=f"core::{name}", dtype=out.dtype.name)
+            raise ArithmeticRefused(
+                code="DivisionByZero", operator=f"core::{name}", dtype=out.dtype.name
+            )
         plain(out, a, b)
 
     kernel.__name__ = kernel.__qualname__ = name
@@ -359,13 +361,12 @@ _SPECIAL = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 
 
 def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
-    """`a` to the power `b`.
-
-    Raises `NegativeExponent` for a negative number as the exponent of integers.
-    """
+    """`a` to the power `b`; raises `WrongOption` for integers to a negative one."""
     if _is_whole(out):
         if not isinstance(b, Tensor) and b < 0:
-            raise NegativeExponent(operator="core::pow", dtype=out.dtype.name)
+            raise WrongOption(
+                code="NegativeExponent", operator="core::pow", dtype=out.dtype.name
+            )
         WHOLE_POWER(out, a, b)
         return
     if isinstance(a, Tensor) and not isinstance(b, Tensor) and a.shape == out.shape:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.axis import REMEMBERED, TILE, along, result
 from runtime.kernels.cpu.operand import (
     Geometry,

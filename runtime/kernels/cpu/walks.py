@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.operand import (
     FORMS,
     Geometry,

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.operand import BY_SIZE
 from runtime.kernels.cuda.device import (
     SIMULATED,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operands import DivisionByZero, NegativeExponent
+from runtime.errors.tensor import ArithmeticRefused, WrongOption
 from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
 from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
 from runtime.kernels.cuda.jit import Family, complexes_of, is_complex, number_of, reals
@@ -136,11 +136,11 @@ def _divided(name: str) -> Callable[..., None]:
 def pow_(out: Tensor, a: Operand, b: Operand) -> None:
     """`a` to the power `b`.
 
-    Raises `NegativeExponent` for a negative number as the exponent of integers.
+    Raises `WrongOption` for a negative number as the exponent of integers.
     """
     read = name_of(a, b)
     if read in INTEGERS and not isinstance(b, Tensor) and number_of(b, read) < 0:
-        raise NegativeExponent(operator="core::pow", dtype=read)
+        raise WrongOption(code="NegativeExponent", operator="core::pow", dtype=read)
     run(FAMILIES["pow"], (read,), out, (a, read), (b, read))
 
 
@@ -150,7 +150,9 @@ def _require_divisor(name: str, divisor: Operand, read: str) -> None:
     else:
         found = number_of(divisor, read) == 0
     if found:
-        raise DivisionByZero(operator=f"core::{name}", dtype=read)
+        raise ArithmeticRefused(
+            code="DivisionByZero", operator=f"core::{name}", dtype=read
+        )
 
 
 _ADD, _SUB = _plain("add"), _plain("sub")

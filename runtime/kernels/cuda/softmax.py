@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.axis import around
 from runtime.kernels.cpu.softmax import layout_of
 from runtime.kernels.cuda.copy import fill, first_outside, flat

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from logging import getLogger
 
-from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
+from runtime.errors.rpc import NotInitialized, RpcMisuse
 from runtime.rpc.agent.holding import DELETED
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Serving
@@ -160,7 +160,7 @@ class Agent(Serving):
         """The member of a name, of an id, or of both.
 
         Raises:
-            UnknownWorker: there is none.
+            RpcMisuse: there is none.
             RpcMisuse: it is neither.
         """
         if isinstance(to, WorkerInfo):
@@ -181,7 +181,9 @@ class Agent(Serving):
             )
         names = [node.name for node in self.nodes()]
         near = get_close_matches(str(to), names) if isinstance(to, str) else names
-        raise UnknownWorker(worker=self.name, found=found, near=tuple(near[:8]))
+        raise RpcMisuse(
+            code="UnknownWorker", worker=self.name, found=found, near=tuple(near[:8])
+        )
 
     # What the session tells ----------------------------------------------------------
 

@@ -37,10 +37,10 @@ from typing import Any
 from runtime.errors.future import named
 from runtime.errors.rpc import (
     NotInitialized,
-    PayloadTooLarge,
     ReferenceDead,
     RpcError,
     RpcTimeout,
+    Unsendable,
     WorkerLost,
 )
 from runtime.futures import Future
@@ -126,7 +126,9 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
         milliseconds = round((pending.seconds or 0.0) * 1000)
         return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
     if event.reason is Reason.TOO_LARGE:
-        return PayloadTooLarge(call=name, worker=worker, detail=detail)
+        return Unsendable(
+            code="PayloadTooLarge", call=name, worker=worker, detail=detail
+        )
     if event.reason is Reason.REFERENCE:
         reference = detail or "(one that was sent)"
         reason = event.reason.value
@@ -134,7 +136,9 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
         if target is not None:
             reference = target.text()
             reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
-        return ReferenceDead(call=name, reference=reference, reason=reason)
+        return ReferenceDead(
+            code="ReferenceDead", call=name, reference=reference, reason=reason
+        )
     reason = event.reason.value + (f" ({detail})" if detail else "")
     return WorkerLost(call=name, worker=worker, reason=reason)
 

@@ -25,7 +25,7 @@ from threading import Condition, Thread, Timer, current_thread
 from time import monotonic
 from typing import Any
 
-from runtime.errors.rpc import RpcMisuse, SentInVain
+from runtime.errors.rpc import RpcMisuse, Unsendable
 from runtime.futures import Future
 from runtime.rpc.agent.agent import Agent, Seat, seat
 from runtime.rpc.agent.calls import Request
@@ -244,7 +244,9 @@ class FaultyAgent(Agent):
         for name in _FETCHES:
             if not handle.is_owner and self._is_to_fail(name, handle.fork):
                 future: Future[Any] = Future()
-                future.set_exception(SentInVain(message=name, call="to_here"))
+                future.set_exception(
+                    Unsendable(code="SentInVain", message=name, call="to_here")
+                )
                 return future
         return super().fetch(handle, timeout=timeout)
 
@@ -260,11 +262,11 @@ class FaultyAgent(Agent):
             for name in self._faults.messages_to_fail
         )
 
-    def _fault(self, what: str, to: Node, request: Request) -> SentInVain | None:
+    def _fault(self, what: str, to: Node, request: Request) -> Unsendable | None:
         kind = call_of(request.function, request.args, request.kwargs).kind
         name = f"{'PYTHON' if kind == PYTHON else 'SCRIPT'}_{what}"
         if self._is_to_fail(name, (to, repr(request))):
-            return SentInVain(message=name, call=request.text())
+            return Unsendable(code="SentInVain", message=name, call=request.text())
         return None
 
     def _is_to_fail(self, name: str, what: object) -> bool:

@@ -24,7 +24,7 @@ request thread, outside of all locks.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.errors.rpc import OnlyRegistered, ReferenceDead, RpcMisuse
+from runtime.errors.rpc import ReferenceDead, RpcMisuse, UnknownCallable
 from runtime.futures import Future
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.speaking import Speaker
@@ -115,7 +115,12 @@ class Handle:
             ReferenceDead: it is.
         """
         if self.death:
-            raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
+            raise ReferenceDead(
+                code="ReferenceDead",
+                call=call,
+                reference=self.text(),
+                reason=self.death,
+            )
 
     def runs_nothing(self) -> bool:
         """Whether it may be dropped anywhere: nothing of anybody is dropped with it."""
@@ -265,8 +270,10 @@ class Codec:
             raise unpack_error(payload, trusted=trusted)
         try:
             return self._read(unpack, payload, carries, trusted=trusted)
-        except OnlyRegistered:
-            raise OnlyRegistered(found=_PICKLED) from None
+        except UnknownCallable as error:
+            if error.code != "OnlyRegistered":
+                raise
+            raise UnknownCallable(code="OnlyRegistered", found=_PICKLED) from None
 
     def _read(
         self,

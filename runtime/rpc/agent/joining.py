@@ -28,7 +28,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from runtime.errors.rpc import (
     AddressUnusable,
-    ExtraMissing,
     JoinTimeout,
     NotAdmitted,
     RpcError,
@@ -215,7 +214,7 @@ def join(
     Raises:
         JoinTimeout: it is not in time, or `over`; who is missing is named.
         NotAdmitted: another member has its name or its number, or the keeper refuses.
-        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
+        AddressUnusable, UnsafeKeys: it cannot listen there.
     """
     # It installs the class that references have for programs, which may come at once.
     load("runtime.rpc.references")
@@ -246,7 +245,7 @@ def _listening(
 
     Raises:
         AddressUnusable: rank 0 has to have the place, and it was taken all the time.
-        UnsafeKeys, NotAKey: it cannot listen there.
+        UnsafeKeys: it cannot listen there.
     """
     while where.rank <= 0:
         try:
@@ -272,8 +271,8 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     """A transport that listens at an address.
 
     Raises:
-        ExtraMissing: it takes a socket, and nothing is installed that has any.
-        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
+        RpcMisuse: it takes a socket, and nothing is installed that has any.
+        AddressUnusable, UnsafeKeys: it cannot listen there.
     """
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
@@ -281,7 +280,9 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
         from runtime.rpc.transport.sockets import SocketTransport
     except ImportError as error:
         package = (error.name or "zmq").partition(".")[0]
-        raise ExtraMissing(call="init_rpc", package=package) from error
+        raise RpcMisuse(
+            code="ExtraMissing", call="init_rpc", package=package
+        ) from error
     keys = _keys(address, options)
     return SocketTransport(address, keys, advertise=options.host)
 
@@ -290,7 +291,7 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
     """The keys of a worker that listens at an address.
 
     Raises:
-        UnsafeKeys, NotAKey: they are not to be had.
+        UnsafeKeys: they are not to be had.
     """
     from runtime.rpc.transport.addresses import Keys
 

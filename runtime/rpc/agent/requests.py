@@ -86,7 +86,10 @@ def fetch(job: Job) -> None:
     assert rref is not None, "it is what is fetched"
     if job.value is None:
         dead = ReferenceDead(
-            call="to_here", reference=str(rref), reason="its owner has no such value"
+            code="ReferenceDead",
+            call="to_here",
+            reference=str(rref),
+            reason="its owner has no such value",
         )
         _answer_error(job, dead)
     else:

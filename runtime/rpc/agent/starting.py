@@ -42,7 +42,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakSet
 
-from runtime.errors.rpc import ReferencesLeaked, RpcError, RpcMisuse, RpcTimeout
+from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
 from runtime.locks import load, renewed
 from runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
 from runtime.rpc.agent.joining import checked_name, checked_rank, join, meeting
@@ -83,8 +83,8 @@ def init_rpc(
     Raises:
         RpcMisuse: there is a worker here, or an argument fits none.
         JoinTimeout, NotAdmitted: it is no member.
-        AddressUnusable, UnsafeKeys, NotAKey: it cannot listen there.
-        ExtraMissing: the address takes sockets, and nothing is installed that has any.
+        AddressUnusable, UnsafeKeys: it cannot listen there.
+        RpcMisuse: the address takes sockets, and nothing is installed that has any.
     """
     own = seat()
     kind, options = chosen(backend, rpc_backend_options, DEFAULT_BACKEND)
@@ -131,7 +131,7 @@ def shutdown(
     Raises:
         NotInitialized: there is none.
         RpcTimeout: not all were done in time; the worker has stopped.
-        ReferencesLeaked: unless leaks are ignored; the worker has stopped.
+        ReferenceDead: unless leaks are ignored; the worker has stopped.
     """
     stop(current_agent("shutdown"), graceful, timeout, ignore_leaks=ignore_leaks)
 
@@ -141,7 +141,7 @@ def get_worker_info(worker_name: str | int | WorkerInfo | None = None) -> Worker
 
     Raises:
         NotInitialized: there is no worker here.
-        UnknownWorker: there is none such.
+        RpcMisuse: there is none such.
     """
     agent = current_agent("get_worker_info")
     return agent.info if worker_name is None else agent.find(worker_name).info
@@ -189,7 +189,7 @@ def stop(
 
     Raises:
         RpcTimeout: not all were done in time; the worker has stopped.
-        ReferencesLeaked: unless leaks are ignored; the worker has stopped.
+        ReferenceDead: unless leaks are ignored; the worker has stopped.
         RpcMisuse: `timeout` is no number of seconds.
     """
     seconds = timeout_seconds(timeout, 0.0, "shutdown")
@@ -206,7 +206,7 @@ def stop(
             if agent.seat.agent is agent:
                 agent.seat.agent = None
     if leaks:
-        error = ReferencesLeaked(name=agent.name, lines=leaks)
+        error = ReferenceDead(code="ReferencesLeaked", name=agent.name, lines=leaks)
         LOG.warning("Detected RRef Leaks during shutdown: %s", error)
         if not ignore_leaks:
             raise error

@@ -248,7 +248,7 @@ def call_program(
     where it is "remote".
 
     Raises:
-        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+        NotInitialized, RpcMisuse: the call cannot be made.
         Exception: of "sync", as `rpc_sync`.
     """
     asks = "remote" if mode == "remote" else f"rpc_{mode}"
@@ -287,7 +287,7 @@ def _rpc_async_torchscript(
 
     Raises:
         RpcMisuse: they do not fit it, as far as it is known here.
-        NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
+        NotInitialized, RpcMisuse: the call cannot be made.
     """
     future: Future[Any] = _by_name("async", to, qualified_name, args, kwargs, timeout)
     return future
@@ -303,7 +303,7 @@ def _rpc_sync_torchscript(
     """What a compiled function gives on the worker `to`, by its full name.
 
     Raises:
-        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
+        RpcMisuse, NotInitialized: as of
             `_rpc_async_torchscript`.
         Exception: as `rpc_sync`.
     """
@@ -320,7 +320,7 @@ def _remote_torchscript(
     """A reference to what a compiled function gives on the worker `to`.
 
     Raises:
-        RpcMisuse, NotInitialized, UnknownWorker, RpcMisuse: as of
+        RpcMisuse, NotInitialized: as of
             `_rpc_async_torchscript`.
     """
     made: RRef[Any] = _by_name("remote", to, qualified_name, args, kwargs, timeout)

@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from runtime.errors.rpc import AddressUnusable, NotAKey, UnsafeKeys
+from runtime.errors.rpc import AddressUnusable, UnsafeKeys
 
 # Of a public key, in hexadecimal.
 KEY_DIGITS = 64
@@ -230,7 +230,7 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
     Raises:
         FileNotFoundError: there is none.
         UnsafeKeys: others can write it, or read it where they must not.
-        NotAKey: it holds something else.
+        UnsafeKeys: it holds something else.
     """
     path = os.path.join(where, name)
     try:
@@ -252,7 +252,11 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
     finally:
         os.close(file)
     if not is_key(text):
-        raise NotAKey(path=path, why="a key is 64 hexadecimal digits, and nothing else")
+        raise UnsafeKeys(
+            code="NotAKey",
+            path=path,
+            why="a key is 64 hexadecimal digits, and nothing else",
+        )
     return text
 
 
@@ -314,7 +318,7 @@ class Keys:
 
         Raises:
             UnsafeKeys: others can open or replace the folder.
-            NotAKey: what is there is no key.
+            UnsafeKeys: what is there is no key.
         """
         where = private_folder(folder, create=True)
         opened = os.open(where, FOLDER_FLAGS)
@@ -332,7 +336,7 @@ class Keys:
 
         Raises:
             UnsafeKeys: others can open or replace the folder, or read its secret.
-            NotAKey: there is no secret key, or what is there is none.
+            UnsafeKeys: there is no secret key, or what is there is none.
         """
         where = private_folder(folder)
         opened = os.open(where, FOLDER_FLAGS)
@@ -340,7 +344,8 @@ class Keys:
             try:
                 secret = _read_key(opened, where, "secret.key", OTHERS)
             except FileNotFoundError:
-                raise NotAKey(
+                raise UnsafeKeys(
+                    code="NotAKey",
                     path=os.path.join(where, "secret.key"),
                     why="there is no such file; `rpc.Keys.create(folder)` makes it",
                 ) from None
@@ -371,7 +376,7 @@ class Keys:
 
         Raises:
             UnsafeKeys: others can change who may.
-            NotAKey: a file among the allowed ones is no key.
+            UnsafeKeys: a file among the allowed ones is no key.
         """
         if key == self.public or key in self.others:
             return True
@@ -395,7 +400,7 @@ class Keys:
         why = unsafe(os.fstat(allowed), OTHERS_WRITE)
         if why:
             raise UnsafeKeys(code="FolderUnsafe", path=where, why=why)
-        bad: UnsafeKeys | NotAKey | None = None
+        bad: UnsafeKeys | None = None
         for name in sorted(os.listdir(allowed)):
             try:
                 if name.startswith(".") or not name.endswith(".key"):
@@ -405,7 +410,7 @@ class Keys:
             except FileNotFoundError:
                 # It was taken away just now.
                 continue
-            except (UnsafeKeys, NotAKey) as error:
+            except UnsafeKeys as error:
                 bad = error
         if bad is not None:
             raise bad
@@ -425,7 +430,7 @@ def answered(request: list[bytes], keys: Keys) -> tuple[list[bytes], str, str]:
     try:
         if not keys.allows(key):
             why = "the key is not among the allowed ones"
-    except (UnsafeKeys, NotAKey, OSError) as error:
+    except (UnsafeKeys, OSError) as error:
         why = str(error)
     status, user = (b"400", b"") if why else (b"200", key.encode())
     return [version, number, status, b"", user, b""], key, why

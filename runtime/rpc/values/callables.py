@@ -28,7 +28,7 @@ from runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
 from runtime.errors.base import code_of, nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.errors.future import described
-from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
+from runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
 from runtime.locks import load
 from runtime.rpc.functions import MARK, REGISTRY, Registered
 from runtime.rpc.session.events import Payload
@@ -178,7 +178,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
     Raises:
         CallError: there is one, and they do not fit it.
         NoMatchingOverload: there are several, and they fit none.
-        OverloadGone: there is none.
+        OperatorGone: there is none.
     """
     errors: list[tuple[str, CallError]] = []
     for name in packet.overloads():
@@ -319,19 +319,21 @@ def pack_call(
     """A call as a payload.
 
     Raises:
-        OnlyRegistered: registered functions are all that is taken.
+        UnknownCallable: registered functions are all that is taken.
         Unsendable: a part of it cannot be sent; says which.
         RpcError: a reference refuses to be sent.
     """
     if call.kind == PYTHON:
         if only_registered:
-            raise OnlyRegistered(found=_in_words(call.function))
+            raise UnknownCallable(code="OnlyRegistered", found=_in_words(call.function))
         parts = call.function, call.args, call.kwargs
         return pickling.pack(parts, references, _PARTS)
     value = (call.kind, call.name, call.schema), call.args, call.kwargs
     if only_registered:
         if call.kind != REGISTERED:
-            raise OnlyRegistered(found=f"The {call.kind} `{call.name}`")
+            raise UnknownCallable(
+                code="OnlyRegistered", found=f"The {call.kind} `{call.name}`"
+            )
         return restricted.pack(value, references, _PARTS)
     packed = restricted.attempt(value, references)
     return pickling.pack(value, references, _PARTS) if packed is None else packed
@@ -347,15 +349,17 @@ def unpack_call(
     """The call of a payload, its function found here.
 
     Raises:
-        OnlyRegistered: registered functions are all that is taken, and it is none.
+        UnknownCallable: registered functions are all that is taken, and it is none.
         UnknownCallable, OperatorGone: it is not here, or another one.
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
     trusted = not only_registered
     try:
         value = pickling.unpack(payload, references, carries, trusted=trusted)
-    except OnlyRegistered:
-        raise OnlyRegistered(found=_PICKLED) from None
+    except UnknownCallable as error:
+        if error.code != "OnlyRegistered":
+            raise
+        raise UnknownCallable(code="OnlyRegistered", found=_PICKLED) from None
     if not isinstance(value, tuple) or len(value) != len(_PARTS):
         raise _no_call()
     function, args, kwargs = value
@@ -363,13 +367,13 @@ def unpack_call(
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
-            raise OnlyRegistered(found=_in_words(function))
+            raise UnknownCallable(code="OnlyRegistered", found=_in_words(function))
         return Call(PYTHON, _name(function), function, args, kwargs)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
     if only_registered and kind != REGISTERED:
-        raise OnlyRegistered(found=f"The {kind} `{name}`")
+        raise UnknownCallable(code="OnlyRegistered", found=f"The {kind} `{name}`")
     if kind == REGISTERED and not only_registered and not REGISTRY.has(name):
         # The name of most is that of their module, which may register them.
         _loaded(name)
@@ -393,7 +397,9 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
         namespace = wanted.namespace or ""
         entries = dispatcher.state.namespaces.get(namespace, {}).values()
         names = sorted({str(each.name) for each in entries if each.definitions})
-        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
+        raise UnknownCallable(
+            code="UnknownCallable", kind=OPERATOR, name=name, near=nearest(name, names)
+        )
     handle = OperatorHandle(dispatcher, wanted)
     here = _schema_text(handle)
     if here != schema:
@@ -430,6 +436,7 @@ def script_function(name: str) -> Any:
         function = functions.get(name)
     if function is None:
         raise UnknownCallable(
+            code="UnknownCallable",
             kind=SCRIPT,
             name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
             near=nearest(name, [*functions]),

@@ -37,7 +37,7 @@ from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 from runtime.errors.base import code_of
-from runtime.errors.rpc import OnlyRegistered, RpcError, Undecodable, UnknownCallable
+from runtime.errors.rpc import RpcError, Undecodable, UnknownCallable
 from runtime.errors.tensor import DeviceUnavailable
 from runtime.locks import load
 from runtime.rpc.session.events import Payload
@@ -166,7 +166,7 @@ def unpack(
     can run no code.
 
     Raises:
-        OnlyRegistered: it could run code.
+        UnknownCallable: it could run code.
         UnknownCallable: it names what is not here.
         Undecodable: it cannot be read; the `__cause__` says more.
         DeviceUnavailable: a tensor is of a device that is not here.
@@ -177,7 +177,7 @@ def unpack(
     if kind == RESTRICTED:
         return read(Incoming(payload, references, carries))
     if not trusted:
-        raise OnlyRegistered(found="A pickled value")
+        raise UnknownCallable(code="OnlyRegistered", found="A pickled value")
     try:
         if kind == PLAIN and not carries:
             # What is behind its end is no part of a pickle.
@@ -192,7 +192,9 @@ def unpack(
         text = f"{code_of(error)}: {_text(error)}"
         missing = _missing(error)
         if missing is not None:
-            raise UnknownCallable(kind="name", name=missing, reason=text) from error
+            raise UnknownCallable(
+                code="UnknownCallable", kind="name", name=missing, reason=text
+            ) from error
         raise Undecodable(found="A pickled value", reason=text) from error
     raise Undecodable(found="A payload", reason=f"it ends with {kind}")
 

@@ -272,6 +272,10 @@ def _of_class(
         original = _found(record.module, record.qualname, trusted)
         if original is None:
             return None
+        if issubclass(original, EveryorderError):
+            # Its sentence may be of builtin classes, too.
+            sent = dict(record.state).get("code")
+            original = original.of_code(sent and _received(sent, trusted))
         kind = _derived(original)
         # No `__new__` and no `__init__` of anybody but Python runs.
         base: Any = kind
@@ -373,6 +377,7 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
             "__doc__": original.__doc__,
             "__reduce__": _reduce,
             "_foreign": not issubclass(original, EveryorderError),
+            "_named": None,
             # What an error of ours has by these names says nothing of the original.
             "code": original.__name__,
             **{

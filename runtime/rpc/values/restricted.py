@@ -81,7 +81,10 @@ def unsendable(
         if left < 0:
             break
     return Unsendable(
-        path=path or "value", found=_named(part), reason=_reason(reason, part)
+        code="Unsendable",
+        path=path or "value",
+        found=_named(part),
+        reason=_reason(reason, part),
     )
 
 

@@ -28,7 +28,7 @@ from io import BytesIO
 from mmap import ACCESS_COPY, mmap
 from typing import IO, Any, NoReturn, Self
 
-from runtime.errors.program import DamagedArchive, NotSaveable
+from runtime.errors.script import ArchiveError
 from runtime.script.archive import limits
 
 # A path, or an open file in binary mode.
@@ -69,7 +69,7 @@ class Writer:
         """A packed member.
 
         Raises:
-            NotSaveable: no reader would take it.
+            ArchiveError: no reader would take it.
         """
         data = (
             content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
@@ -80,10 +80,17 @@ class Writer:
             if len(data) <= limits.TEXT:
                 what, limit = ("with it, all texts have", limits.TEXTS)
             reason = f"{what} more than {limit} bytes"
-            raise NotSaveable(place=name, found="A text", reason=reason)
+            raise ArchiveError(
+                code="NotSaveable", place=name, found="A text", reason=reason
+            )
         if not is_member(name) or len(name) > limits.NAME:
             reason = "its name leads out of the archive, or is too long"
-            raise NotSaveable(place=ascii(name[:80]), found="A member", reason=reason)
+            raise ArchiveError(
+                code="NotSaveable",
+                place=ascii(name[:80]),
+                found="A member",
+                reason=reason,
+            )
         member = _member(name, zipfile.ZIP_DEFLATED)
         # What packs too well would be refused.
         if len(data) > 64 * len(zlib.compress(data, 1)):
@@ -167,7 +174,7 @@ class Reader:
             self._zip = zipfile.ZipFile(_Bytes(data))
             members = self._zip.infolist()
         except _WRONG as error:
-            raise DamagedArchive(
+            raise ArchiveError(
                 code="NotAnArchive", archive=label, reason=_words(error)
             ) from None
         if len(members) > limits.MEMBERS:
@@ -289,13 +296,13 @@ class Reader:
 
     def damaged(self, member: str, reason: str) -> NoReturn:
         """Say that a member breaks a rule."""
-        raise DamagedArchive(
+        raise ArchiveError(
             code="DamagedArchive", archive=self.label, member=member, reason=reason
         )
 
     def too_large(self, what: str, found: int, limit: int) -> NoReturn:
         """Say that there is too much of something."""
-        raise DamagedArchive(
+        raise ArchiveError(
             code="ArchiveTooLarge",
             archive=self.label,
             what=what,
@@ -316,7 +323,7 @@ def reading(place: Place) -> Reader:
         try:
             mapped = mmap(file.fileno(), 0, access=ACCESS_COPY)
         except ValueError:
-            raise DamagedArchive(
+            raise ArchiveError(
                 code="NotAnArchive", archive=label, reason="the file is empty"
             ) from None
     return Reader(mapped, label)
@@ -369,7 +376,7 @@ def _check_directory(data: Any, label: str) -> None:
             size = struct.unpack_from("<Q", record, 40)[0]
     if size > limits.DIRECTORY:
         what = "the size of its directory"
-        raise DamagedArchive(
+        raise ArchiveError(
             code="ArchiveTooLarge",
             archive=label,
             what=what,

@@ -27,11 +27,12 @@ Rules:
 import math
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from runtime import autograd
 from runtime.errors.base import EveryorderError
-from runtime.errors.program import NotSaveable
+from runtime.errors.script import ArchiveError
 from runtime.futures import Await, Future
 from runtime.modules import Parameter
 from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
@@ -63,6 +64,7 @@ CODES: Mapping[str, type[Code]] = {
     "layout": Layout,
     "memory_format": MemoryFormat,
 }
+_not_saveable = partial(ArchiveError, code="NotSaveable")
 _PLAIN = (type(None), bool, str)
 
 
@@ -99,7 +101,7 @@ class Encoder:
         kind = value.__class__
         if depth > limits.DEPTH:
             reason = f"tuples are nested more than {limits.DEPTH} deep"
-            raise NotSaveable(place=place, found="A tuple", reason=reason)
+            raise _not_saveable(place=place, found="A tuple", reason=reason)
         if kind in _PLAIN:
             return value
         if kind is int and INT_FIRST <= value < INT_END:
@@ -206,11 +208,11 @@ class Encoder:
         if value.__class__ not in (Tensor, Parameter):
             reason = "only plain tensors have a form in an archive"
             found = f"A tensor of the class `{type(value).__name__}`"
-            raise NotSaveable(place=place, found=found, reason=reason)
+            raise _not_saveable(place=place, found=found, reason=reason)
         if not value.is_leaf:
             reason = "it was computed under autograd, and its history is not kept"
-            hint = "Detach it."
-            raise NotSaveable(place=place, found="A tensor", reason=reason, hint=hint)
+            what, hint = "A tensor", "Detach it."
+            raise _not_saveable(place=place, found=what, reason=reason, hint=hint)
         storage = value.storage()
         number = self._storage_numbers.setdefault(id(storage), len(self.storages))
         if number == len(self.storages):
@@ -226,7 +228,7 @@ class Encoder:
         }
 
 
-def _refused(value: Any, place: str) -> NotSaveable:
+def _refused(value: Any, place: str) -> ArchiveError:
     kind = type(value).__name__
     found, hint = f"An object of type {kind}", ""
     reason = "it is of no type that programs have"
@@ -243,7 +245,7 @@ def _refused(value: Any, place: str) -> NotSaveable:
         reason = "what it refers to lives as long as its owner's process"
     elif isinstance(value, Enum):
         reason = "its enum is declared in no program"
-    return NotSaveable(place=place, found=found, reason=reason, hint=hint)
+    return _not_saveable(place=place, found=found, reason=reason, hint=hint)
 
 
 class Malformed(ValueError):

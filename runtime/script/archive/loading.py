@@ -23,9 +23,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from runtime.errors.program import ArchiveError, DamagedArchive, OperatorNotHere
 from runtime.errors.schema import UnknownKind
-from runtime.errors.script import BrokenGraph
+from runtime.errors.script import ArchiveError, BrokenGraph
 from runtime.errors.source import Source
 from runtime.errors.tensor import DeviceUnavailable
 from runtime.modules import Module
@@ -154,14 +153,12 @@ class _Loader:
         reader = self.reader
         if "version" not in reader:
             reason = "it has no member `version`"
-            raise DamagedArchive(
-                code="NotAnArchive", archive=reader.label, reason=reason
-            )
+            raise ArchiveError(code="NotAnArchive", archive=reader.label, reason=reason)
         text = reader.text("version").strip()
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             reader.damaged("version", "this is no number")
         if int(text) > limits.VERSION:
-            raise DamagedArchive(
+            raise ArchiveError(
                 code="NewerArchive",
                 archive=reader.label,
                 found=int(text),
@@ -183,7 +180,9 @@ class _Loader:
             # Perhaps of those that others register.
             here = self.reader.label
             name = error.kind
-            raise OperatorNotHere(archive=here, member=member, operator=name) from None
+            raise ArchiveError(
+                code="OperatorNotHere", archive=here, member=member, operator=name
+            ) from None
         except BrokenGraph as error:
             law, line, fault = error.faults[0]
             self.reader.damaged(member, f"{law}, in line {line}: {fault}"[:400])
@@ -381,8 +380,11 @@ class _Loader:
             if node.kind == "prim::PythonOp" and manager(called) is None:
                 raise Malformed("a graph calls Python")
             if not node.kind.startswith("prim::") and row_of(node.kind) is None:
-                raise OperatorNotHere(
-                    archive=self.reader.label, member=member, operator=node.kind
+                raise ArchiveError(
+                    code="OperatorNotHere",
+                    archive=self.reader.label,
+                    member=member,
+                    operator=node.kind,
                 )
             for value in node.outputs:
                 self.keep_named(value.type)

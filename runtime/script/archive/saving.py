@@ -23,7 +23,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.errors.program import NotSaveable
+from runtime.errors.script import ArchiveError
 from runtime.errors.source import CONTEXT, Source
 from runtime.schema.declaration import (
     DeclaredType,
@@ -60,7 +60,7 @@ def save(
     open file in binary mode.
 
     Raises:
-        NotSaveable: something that belongs to it has no form in an archive.
+        ArchiveError: something that belongs to it has no form in an archive.
     """
     contents = _Contents()
     # What wraps a function is not of a program.
@@ -155,7 +155,8 @@ class _Contents:
         """Take a type in; gives its name."""
         name = declared.declaration.qualname
         if self.types.setdefault(name, declared) is not declared:
-            raise NotSaveable(
+            raise ArchiveError(
+                code="NotSaveable",
                 place="the types",
                 found=f"A type {name}",
                 reason="there is another of this name, from another program",
@@ -166,7 +167,8 @@ class _Contents:
         """Take a function in; gives its name."""
         name = function.qualname
         if self.functions.setdefault(name, function) is not function:
-            raise NotSaveable(
+            raise ArchiveError(
+                code="NotSaveable",
                 place="the functions",
                 found=f"A function {name}",
                 reason="there is another of this name, from another program",
@@ -247,7 +249,8 @@ class _Contents:
         for node in nodes_of(graph):
             called = node.attributes.get("object")
             if node.kind == "prim::PythonOp" and manager(called) is None:
-                raise NotSaveable(
+                raise ArchiveError(
+                    code="NotSaveable",
                     place=name,
                     found=f"A call of Python's `{node.attributes['name']}`",
                     reason="the function is in this process alone",

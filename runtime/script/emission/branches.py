@@ -202,7 +202,9 @@ def value_or_lost(e: Emitter, one: Any) -> Value | Lost:
     """The value of a variable, to be handed on behind a branch or a loop."""
     try:
         found: Value = one.value(e)
-    except IllTyped:
+    except IllTyped as error:
+        if error.code != "IllTyped":
+            raise
         return Lost(one.says())
     return found
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import provide
-from runtime.errors.script import NoSource, NoSuchCall
+from runtime.errors.script import IllTyped, NotScriptable
 from runtime.operators.handwritten import Ordered
 from runtime.schema.codes import Device
 from runtime.schema.declaration import InterfaceType
@@ -125,7 +125,7 @@ def call_forms(
     """Call the first of the forms that takes the arguments.
 
     Raises:
-        NoSuchCall: none does.
+        IllTyped: none does.
     """
     form, values, types = _chosen(e, callee, forms, arguments)
     node = e.node(form.name, values, types)
@@ -152,7 +152,7 @@ def bound_values(
     """The values for every argument of a function, and the types that it gives.
 
     Raises:
-        NoSuchCall: the function does not take the arguments.
+        IllTyped: the function does not take the arguments.
     """
     _, values, types = _chosen(e, callee, [Form(callee, schema)], arguments)
     return values, types
@@ -176,7 +176,8 @@ def _chosen(
             ]
             returns = [_result(each) for each in form.schema.returns]
             return form, values, [substitute(each, found.bound) for each in returns]
-    raise NoSuchCall(
+    raise IllTyped(
+        code="NoSuchCall",
         source=e.at.source,
         span=e.at.span,
         callee=callee,
@@ -215,7 +216,9 @@ def compiled(e: Emitter, python: Any) -> Function:
         fail_recursive(e, f"`{python.__name__}`")
     try:
         return e.compiler.function(python, e.since(python.__qualname__))
-    except NoSource as error:
+    except NotScriptable as error:
+        if error.code != "NoSource":
+            raise
         e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from runtime.errors.schema import AnnotationError
-from runtime.errors.script import IllTyped, NoSource
+from runtime.errors.script import IllTyped, NotScriptable
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     ScriptClassType,
@@ -229,6 +229,7 @@ class _Class:
                 definition = read_function(function)
                 place = place_of(definition.tree, definition.source)
                 raise IllTyped(
+                    code="IllTyped",
                     source=definition.source,
                     span=place,
                     message="`__init__` returns something",
@@ -248,7 +249,7 @@ def class_type(
     """The type of a Python class, begun to be compiled if it is new.
 
     Raises:
-        NoSource: its source is not there.
+        NotScriptable: its source is not there.
         ProgramError: it is no class for programs, or a part of it is not.
     """
     known = compiler.program.memo.get(_COMPILED, {}).get(python)
@@ -264,7 +265,7 @@ def compile_class(python: type, program: Program = SHARED_PROGRAM) -> ScriptClas
     """Compile a Python class with all of its methods; gives the type of its objects.
 
     Raises:
-        NoSource: its source is not there.
+        NotScriptable: its source is not there.
         ProgramError: it is no class for programs, or a part of it is not.
     """
     compiler = Compiler(program)
@@ -285,7 +286,9 @@ class ClassSugar(OfPython):
         since = e.since(self.python.__name__)
         try:
             return class_type(e.compiler, self.python, since)
-        except NoSource as error:
+        except NotScriptable as error:
+            if error.code != "NoSource":
+                raise
             return e.fail(
                 f"{self.says()} cannot be compiled: {error.reason}", error.hint
             )

@@ -90,7 +90,7 @@ def compile_function(
     `types` are those of parameters that have no annotation.
 
     Raises:
-        NoSource: its source is not there.
+        NotScriptable: its source is not there.
         ProgramError: it cannot be compiled, or something that it calls.
     """
     compiler = Compiler(program)
@@ -177,6 +177,7 @@ def _text_functions(
             functions.append(function)
         elif isinstance(node, ast.ClassDef):
             raise IllTyped(
+                code="IllTyped",
                 source=text.source,
                 span=place_of(node, text.source),
                 message="a class stands in a text",

@@ -314,6 +314,7 @@ class Emitter:
             IllTyped: always.
         """
         raise IllTyped(
+            code="IllTyped",
             source=self.at.source,
             span=self.at.span,
             message=message,

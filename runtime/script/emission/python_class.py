@@ -116,7 +116,7 @@ def blueprint(python: type) -> Blueprint:
     """What a class consists of.
 
     Raises:
-        NoSource: its source is not there.
+        NotScriptable: its source is not there.
         MalformedProgram: it is none for scripts, at the place that says so.
     """
     made = Blueprint(python, read_class(python))

@@ -13,8 +13,8 @@ Rules:
   is the replacement;
 - lines come from `linecache`, where tools put what is in no file (cells, doctests);
 - the trees of a file are shared: nobody changes them;
-- what cannot be read raises `NoSource`; a text that is no program `MalformedProgram`;
-  a `RecursionError` never comes out.
+- what cannot be read raises `NotScriptable`, a text that is no program
+  `MalformedProgram`; a `RecursionError` never comes out.
 """
 
 import ast
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 
-from runtime.errors.script import MalformedProgram, NoSource
+from runtime.errors.script import MalformedProgram, NotScriptable
 from runtime.errors.source import Source
 from runtime.script.frontend.language import (
     check_depth,
@@ -57,7 +57,7 @@ def read_function(function: Any) -> Definition[Function]:
     """The definition of a Python function or method.
 
     Raises:
-        NoSource: it is no function of Python, or its source is not there.
+        NotScriptable: it is no function of Python, or its source is not there.
         NotSupported: it is a lambda, or nested too deeply.
     """
     if isinstance(function, MethodType):
@@ -65,7 +65,7 @@ def read_function(function: Any) -> Definition[Function]:
     if not isinstance(function, FunctionType):
         kind = f"an object of type {type(function).__name__}"
         reason = "it is no function that is written in Python"
-        raise NoSource(found=kind, reason=reason, hint=_WRITTEN)
+        raise NotScriptable(code="NoSource", found=kind, reason=reason, hint=_WRITTEN)
     code = function.__code__
     name = f"the function `{function.__qualname__}`"
     file = _file(name, code.co_filename, function.__globals__)
@@ -85,7 +85,9 @@ def read_class(python: type) -> Definition[ast.ClassDef]:
     names = {} if module is None else vars(module)
     path = codes[0].co_filename if codes else names.get("__file__")
     if path is None:
-        raise NoSource(found=name, reason="it is in no file", hint=_FILE)
+        raise NotScriptable(
+            code="NoSource", found=name, reason="it is in no file", hint=_FILE
+        )
     file = _file(name, path, names)
     trees = file.classes.get(python.__qualname__, [])
     if len(trees) > 1:
@@ -93,7 +95,12 @@ def read_class(python: type) -> Definition[ast.ClassDef]:
     if len(trees) > 1:
         lines = " and ".join(str(each.lineno) for each in trees)
         reason = f"it may be any of those that begin in the lines {lines} of {path}"
-        raise NoSource(found=name, reason=reason, hint="Give them different names.")
+        raise NotScriptable(
+            code="NoSource",
+            found=name,
+            reason=reason,
+            hint="Give them different names.",
+        )
     if not trees:
         _changed(name, path)
     return _checked(Definition(file.part(trees[0]), trees[0]))
@@ -173,7 +180,7 @@ def _file(name: str, path: str, names: dict[str, Any]) -> _File:
     lines = linecache.getlines(path, names)
     if not lines:
         reason = f"there are no lines of {path}"
-        raise NoSource(found=name, reason=reason, hint=_FILE)
+        raise NotScriptable(code="NoSource", found=name, reason=reason, hint=_FILE)
     kept = _FILES.get(path)
     # The same list, not an equal one: another was read anew.
     if kept is not None and kept.lines is lines:
@@ -322,7 +329,9 @@ def _malformed(
 
 def _changed(name: str, path: str) -> NoReturn:
     reason = f"{path} does not have it; it may have changed since it was run"
-    raise NoSource(found=name, reason=reason, hint="Run the file anew.")
+    raise NotScriptable(
+        code="NoSource", found=name, reason=reason, hint="Run the file anew."
+    )
 
 
 # What can be done about it.

@@ -27,8 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runtime.errors.base import nearest
-from runtime.errors.program import NoSuchMember
-from runtime.errors.script import NotScriptable
+from runtime.errors.script import ModuleError, NotScriptable
 from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
 from runtime.schema.schema import Schema
 from runtime.schema.signature import Argument, OperatorName
@@ -158,7 +157,7 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
 
     Raises:
         NotScriptable: it is being trained.
-        NoSuchMember: it has no attribute, or method, that is to be preserved.
+        ModuleError: it has no attribute, or method, that is to be preserved.
     """
     declaration = module.__script_type__.declaration
     if module.training:
@@ -171,7 +170,7 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
     known = [*declaration.attributes, *declaration.methods, *declaration.constants]
     for name in preserved:
         if name not in known:
-            raise NoSuchMember(
+            raise ModuleError(
                 code="NoSuchMember",
                 module=module.original_name,
                 wanted="attribute or method",

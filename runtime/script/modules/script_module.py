@@ -30,8 +30,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.future import described
-from runtime.errors.program import UnfitMember
-from runtime.errors.script import NotScriptable
+from runtime.errors.script import ModuleError, NotScriptable
 from runtime.locks import load
 from runtime.modules import Module, Parameter
 from runtime.modules.containers import ModuleDict, ModuleList, Sequential
@@ -206,7 +205,7 @@ class ScriptModule(Module):
 
     @property
     def forward(self) -> Any:
-        """The method of this name; raises `NoSuchMember` if there is none."""
+        """The method of this name; raises `ModuleError` if there is none."""
         return self.__getattr__("forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -270,7 +269,7 @@ class ScriptModule(Module):
             converted = converter(wanted)(value)
             if converted is MISMATCH:
                 reason = f"it is of type {wanted}, not {described(value)}"
-                raise UnfitMember(
+                raise ModuleError(
                     code="UnfitMember",
                     module=self.original_name,
                     member=name,
@@ -296,7 +295,7 @@ class ScriptModule(Module):
         elif isinstance(value, Module | Parameter):
             reason = "the module is compiled, and gets no more members"
         if reason is not None:
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitMember",
                 module=self.original_name,
                 member=name,
@@ -307,7 +306,7 @@ class ScriptModule(Module):
     def __delattr__(self, name: str) -> None:
         if name in self.__script_type__.declaration.attributes:
             reason = "scripts use it, and it cannot be deleted"
-            raise UnfitMember(
+            raise ModuleError(
                 code="UnfitMember",
                 module=self.original_name,
                 member=name,

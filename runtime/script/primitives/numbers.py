@@ -19,8 +19,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.errors.operands import NegativeExponent
-from runtime.errors.program import IntegerOverflow, ScriptValueError
+from runtime.errors.script import RunningError
+from runtime.errors.tensor import ArithmeticRefused, WrongOption
 from runtime.schema.calls import described, shortened
 from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
@@ -37,16 +37,20 @@ from runtime.script.primitives.row import (
 BITS = 64
 
 
-def overflow(operator: str, *operands: object) -> IntegerOverflow:
+def overflow(operator: str, *operands: object) -> ArithmeticRefused:
     """The error for a result outside of 64 bits."""
-    return IntegerOverflow(operator=operator, operands=tuple(map(shortened, operands)))
+    return ArithmeticRefused(
+        code="IntegerOverflow",
+        operator=operator,
+        operands=tuple(map(shortened, operands)),
+    )
 
 
 def other_result(
     operator: str, expected: str, result: object, *operands: object
-) -> ScriptValueError:
+) -> RunningError:
     """The error for a result of another type than the schema's."""
-    return ScriptValueError(
+    return RunningError(
         code="ResultOfOtherType",
         operator=operator,
         operands=tuple(map(shortened, operands)),
@@ -69,7 +73,7 @@ def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(a: int, b: int) -> int:
-    """`a + b`; raises `IntegerOverflow`."""
+    """`a + b`; raises `ArithmeticRefused`."""
     result = a + b
     if INT_FIRST <= result < INT_END:
         return result
@@ -77,7 +81,7 @@ def add(a: int, b: int) -> int:
 
 
 def sub(a: int, b: int) -> int:
-    """`a - b`; raises `IntegerOverflow`."""
+    """`a - b`; raises `ArithmeticRefused`."""
     result = a - b
     if INT_FIRST <= result < INT_END:
         return result
@@ -85,7 +89,7 @@ def sub(a: int, b: int) -> int:
 
 
 def mul(a: int, b: int) -> int:
-    """`a * b`; raises `IntegerOverflow`."""
+    """`a * b`; raises `ArithmeticRefused`."""
     result = a * b
     if INT_FIRST <= result < INT_END:
         return result
@@ -93,7 +97,7 @@ def mul(a: int, b: int) -> int:
 
 
 def floordiv(a: int, b: int) -> int:
-    """`a // b`; raises `IntegerOverflow` for the least integer by -1."""
+    """`a // b`; raises `ArithmeticRefused` for the least integer by -1."""
     result = a // b
     if result < INT_END:
         return result
@@ -101,7 +105,7 @@ def floordiv(a: int, b: int) -> int:
 
 
 def both(a: int, b: int) -> tuple[int, int]:
-    """`divmod(a, b)`; raises `IntegerOverflow` for the least integer by -1."""
+    """`divmod(a, b)`; raises `ArithmeticRefused` for the least integer by -1."""
     result = divmod(a, b)
     if result[0] < INT_END:
         return result
@@ -109,11 +113,11 @@ def both(a: int, b: int) -> tuple[int, int]:
 
 
 def power(a: int, b: int) -> int:
-    """`a ** b`; raises `IntegerOverflow`, and `NegativeExponent` for a fraction."""
+    """`a ** b`; raises `ArithmeticRefused`, and `WrongOption` for a fraction."""
     if b < 0:
         if a == 0:
             raise ZeroDivisionError("0.0 cannot be raised to a negative power")
-        raise NegativeExponent(operator="**", dtype="int")
+        raise WrongOption(code="NegativeExponent", operator="**", dtype="int")
     if b >= BITS and not -1 <= a <= 1:
         raise overflow("**", a, b)
     result: int = a**b
@@ -123,7 +127,7 @@ def power(a: int, b: int) -> int:
 
 
 def shift_left(a: int, b: int) -> int:
-    """`a << b`; raises `IntegerOverflow`, and `ValueError` for a negative count."""
+    """`a << b`; raises `ArithmeticRefused`, and `ValueError` for a negative count."""
     if b >= BITS:
         if a:
             raise overflow("<<", a, b)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from string import Formatter
 from typing import Any
 
-from runtime.errors.program import ScriptValueError
+from runtime.errors.script import RunningError
 from runtime.schema.calls import shortened
 from runtime.script.primitives.numbers import bounded
 from runtime.script.primitives.row import (
@@ -38,7 +38,7 @@ def _check_fields(text: str, template: str, depth: int = 2) -> None:
     """
     for _, field, spec, _ in Formatter().parse(text):
         if field is not None and "." in _SUBSCRIPT.sub("", field):
-            raise ScriptValueError(
+            raise RunningError(
                 code="AttributeInFormat",
                 operator="str.format",
                 operands=(shortened(template),),
@@ -52,7 +52,7 @@ def _format(self: str, *values: object) -> str:
     if "." in self:  # every field that names an attribute has one
         try:
             _check_fields(self, self)
-        except ScriptValueError:
+        except RunningError:
             raise
         except ValueError:
             # The text ends in no field; Python may find something wrong before that.

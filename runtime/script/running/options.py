@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from runtime.errors.program import ExecutorRefused
+from runtime.errors.tensor import WrongOption
 
 # From so many runs on, the generated text has paid for its compiling, of any size:
 # 112 to 169 runs, or 195 to 266 trips of loops; measured.  Who waits that long pays for
@@ -30,7 +30,7 @@ class ExecutorOptions:
     runs are looked at before.  `threads`: how many threads run what is forked at most.
 
     Raises:
-        ExecutorRefused: a value is none that the option takes.
+        WrongOption: a value is none that the option takes.
     """
 
     optimize: bool = True
@@ -51,7 +51,9 @@ class ExecutorOptions:
         value: Any = getattr(self, option)
         fits = value.__class__ is kind
         if not fits or value < least:
-            raise ExecutorRefused(option=option, found=repr(value), wanted=wanted)
+            raise WrongOption(
+                code="ExecutorRefused", option=option, found=repr(value), wanted=wanted
+            )
 
 
 class _Chosen:
@@ -77,7 +79,7 @@ def set_executor(
     """Choose options, or change some of them; gives those that held before.
 
     Raises:
-        ExecutorRefused: a value is none that the option takes, or there is no such
+        WrongOption: a value is none that the option takes, or there is no such
             option.
     """
     before = CHOSEN.options
@@ -88,7 +90,9 @@ def set_executor(
         wrong = next(name for name in changes if name not in known)
         *most, last = known
         wanted = f"{', '.join(most)} and {last}"
-        raise ExecutorRefused(option=wrong, found="", wanted=wanted) from None
+        raise WrongOption(
+            code="ExecutorRefused", option=wrong, found="", wanted=wanted
+        ) from None
     if chosen != before:
         CHOSEN.options = chosen
     return before

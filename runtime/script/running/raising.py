@@ -4,7 +4,7 @@ Rules of exceptions:
 - a program raises the class that it names, which is that of Python's; it is found by
   its path among what loaded modules, and classes in them, have already: no attribute is
   computed, and nothing imported, because a program says so; what is no class of
-  exceptions, or does not take one text, is raised as `ScriptRaised` with the name and
+  exceptions, or does not take one text, is raised as `RunningError` with the name and
   the message.
 
 Rules of backtraces:
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from runtime.errors.program import ScriptRaised
+from runtime.errors.script import RunningError
 from runtime.errors.source import Source
 from runtime.script.ir import Node, Place
 
@@ -51,7 +51,7 @@ def exception(kind: str, message: str) -> BaseException:
             made = None
         if isinstance(made, Exception):
             return made
-    return ScriptRaised(kind=kind or "Exception", message=message)
+    return RunningError(code="ScriptRaised", kind=kind or "Exception", message=message)
 
 
 def _class(path: str) -> Any:

@@ -12,7 +12,7 @@ Rules:
   calls (`runtime.errors.call`); lists and dictionaries are the caller's own;
 - nothing is locked: who is interrupted leaves all as it was.  Two threads that run a
   function for the first time may both plan it, and either plan does;
-- no room for another call is `TooDeep`, which names the function.
+- no room for another call is `RunningError`, which names the function.
 """
 
 import sys
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from runtime.errors.program import TooDeep
+from runtime.errors.script import RunningError
 from runtime.hooks import PLAN
 from runtime.locks import load
 from runtime.schema.types import CODED, TensorType
@@ -94,11 +94,11 @@ class Plan:
         """An exception passes, which a node raised.
 
         Raises:
-            TooDeep: in its place, if there was no room for another call.
+            RunningError: in its place, if there was no room for another call.
         """
         place = None if node is None else node.place
-        if isinstance(error, RecursionError) and not isinstance(error, TooDeep):
-            deep = TooDeep(function=self.name)
+        if isinstance(error, RecursionError) and not isinstance(error, RunningError):
+            deep = RunningError(code="TooDeep", function=self.name)
             passed(deep, self.name, place)
             raise deep from None
         passed(error, self.name, place)

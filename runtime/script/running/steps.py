@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorGone
-from runtime.errors.program import RunningError
+from runtime.errors.script import RunningError
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.hooks import PLAN
 from runtime.locks import load

@@ -16,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.program import NotOfType
+from runtime.errors.script import RunningError
 from runtime.futures import Await, Future
 from runtime.schema.binding import Binder, binder
 from runtime.schema.calls import described, shortened
@@ -157,11 +157,12 @@ def checked(value: Any, wanted: Type, what: str) -> Any:
     """The value, if it is of the type.
 
     Raises:
-        NotOfType: it is not; `what` gave it.
+        RunningError: it is not; `what` gave it.
     """
     if test_of(wanted)(value):
         return value
-    raise NotOfType(
+    raise RunningError(
+        code="NotOfType",
         what=what,
         expected=str(wanted),
         found=described(value),

@@ -29,7 +29,7 @@ from itertools import zip_longest
 from typing import Any
 
 from runtime.errors.base import code_of, page
-from runtime.errors.script import TraceDiffers
+from runtime.errors.script import Untraceable
 from runtime.schema.calls import described, shortened
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.scope import Scope
@@ -200,7 +200,7 @@ def check_trace(
     gave; `run` runs the trace.
 
     Raises:
-        TraceDiffers: they are not the same.
+        Untraceable: they are not the same.
     """
     graph, expected, _ = again()
     cause = None
@@ -226,7 +226,8 @@ def check_trace(
         advice = "trace without them, or with check_trace=False"
         warn(page(head, *rows, ("to do", advice)), node.place)
         return
-    raise TraceDiffers(
+    raise Untraceable(
+        code="TraceDiffers",
         function=function,
         inputs=inputs,
         difference=results,

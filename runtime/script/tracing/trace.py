@@ -199,7 +199,7 @@ class _Traced(NamedTuple):
         """Run the function with copies of the examples, and record what it calls.
 
         Raises:
-            Untraceable, Untraceable, Untraceable: no graph has it.
+            Untraceable: no graph has it.
             BaseException: what the function raises.
         """
         args = [mapped(own_copy, each) for each in args]
@@ -305,8 +305,8 @@ def trace_function(
     is compared with the function, for the examples and for each of `check_inputs`.
 
     Raises:
-        Untraceable, Untraceable, Untraceable: no graph has it.
-        TraceDiffers: the trace is not the function.
+        Untraceable: no graph has it.
+        Untraceable: the trace is not the function.
         BaseException: what the function raises.
     """
     traced = _Traced(func, _name(func, name), strict, program)

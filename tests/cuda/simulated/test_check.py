@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cuda.copy import first_outside, first_zero, require_indices
 from tests.cuda.simulated.arrays import INTEGERS, put, spaced
 

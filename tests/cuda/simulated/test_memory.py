@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import DevicesDiffer
-from runtime.errors.tensor import DeviceUnavailable, OutOfMemory
+from runtime.errors.tensor import DevicesDiffer, DeviceUnavailable, OutOfMemory
 from runtime.kernels.cuda import (
     KERNELS,
     Event,

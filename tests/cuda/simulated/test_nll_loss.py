@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers
 from tests.cuda.simulated.arrays import fresh, get, put

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.operands import IndexOutOfRange
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
 from tests.cuda.simulated.arrays import get, put

@@ -8,7 +8,7 @@ import pytest
 from runtime import Generator, Tensor, custom_op, ops, tensor
 from runtime.custom.opcheck import CHECKS, opcheck
 from runtime.errors.call import CallError
-from runtime.errors.custom import DefinitionRefused, OpCheckError, OpCheckMisuse
+from runtime.errors.custom import DefinitionRefused, OpCheckError
 from runtime.keys import DispatchKey, KeySet
 from tests.coded import code, coded
 from tests.custom.functions import double
@@ -116,7 +116,7 @@ def test_what_custom_op_returns() -> None:
 
 
 def misuse(op: Any, *args: Any, **options: Any) -> str:
-    with pytest.raises(OpCheckMisuse) as caught:
+    with pytest.raises(DefinitionRefused, check=code("OpCheckMisuse")) as caught:
         opcheck(op, args, **options)
     return str(caught.value)
 
@@ -166,7 +166,7 @@ opcheck: 'all' is no check.
     ],
 )
 def test_arguments_are_not_one_argument(args: Any, found: str) -> None:
-    with pytest.raises(OpCheckMisuse) as caught:
+    with pytest.raises(DefinitionRefused, check=code("OpCheckMisuse")) as caught:
         opcheck(core.neg.default, args)
     assert str(caught.value) == (
         f"opcheck: `args`, {found.removesuffix(' of')}, is no sequence of arguments.\n"
@@ -175,7 +175,7 @@ def test_arguments_are_not_one_argument(args: Any, found: str) -> None:
 
 
 def test_options_are_a_mapping() -> None:
-    with pytest.raises(OpCheckMisuse) as caught:
+    with pytest.raises(DefinitionRefused, check=code("OpCheckMisuse")) as caught:
         opcheck(core.neg.default, (tensor([1.0]),), 1)  # type: ignore[arg-type]  # the fault
     assert (
         str(caught.value)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, SentInVain
+from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, Unsendable
 from runtime.rpc.agent import Agent, Request, Seat, backend_type, seated, stop
 from runtime.rpc.agent.faulty import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
 from runtime.rpc.agent.starting import init_rpc
@@ -90,9 +90,9 @@ def test_attempts_that_fail(name: str, asked: Request, to: int) -> None:
     with faulty("a", "b", **faults) as agents:
         a, node = agents[0], agents[to].node
         text = "Send attempt failed intentionally"
-        with pytest.raises(SentInVain, match=text):
+        with pytest.raises(Unsendable, check=code("SentInVain"), match=text):
             a.call_and_wait(node, asked, timeout=SECONDS)
-        with pytest.raises(SentInVain, match=text):
+        with pytest.raises(Unsendable, check=code("SentInVain"), match=text):
             a.call(node, asked, timeout=SECONDS).wait()
         found = a.call(node, asked, timeout=SECONDS).wait(SECONDS)
         assert found == 3 if asked is PYTHON else found.tolist() == [2.0]
@@ -105,11 +105,15 @@ def test_creations_that_fail_are_dead(name: str, asked: Request, to: int) -> Non
     with faulty("a", "b", **faults) as agents:
         a, node = agents[0], agents[to].node
         handle = a.remote(node, asked, timeout=SECONDS)
-        with pytest.raises(SentInVain):
+        with pytest.raises(Unsendable, check=code("SentInVain")):
             handle.created.wait(SECONDS)
-        with pytest.raises(ReferenceDead, match="RRef creation"):
+        with pytest.raises(
+            ReferenceDead, check=code("ReferenceDead"), match="RRef creation"
+        ):
             a.fetch(handle, timeout=SECONDS)
-        with pytest.raises(ReferenceDead, match="RRef creation"):
+        with pytest.raises(
+            ReferenceDead, check=code("ReferenceDead"), match="RRef creation"
+        ):
             handle.carried()
         handle.drop()
         stopped(*agents)
@@ -130,7 +134,9 @@ def test_requests_that_come_late(to: int) -> None:
         dead = a.remote(node, SCRIPT, timeout=0.001)
         with pytest.raises(RpcTimeout, match="RPC ran for more than"):
             dead.created.wait(SECONDS)
-        with pytest.raises(ReferenceDead, match="RRef creation"):
+        with pytest.raises(
+            ReferenceDead, check=code("ReferenceDead"), match="RRef creation"
+        ):
             a.fetch(dead, timeout=SECONDS)
         handle = a.remote(node, PYTHON, timeout=SECONDS)
         if to:

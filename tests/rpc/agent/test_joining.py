@@ -14,7 +14,6 @@ from runtime.errors.rpc import (
     NotInitialized,
     RpcError,
     RpcMisuse,
-    UnknownWorker,
     UnsafeKeys,
 )
 from runtime.rpc.agent import (
@@ -173,7 +172,10 @@ def test_workers_are_found_by_name_number_and_info() -> None:
     ],
 )
 def test_who_is_no_member(to: Any, said: str) -> None:
-    with threads("worker1") as (agent,), pytest.raises(UnknownWorker) as error:
+    with (
+        threads("worker1") as (agent,),
+        pytest.raises(RpcMisuse, check=code("UnknownWorker")) as error,
+    ):
         agent.find(to)
     assert str(error.value).startswith(said)
     assert error.value.near == ("worker1",)

@@ -13,15 +13,16 @@ import pytest
 import runtime
 from runtime.errors.rpc import (
     BlockGone,
-    PayloadTooLarge,
     RemoteError,
     Undecodable,
+    Unsendable,
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
 from runtime.rpc.agent.requests import Job, serve
 from runtime.rpc.session.events import Called, Settings
 from runtime.rpc.transport.blocks import SUPPORTED, WORTH
+from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, processes, threads
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="no memory without a name here")
@@ -133,7 +134,7 @@ def test_what_is_lent_counts_as_if_it_was_sent() -> None:
     with processes("fork", ["a", "b"], settings=small) as (agent, _):
         request = Request(total, (runtime.ones(2 * COUNT),))
         for _ in range(3):
-            with pytest.raises(PayloadTooLarge):
+            with pytest.raises(Unsendable, check=code("PayloadTooLarge")):
                 agent.call_and_wait(agent.find("b"), request, timeout=SECONDS)
         assert agent.lending.counts()["lent"] == 0
 

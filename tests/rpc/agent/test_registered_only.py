@@ -9,12 +9,13 @@ import pytest
 
 import runtime
 from runtime import rpc
-from runtime.errors.rpc import OnlyRegistered, RemoteError, RpcError
+from runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
 from runtime.rpc.agent import Agent, Request, Seat
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.starting import stop
 from runtime.rpc.functions import REGISTRY
 from runtime.rpc.references import reference_of
+from tests.coded import code
 from tests.rpc.worlds import SECONDS, at_once, options, place
 
 RAN: list[str] = []
@@ -97,7 +98,11 @@ def test_proxies_are_refused_by_what_they_are() -> None:
                 for each in a.call_and_wait(other.node, taken, timeout=SECONDS):
                     assert each.to_here() == [1, 1]
                 continue
-            with pytest.raises(OnlyRegistered, match="The answer of a worker that"):
+            with pytest.raises(
+                UnknownCallable,
+                check=code("OnlyRegistered"),
+                match="The answer of a worker that",
+            ):
                 b.call_and_wait(other.node, taken, timeout=SECONDS)
 
 
@@ -113,6 +118,6 @@ def test_nothing_else_runs_there_or_is_asked_by_it(asked: Request) -> None:
         with pytest.raises(RemoteError) as caught:
             a.call_and_wait(b.node, asked, timeout=SECONDS)
         assert caught.value.remote_type == "OnlyRegistered"
-        with pytest.raises(OnlyRegistered):
+        with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
             b.call_and_wait(a.node, asked, timeout=SECONDS)
         assert b.is_idle()

@@ -15,6 +15,7 @@ from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.agent.calls import PendingCall
 from runtime.rpc.agent.holding import Handle
 from runtime.rpc.session.events import Answered, Failed
+from tests.coded import code
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
 
@@ -309,6 +310,6 @@ def test_its_creation_may_be_late(world: World) -> None:
     a, b = world
     learned(world, 1)
     handle = a.remote(b.node, Request(held, (1,)), timeout=0.05)
-    with pytest.raises(ReferenceDead):
+    with pytest.raises(ReferenceDead, check=code("ReferenceDead")):
         a.fetch_and_wait(handle, timeout=SECONDS)
     handle.drop()

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import RpcError, UnknownWorker, WorkerLost
+from runtime.errors.rpc import RpcError, RpcMisuse, WorkerLost
 from runtime.rpc.agent import Agent
 from runtime.rpc.session.events import Settings
 from tests.rpc.faults import bodies
@@ -145,7 +145,9 @@ def calls_work(agent: Agent, worker: str) -> bool:
     def works() -> bool:
         try:
             return bool(rpc.rpc_sync(worker, bodies.double, args=(21,)) == 42)
-        except (UnknownWorker, WorkerLost):
+        except (RpcMisuse, WorkerLost) as error:
+            if error.code not in ("UnknownWorker", "WorkerLost"):
+                raise
             return False
 
     return agent.wait_until(works, SECONDS)
@@ -155,7 +157,9 @@ def calls_back(worker: str) -> int:
     for _ in range(200):
         try:
             return int(rpc.rpc_sync(worker, bodies.double, args=(21,)))
-        except (UnknownWorker, WorkerLost):
+        except (RpcMisuse, WorkerLost) as error:
+            if error.code not in ("UnknownWorker", "WorkerLost"):
+                raise
             bodies.GATE.wait(0.1)
     raise AssertionError("it is no member any more")
 

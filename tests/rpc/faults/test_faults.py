@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import RpcTimeout, UnknownWorker, WorkerLost
+from runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
 from runtime.rpc.agent.joining import join, meeting
@@ -22,6 +22,7 @@ from runtime.rpc.agent.starting import stop
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import Keys, parsed
+from tests.coded import coded, kind_of
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder
 from tests.rpc.transport.proxying import Proxy
@@ -30,7 +31,7 @@ from tests.rpc.worlds import HASTY, SECONDS, Process, at_once, options, processe
 # Silence alone loses nobody within the time of a test.
 LASTING = Settings(heartbeat=0.3, dead=300.0, expire=400.0, connect=200.0)
 # What may come of a call beside its result.
-ERRORS = (RpcTimeout, WorkerLost, UnknownWorker)
+ERRORS = (RpcTimeout, WorkerLost, RpcMisuse)
 
 
 class Ends:
@@ -50,7 +51,7 @@ class Ends:
                 try:
                     self.results[number] = done.value()
                 except ERRORS as error:
-                    self.results[number] = type(error)
+                    self.results[number] = kind_of(error)
                 self._changed.notify()
 
         future.add_done_callback(ended)
@@ -69,7 +70,9 @@ def asked(worker: str, body: Any, numbers: range, **more: Any) -> Ends:
     for number in numbers:
         try:
             future = rpc.rpc_async(worker, body, args=(number,), **more)
-        except UnknownWorker as error:
+        except RpcMisuse as error:
+            if error.code != "UnknownWorker":
+                raise
             # It is known by now that the worker is gone.
             future = Future()
             future.set_exception(error)
@@ -93,10 +96,13 @@ def test_killed_while_it_is_asked() -> None:
         others[0].signal(signal.SIGKILL)
         more = asked("w1", bodies.double, range(200))
         assert set(held.wait().values()) == {WorkerLost}
-        assert set(more.wait().values()) <= {WorkerLost, UnknownWorker}
+        assert set(more.wait().values()) <= {
+            WorkerLost,
+            coded(RpcMisuse, "UnknownWorker"),
+        }
         done = asked("w2", bodies.double, range(50)).wait()
         assert done == {number: 2 * number for number in range(50)}
-        with pytest.raises((WorkerLost, UnknownWorker)):
+        with pytest.raises((WorkerLost, coded(RpcMisuse, "UnknownWorker"))):
             rpc.rpc_sync("w1", bodies.double, args=(1,))
     assert {*Path("/dev/shm").iterdir()} <= shared
 

@@ -10,8 +10,8 @@ import pytest
 import runtime
 from runtime import Tensor, jit
 from runtime import rpc as real
-from runtime.errors.program import NotOfType
 from runtime.errors.rpc import NotInitialized, RpcMisuse
+from runtime.errors.script import RunningError
 from runtime.rpc.identities import WorkerInfo
 from runtime.script.program import fork
 from tests.coded import code
@@ -160,7 +160,7 @@ def test_a_reference_by_name_is_of_any_type_until_it_is_looked_at(fake: World) -
     fake.there = {"__torch__.there": lambda: 3}
     assert script(taken)(script(made)("w1")) == 3
     fake.there = {"__torch__.there": lambda: "a"}
-    with pytest.raises(NotOfType):
+    with pytest.raises(RunningError, check=code("NotOfType")):
         script(taken)(script(made)("w1"))
 
 
@@ -181,7 +181,7 @@ def test_results_are_held_against_their_types(fake: World) -> None:
 
     fake.there = {f"{PATH}.filled": lambda *args: "a"}
     for f in (direct, later, kept):
-        with pytest.raises(NotOfType) as caught:
+        with pytest.raises(RunningError, check=code("NotOfType")) as caught:
             f("w1")
         assert (caught.value.expected, caught.value.value) == ("int", "'a'")
     fake.there = {f"{PATH}.filled": lambda *args: 4}

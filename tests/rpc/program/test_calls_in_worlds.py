@@ -11,8 +11,8 @@ import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.rpc import RpcMisuse, UnknownWorker
-from runtime.errors.script import NoSuchCall, NotSupported
+from runtime.errors.rpc import RpcMisuse
+from runtime.errors.script import IllTyped, NotSupported
 from runtime.futures import Future
 from runtime.rpc.agent import set_rpc_timeout
 from tests.coded import code
@@ -84,7 +84,7 @@ def test_less_than_needed_args_are_specified() -> None:
     def g(to: str) -> int:
         return rpc.rpc_sync(to, remote.weighted, (1,), {"second": 2})
 
-    with pytest.raises(NoSuchCall, match="`second` is missing"):
+    with pytest.raises(IllTyped, check=code("NoSuchCall"), match="`second` is missing"):
         jit.script(f)
     assert jit.script(g)(OTHER) == 25
 
@@ -94,7 +94,11 @@ def test_more_than_needed_args_are_specified() -> None:
     def f(to: str) -> int:
         return rpc.rpc_async(to, remote.weighted, (1, 2, 3, 4, 5), {}).wait()
 
-    with pytest.raises(NoSuchCall, match="4 arguments by place, and 5 are given"):
+    with pytest.raises(
+        IllTyped,
+        check=code("NoSuchCall"),
+        match="4 arguments by place, and 5 are given",
+    ):
         jit.script(f)
 
 
@@ -159,7 +163,7 @@ def test_document_000() -> None:
 def test_a_worker_that_nobody_is() -> None:
     """3.6: it is told by the worker that asks, with the frames of the program."""
     words = "could not find destination name nope"
-    with pytest.raises(UnknownWorker, match=words) as caught:
+    with pytest.raises(RpcMisuse, check=code("UnknownWorker"), match=words) as caught:
         remote.held_default("nope")
     assert "in held_default" in "".join(caught.value.__notes__)
 

@@ -10,7 +10,7 @@ import pytest
 import runtime
 from runtime import Tensor, jit
 from runtime.errors.call import CallError
-from runtime.errors.program import NotOfType
+from runtime.errors.script import RunningError
 from runtime.rpc.identities import WorkerInfo
 from runtime.schema.parser import parse_type
 from runtime.script.program import (
@@ -20,7 +20,7 @@ from runtime.script.program import (
     interface,
     unchecked_cast,
 )
-from tests.coded import coded
+from tests.coded import code, coded
 from tests.rpc.program.fakes import RRef, World
 
 WrongArgumentType = coded(CallError, "WrongArgumentType")
@@ -130,7 +130,7 @@ def test_a_reference_of_another_type_is_refused_at_the_boundary() -> None:
         with pytest.raises(WrongArgumentType) as caught:
             f(wrong)
         assert caught.value.expected == "RRef(int)"
-    with pytest.raises(NotOfType) as late:
+    with pytest.raises(RunningError, check=code("NotOfType")) as late:
         f(RRef("a"))
     assert (late.value.what, late.value.expected) == ("A reference", "int")
 
@@ -300,10 +300,10 @@ def test_a_cast_that_lies_is_found() -> None:
     for f, wanted in ((here, 3), (local, 3), (mine, True)):
         made = jit.script(f)
         assert made(RRef(3, "int")) == wanted
-        with pytest.raises(NotOfType) as caught:
+        with pytest.raises(RunningError, check=code("NotOfType")) as caught:
             made(Sly())
         assert (caught.value.what, caught.value.expected) == ("A program", "RRef(int)")
     made = jit.script(name)
     assert made(WorkerInfo("w", 3)) == "w"
-    with pytest.raises(NotOfType, match="WorkerInfo"):
+    with pytest.raises(RunningError, check=code("NotOfType"), match="WorkerInfo"):
         made(Sly())

@@ -7,8 +7,8 @@ import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.program import NotSaveable
 from runtime.errors.rpc import RpcMisuse
+from runtime.errors.script import ArchiveError
 from runtime.script import archive
 from tests.coded import code
 from tests.rpc.program import remote_programs as remote
@@ -160,9 +160,13 @@ def test_rref_jit_pickle_not_supported() -> None:
     """A reference is in no file: neither by itself, nor within a module."""
     r = rpc.remote(OTHER, remote.plus, (x(),))
     module = jit.script(remote.Summing([r]))
-    with pytest.raises(NotSaveable, match="An RRef cannot be saved"):
+    with pytest.raises(
+        ArchiveError, check=code("NotSaveable"), match="An RRef cannot be saved"
+    ):
         jit.save(module, io.BytesIO())
-    with pytest.raises(NotSaveable, match="An RRef cannot be saved"):
+    with pytest.raises(
+        ArchiveError, check=code("NotSaveable"), match="An RRef cannot be saved"
+    ):
         archive.save([r], io.BytesIO())
     with pytest.raises(RpcMisuse, check=code("ReferenceNotSent")):
         pickle.dumps(r)

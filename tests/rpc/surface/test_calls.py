@@ -8,7 +8,7 @@ import pytest
 
 import runtime
 from runtime import rpc
-from runtime.errors.rpc import RpcMisuse, UnknownWorker
+from runtime.errors.rpc import RpcMisuse
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
@@ -43,7 +43,11 @@ def test_a_worker_calls_itself() -> None:
 def test_what_no_worker_is() -> None:
     for to, found in (("nobody", "nobody"), (99, "99")):
         for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-            with pytest.raises(UnknownWorker, match="could not find destination") as e:
+            with pytest.raises(
+                RpcMisuse,
+                check=code("UnknownWorker"),
+                match="could not find destination",
+            ) as e:
                 call(to, remote.nothing)
             assert found in str(e.value)
     wrong: tuple[Any, ...] = (1.5, None, b"worker1")

@@ -16,7 +16,7 @@ from runtime import rpc
 from runtime.errors.rpc import (
     NotAdmitted,
     NotInitialized,
-    ReferencesLeaked,
+    ReferenceDead,
     RpcMisuse,
     RpcTimeout,
 )
@@ -234,7 +234,9 @@ def end_with_leaks(ignored: bool) -> None:
     if ignored:
         rpc.shutdown(timeout=0.3)
     else:
-        with pytest.raises(ReferencesLeaked, match="Leaking RRef"):
+        with pytest.raises(
+            ReferenceDead, check=code("ReferencesLeaked"), match="Leaking RRef"
+        ):
             rpc.shutdown(timeout=0.3, ignore_leaks=False)
     assert not rpc.is_initialized()
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import RpcMisuse, UnknownWorker
+from runtime.errors.rpc import RpcMisuse
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world
@@ -22,11 +22,17 @@ def test_each_worker_knows_itself_and_all_others() -> None:
 
 @in_world
 def test_who_is_no_member() -> None:
-    with pytest.raises(UnknownWorker, match="could not find destination name nope"):
+    with pytest.raises(
+        RpcMisuse,
+        check=code("UnknownWorker"),
+        match="could not find destination name nope",
+    ):
         rpc.get_worker_info("nope")
-    with pytest.raises(UnknownWorker, match="could not find destination id 99"):
+    with pytest.raises(
+        RpcMisuse, check=code("UnknownWorker"), match="could not find destination id 99"
+    ):
         rpc.get_worker_info(99)
-    with pytest.raises(UnknownWorker) as e:
+    with pytest.raises(RpcMisuse, check=code("UnknownWorker")) as e:
         rpc.get_worker_info("worker")
     assert set(e.value.near) == set(NAMES)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import ExtraMissing
+from runtime.errors.rpc import RpcMisuse
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import OTHER, in_world
 
@@ -89,7 +89,7 @@ rpc.shutdown()
 
 
 def test_what_is_missing_is_told_as_a_text() -> None:
-    error = ExtraMissing(call="init_rpc", package="zmq")
+    error = RpcMisuse(code="ExtraMissing", call="init_rpc", package="zmq")
     assert str(error) == (
         "`init_rpc` needs the package `zmq`, which is not installed.\n"
         "  to do: pip install 'everyorder[rpc]'"

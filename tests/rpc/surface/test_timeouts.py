@@ -136,7 +136,9 @@ def test_a_reference_whose_making_was_not_answered_in_time_is_dead() -> None:
             rref.rpc_sync().bit_length,
         )
         for ask in asks:
-            with pytest.raises(ReferenceDead, match="RRef creation"):
+            with pytest.raises(
+                ReferenceDead, check=code("ReferenceDead"), match="RRef creation"
+            ):
                 ask()
         rpc.rpc_sync(OTHER, remote.open_gate, (name,))
 
@@ -149,5 +151,5 @@ def test_a_fetch_that_is_under_way_when_the_making_is_given_up() -> None:
     with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         rref._get_future().wait()
     rpc.rpc_sync(OTHER, remote.open_gate, ("under way",))
-    with pytest.raises(ReferenceDead):
+    with pytest.raises(ReferenceDead, check=code("ReferenceDead")):
         rref.to_here()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import AddressUnusable, UnsafeKeys
-from runtime.errors.rpc import BlockGone, NotAKey
+from runtime.errors.rpc import AddressUnusable, BlockGone, UnsafeKeys
 from runtime.rpc.transport import LocalTransport
 from runtime.rpc.transport.addresses import Address, Keys, parsed
 from runtime.rpc.transport.sockets import SocketTransport
@@ -256,7 +255,7 @@ def test_what_the_errors_say() -> None:
     assert str(AddressUnusable(address="tcp://x:1", why="it is taken")) == (
         "No worker can listen at `tcp://x:1`: it is taken."
     )
-    assert str(NotAKey(path="/a/secret.key", why="it is empty")) == (
+    assert str(UnsafeKeys(code="NotAKey", path="/a/secret.key", why="it is empty")) == (
         "`/a/secret.key` holds no key: it is empty."
     )
     assert str(BlockGone(why="its lender has ended")) == (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import NotAKey, UnsafeKeys
+from runtime.errors import UnsafeKeys
 from runtime.rpc.transport.addresses import Keys, answered
-from tests.coded import coded
+from tests.coded import code, coded
 from tests.forking import fork, needs_fork
 from tests.rpc.transport.inbox import folder
 
@@ -149,7 +149,7 @@ def test_they_are_a_name_of_programs(home: Path) -> None:
 
 def test_a_folder_without_keys(home: Path) -> None:
     home.mkdir(mode=0o700)
-    with pytest.raises(NotAKey) as raised:
+    with pytest.raises(UnsafeKeys, check=code("NotAKey")) as raised:
         Keys.load(home)
     assert " ".join(str(raised.value).split()) == (
         f"`{home}/secret.key` holds no key: there is no such file; "
@@ -166,7 +166,7 @@ def test_a_file_that_holds_no_key(home: Path, text: str) -> None:
     for name in ("keeper.key", "secret.key"):
         (home / name).write_text(text)
         (home / name).chmod(0o600)
-        with pytest.raises(NotAKey) as raised:
+        with pytest.raises(UnsafeKeys, check=code("NotAKey")) as raised:
             Keys.load(home)
         assert raised.value.path == str(home / name)
         (home / name).write_text(keys.public)
@@ -202,7 +202,7 @@ def test_one_bad_file_keeps_nobody_out(home: Path) -> None:
     (home / "allowed" / "b.key").write_text(friend.public)
     (home / "allowed" / "README").write_text("nonsense")
     assert keys.allows(friend.public)
-    with pytest.raises(NotAKey, match=r"allowed/a\.key"):
+    with pytest.raises(UnsafeKeys, check=code("NotAKey"), match=r"allowed/a\.key"):
         keys.allows(Keys.drawn().public)
 
 

@@ -14,7 +14,6 @@ from runtime import Library, ops
 from runtime.errors import (
     CallError,
     NoMatchingOverload,
-    OnlyRegistered,
     OperatorGone,
     RpcMisuse,
     Undecodable,
@@ -38,7 +37,7 @@ from runtime.rpc.values import (
     unpack_call,
 )
 from runtime.rpc.values.callables import Named, script_function, type_given
-from tests.coded import code
+from tests.coded import code, coded
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
 
@@ -181,7 +180,7 @@ def test_an_operator_is_the_same_one_there(demo: Library) -> None:
         unpack_call(pack_call(other).payload)
     assert caught.value.found == "values_demo::twice(Tensor x) -> Tensor"
     demo.close()
-    with pytest.raises(UnknownCallable) as missing:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as missing:
         unpack_call(payload)
     assert (missing.value.kind, missing.value.name) == (
         "operator",
@@ -191,7 +190,7 @@ def test_an_operator_is_the_same_one_there(demo: Library) -> None:
 
 def test_the_text_of_an_operator_that_is_not_there() -> None:
     payload = restricted.pack((("operator", "core::ad", ""), (), {})).payload
-    with pytest.raises(UnknownCallable) as caught:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
         unpack_call(payload)
     assert str(caught.value) == (
         "A worker attempted to get undefined operator core::ad.\n"
@@ -215,12 +214,14 @@ def test_compiled_functions_by_name() -> None:
 def test_an_undefined_function_is_named() -> None:
     """3.10: its last name, the prefix is the callee's business."""
     name = "__torch__.tests.rpc.values.programs.nonexisting_script"
-    with pytest.raises(UnknownCallable) as caught:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
         sent(call_of(Named(name)))
     assert "attempted to get undefined function nonexisting_script" in str(caught.value)
-    with pytest.raises(UnknownCallable, match="ModuleNotFoundError"):
+    with pytest.raises(
+        UnknownCallable, check=code("UnknownCallable"), match="ModuleNotFoundError"
+    ):
         script_function("__torch__.no_such_module.f")
-    with pytest.raises(UnknownCallable):
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         script_function("f")
 
 
@@ -315,7 +316,7 @@ def test_references_among_arguments() -> None:
 
 def test_what_cannot_be_sent_is_named() -> None:
     for function in (double, programs.greeted):
-        with pytest.raises(Unsendable) as caught:
+        with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
             pack_call(call_of(function, (1, [LOCK]), {"k": 1}))
         assert caught.value.path == "args[1][0]"
 
@@ -358,7 +359,11 @@ def test_any_change_of_a_call(at: int, change: bytes, gone: int) -> None:
     payload = [CALL[:at] + change + CALL[at + gone : -1] + CALL[-1:]]
     try:
         found = unpack_call(payload, only_registered=True)
-    except (Undecodable, OnlyRegistered, UnknownCallable):
+    except (
+        Undecodable,
+        coded(UnknownCallable, "OnlyRegistered"),
+        coded(UnknownCallable, "UnknownCallable"),
+    ):
         return
     assert found.function is programs.greeted
 
@@ -367,10 +372,10 @@ def test_results() -> None:
     assert unpack(pack_result({"a": Point(1, 2)}).payload) == {"a": Point(1, 2)}
     plain = pack_result([1, ONES], only_registered=True)
     assert unpack(plain.payload, trusted=False)[0] == 1
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack_result([1, {LOCK}])
     assert caught.value.path == "result[1].pop() (<unlocked _thread.lock object>)"
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack_result((1, Point(1, 2)), only_registered=True)
     assert caught.value.path == "result[1]"
 
@@ -384,19 +389,19 @@ def test_only_registered_functions() -> None:
     for function in (double, programs.added, ops.core.add):
         args = (ONES, 1) if function is ops.core.add else (1,)
         refused = call_of(function, args)
-        with pytest.raises(OnlyRegistered) as caught:
+        with pytest.raises(UnknownCallable, check=code("OnlyRegistered")) as caught:
             pack_call(refused, only_registered=True)
         assert refused.name in str(caught.value)
         # Whoever sends it all the same.
-        with pytest.raises(OnlyRegistered):
+        with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
             unpack_call(pack_call(refused).payload, only_registered=True)
-    with pytest.raises(Unsendable):
+    with pytest.raises(Unsendable, check=code("Unsendable")):
         pack_call(call_of(programs.greeted, (Point(1, 2),)), only_registered=True)
 
 
 def test_the_text_of_a_refusal() -> None:
     payload = pack_call(call_of(programs.added, (1,))).payload
-    with pytest.raises(OnlyRegistered) as caught:
+    with pytest.raises(UnknownCallable, check=code("OnlyRegistered")) as caught:
         unpack_call(payload, only_registered=True)
     assert str(caught.value) == (
         "The function `__torch__.tests.rpc.values.programs.added` was refused: this\n"
@@ -413,10 +418,10 @@ def test_only_registered_functions_load_no_module(
     asked: list[str] = []
     monkeypatch.setattr("runtime.rpc.values.callables.import_module", asked.append)
     call = call_of(registered("no_such_module_at_all.f"))
-    with pytest.raises(UnknownCallable):
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         sent(call, only_registered=True)
     assert asked == []
-    with pytest.raises(UnknownCallable):
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         sent(call)
     assert asked == ["no_such_module_at_all"]
 
@@ -446,7 +451,7 @@ def test_a_handle_takes_the_name_back() -> None:
     handle.close()
     assert registry.names() == ()
     assert registry.name_of(double) is None
-    with pytest.raises(UnknownCallable):
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         registry.find(handle.name)
 
 
@@ -496,7 +501,7 @@ def test_a_registered_function_is_no_longer_there() -> None:
     with REGISTRY.add(double, "for a while") as handle:
         payload = pack_call(call_of(handle, (2,))).payload
         assert unpack_call(payload).run() == 4
-    with pytest.raises(UnknownCallable) as caught:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
         unpack_call(payload)
     assert str(caught.value) == (
         "A worker attempted to get undefined registered function for a while.\n"

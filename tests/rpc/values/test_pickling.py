@@ -14,13 +14,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import (
-    OnlyRegistered,
-    RpcError,
-    Undecodable,
-    UnknownCallable,
-    Unsendable,
-)
+from runtime.errors import RpcError, Undecodable, UnknownCallable, Unsendable
 from runtime.futures import Future, awaitable_nowait
 from runtime.jit import script
 from runtime.rpc.identities import WorkerInfo
@@ -32,6 +26,7 @@ from runtime.rpc.values import (
     use_pickler,
 )
 from runtime.rpc.values.payload import CURRENT
+from tests.coded import code, coded
 from tests.rpc.values.things import (
     LOCK,
     Known,
@@ -201,7 +196,7 @@ NAMES = [*refused_things()]
 @pytest.mark.parametrize("name", NAMES)
 def test_what_cannot_travel_is_named_with_its_place(name: str) -> None:
     value = refused_things()[name]
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack((double, (1, {"x": [value]}), {}), root=ROOT)
     assert caught.value.path.startswith("args[1]['x'][0]")
     assert "cannot be pickled" in " ".join(str(caught.value).split())
@@ -210,18 +205,24 @@ def test_what_cannot_travel_is_named_with_its_place(name: str) -> None:
 
 
 def test_files_sockets_and_coroutines_are_refused() -> None:
-    with open(__file__) as file, pytest.raises(Unsendable, match="TextIOWrapper"):
+    with (
+        open(__file__) as file,
+        pytest.raises(Unsendable, check=code("Unsendable"), match="TextIOWrapper"),
+    ):
         pack(file)
-    with socket.socket() as made, pytest.raises(Unsendable, match="socket"):
+    with (
+        socket.socket() as made,
+        pytest.raises(Unsendable, check=code("Unsendable"), match="socket"),
+    ):
         pack([made])
     waiting = coroutine()
-    with pytest.raises(Unsendable, match="coroutine"):
+    with pytest.raises(Unsendable, check=code("Unsendable"), match="coroutine"):
         pack(waiting)
     waiting.close()
 
 
 def test_the_text_of_a_refusal() -> None:
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack((double, (), {"lock": LOCK}), root=ROOT)
     assert str(caught.value) == (
         "`kwargs['lock']`, an object of `_thread.lock`, cannot be sent: it cannot be\n"
@@ -247,7 +248,7 @@ def test_the_text_of_a_refusal() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_paths(value: Any, path: str) -> None:
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack(value)
     assert caught.value.path == path
 
@@ -258,7 +259,7 @@ def test_paths_lead_into_what_a_function_closes_over() -> None:
     def local() -> Any:
         return guard
 
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack((local, (), {}), root=ROOT)
     assert caught.value.path == "function.<locals>.guard"
 
@@ -266,7 +267,7 @@ def test_paths_lead_into_what_a_function_closes_over() -> None:
 def test_paths_do_not_go_round() -> None:
     loop: list[Any] = []
     loop += [loop, LOCK]
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack(loop)
     assert caught.value.path == "[1]"
 
@@ -275,7 +276,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(Unsendable, match="excessively deep"):
+    with pytest.raises(Unsendable, check=code("Unsendable"), match="excessively deep"):
         pack((double, (deep,), {}), root=ROOT)
     while deep:
         # Taken apart level by level: C's stack is short.
@@ -298,10 +299,14 @@ class Worse:
 
 
 def test_reducers_that_raise() -> None:
-    with pytest.raises(Unsendable, match="ValueError: not today") as caught:
+    with pytest.raises(
+        Unsendable, check=code("Unsendable"), match="ValueError: not today"
+    ) as caught:
         pack([Hostile()])
     assert isinstance(caught.value.__cause__, ValueError)
-    with pytest.raises(Unsendable, match="Wordless: it has no text"):
+    with pytest.raises(
+        Unsendable, check=code("Unsendable"), match="Wordless: it has no text"
+    ):
         pack(Worse())
 
 
@@ -353,12 +358,12 @@ def test_reading_garbage_is_an_error_of_ours() -> None:
 
 def test_what_is_not_here_is_named() -> None:
     payload = [bytes(pack(double).payload[0]).replace(b"double", b"absent")]
-    with pytest.raises(UnknownCallable) as caught:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
         unpack(payload)
     assert (caught.value.kind, caught.value.name) == ("name", "absent")
     assert "the RPC pickler does not serialize" in " ".join(str(caught.value).split())
     gone = [bytes(pack(double).payload[0]).replace(b"things", b"thingz")]
-    with pytest.raises(UnknownCallable) as caught:
+    with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
         unpack(gone)
     assert caught.value.name == "tests.rpc.values.thingz"
 
@@ -380,7 +385,9 @@ def test_what_raises_where_it_is_read() -> None:
     with pytest.raises(Undecodable, match="AttributeError") as caught:
         there(Sets())
     assert isinstance(caught.value.__cause__, AttributeError)
-    with pytest.raises((Undecodable, UnknownCallable), match="missing"):
+    with pytest.raises(
+        (Undecodable, coded(UnknownCallable, "UnknownCallable")), match="missing"
+    ):
         there(Lazy())
 
 
@@ -393,9 +400,9 @@ def test_pickles_are_not_read_of_whom_is_not_trusted() -> None:
 
     with pytest.raises(Undecodable, match="it ran"):
         there(Trap())
-    with pytest.raises(OnlyRegistered):
+    with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
         unpack(pack(Trap()).payload, trusted=False)
-    with pytest.raises(OnlyRegistered):
+    with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
         unpack(pack(runtime.ones(2)).payload, trusted=False)
     assert ran == []
 
@@ -436,7 +443,7 @@ def test_a_reference_that_refuses_says_so_itself() -> None:
 
 def test_a_search_for_what_is_refused_carries_nothing() -> None:
     known = Known()
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack([Reference("a"), LOCK], known)
     assert caught.value.path == "[1]"
     assert set(known.carried) == {"a"}
@@ -545,7 +552,7 @@ def test_modules_travel_with_their_parameters() -> None:
 def test_methods_of_compiled_modules_do_not_travel() -> None:
     """3.10: a method is its module's, and that runs it."""
     module = script(Scaled(2.0))
-    with pytest.raises(Unsendable, match="pickle"):
+    with pytest.raises(Unsendable, check=code("Unsendable"), match="pickle"):
         pack(module.forward)
 
 

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 import runtime
 from runtime.errors import (
     EveryorderError,
+    LookupFailed,
     RemoteError,
     RpcError,
+    RpcMisuse,
     RpcTimeout,
     Undecodable,
     WorkerLost,
@@ -623,3 +625,36 @@ def test_an_error_of_ours_keeps_its_code() -> None:
     future: Future[Any] = Future()
     future.set_exception(here(ValueError("x")))
     assert "the error ValueError" in repr(future)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (LookupFailed(code="UnknownKey", name="x"), KeyError),
+        (LookupFailed(code="UnknownOperator", operator="a::b"), AttributeError),
+        (RpcMisuse(code="NoSuchMethod", kind="K", attribute="a"), AttributeError),
+        (RpcMisuse(code="ExtraMissing", call="c", package="p"), ImportError),
+        (RpcMisuse(code="UnknownWorker", worker="w", found="v"), RuntimeError),
+    ],
+)
+def test_a_remote_error_is_of_the_builtin_classes_too(
+    error: EveryorderError, builtin: type[Exception], trusted: bool
+) -> None:
+    found: Any = here(error, trusted=trusted)
+    assert isinstance(found, builtin)
+    assert isinstance(found, type(error))
+    assert found.code == error.code
+    for name, value in error.fields().items():
+        assert getattr(found, name) == value
+    again = pickle.loads(pickle.dumps(found))
+    assert isinstance(again, type(error))
+
+
+def test_a_code_that_is_no_text_gives_no_class() -> None:
+    """A peer may send anything for a code."""
+    error = LookupFailed(code="UnknownKey", name="x")
+    error.code = ["UnknownKey"]  # type: ignore[assignment]  # on purpose
+    found = here(error)
+    assert isinstance(found, LookupFailed)
+    assert not isinstance(found, KeyError)

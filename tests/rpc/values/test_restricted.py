@@ -19,6 +19,7 @@ from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.arrays import instance_of
 from runtime.tensors.making import wrap_number
 from runtime.tensors.storage import WrapperStorage
+from tests.coded import code
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received
 
 # The sizes and the kind, behind what was written.
@@ -165,13 +166,13 @@ class Handled(runtime.Tensor):
 def test_what_has_no_row_is_refused_where_it_is(value: Any) -> None:
     assert not restricted.fits([value])
     assert restricted.attempt([value]) is None
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         restricted.pack(("f", (1, {"x": value}), {}), root=("function", "args", "kw"))
     assert caught.value.path.startswith("args[1]['x']")
 
 
 def test_the_text_of_a_refusal() -> None:
-    with pytest.raises(Unsendable) as caught:
+    with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         restricted.pack(({1},), root=("result",))
     assert str(caught.value) == (
         "`result`, a set, cannot be sent: it cannot be pickled.\n"
@@ -212,7 +213,9 @@ def test_containers_are_nested_so_deep_at_most() -> None:
     loop: list[Any] = []
     loop.append(loop)
     for value in (nested(DEEPEST + 1), {1: nested(DEEPEST)}, loop, nested(5000)):
-        with pytest.raises(Unsendable, match="nested more than 100 deep"):
+        with pytest.raises(
+            Unsendable, check=code("Unsendable"), match="nested more than 100 deep"
+        ):
             restricted.pack(value)
     for opening in (b"\x08\x01", b"\x09\x01", b"\x0a\x01\x00"):
         with pytest.raises(Undecodable, match="nested more than 100 deep"):

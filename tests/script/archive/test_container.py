@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors import NotSaveable
+from runtime.errors import ArchiveError
 from runtime.script.archive import container, limits, load, save
 from runtime.script.archive.container import reading, writing
+from tests.coded import code
 from tests.script.archive.samples import loaded, loop, saved
 
 # Elements of eight megabytes, which are not counted as read if a thousandth is.
@@ -181,18 +182,22 @@ def test_what_no_reader_takes_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.zip"
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         save([1], path, _extra_files={"../../a": "b"})
     assert raised.value.place == "'extra/../../a'"
     monkeypatch.setattr(limits, "TEXT", 1000)
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         save([1], path, _extra_files={"a": "b" * 1001})
     assert (raised.value.place, raised.value.reason) == (
         "extra/a",
         "it has more than 1000 bytes",
     )
     monkeypatch.setattr(limits, "TEXTS", 900)
-    with pytest.raises(NotSaveable, match="with it, all texts have more than 900"):
+    with pytest.raises(
+        ArchiveError,
+        check=code("NotSaveable"),
+        match="with it, all texts have more than 900",
+    ):
         save([1], path, _extra_files={"a": "b" * 899})
     assert os.listdir(tmp_path) == []
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 import runtime
-from runtime.errors import OperatorNotHere
-from runtime.errors.program import NotOfType
+from runtime.errors import ArchiveError
+from runtime.errors.script import RunningError
 from runtime.script.archive import limits, loading
 from runtime.script.running import executor
+from tests.coded import code
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
 from tests.script.archive.samples import loaded, loop, network, node, saved
 
@@ -201,7 +202,7 @@ def test_operators_that_are_not_here() -> None:
     contents = members(saved(loop()))
     name = "graphs/__torch__.demo.loop.txt"
     text = contents[name].replace(b"core::add", b"mine::add")
-    with pytest.raises(OperatorNotHere) as raised:
+    with pytest.raises(ArchiveError, check=code("OperatorNotHere")) as raised:
         loaded(packed(contents | {name: text}))
     assert (
         str(raised.value)
@@ -454,7 +455,10 @@ def test_no_object_of_python_is_looked_into(lines: str, way: Any) -> None:
     liar = lying("function", lines)
     assert liar.more(liar) is liar
     victim = SimpleNamespace(function=print)
-    with executor(**way), pytest.raises(NotOfType) as raised:
+    with (
+        executor(**way),
+        pytest.raises(RunningError, check=code("NotOfType")) as raised,
+    ):
         liar.more(victim)
     assert str(raised.value).startswith(
         "A program of an archive gave no `__torch__.tree.Node`, but "
@@ -471,7 +475,7 @@ def test_only_futures_are_waited_for(kind: str, wait: str) -> None:
 """
     waited: list[int] = []
     victim = SimpleNamespace(wait=lambda: waited.append(1))
-    with pytest.raises(NotOfType):
+    with pytest.raises(RunningError, check=code("NotOfType")):
         lying("value", lines).more(victim)
     assert waited == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors import NotSaveable
+from runtime.errors import ArchiveError
 from runtime.futures import Future, awaitable
 from runtime.schema.codes import Device
 from runtime.schema.types import ListType, TensorType
@@ -18,6 +18,7 @@ from runtime.script.ir import Graph, Node, check, graph_text
 from runtime.script.modules import ScriptModule
 from runtime.script.program import Function, Program, declared_type
 from runtime.script.running import call
+from tests.coded import code
 from tests.script.archive.samples import (
     COLOUR,
     NAMES,
@@ -296,7 +297,7 @@ def names_of(data: bytes) -> list[str]:
 def test_gradients_are_asked_for_again_and_history_is_refused() -> None:
     leaf = runtime.tensor([1.0], requires_grad=True)
     assert again(leaf).requires_grad
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         saved([leaf * 2])
     assert (
         str(raised.value)
@@ -369,7 +370,7 @@ class Stranger:
     ids=["future", "await", "rref", "stranger", "large"],
 )
 def test_what_has_no_form_is_refused_by_name_and_place(value: Any, text: str) -> None:
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         saved([value])
     assert str(raised.value) == text
 
@@ -378,7 +379,7 @@ def test_an_await_in_a_module_is_refused_by_the_name_of_its_attribute() -> None:
     module = network()
     inner = getattr(module, "0")
     inner.__dict__["names"] = [Future()]
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         saved(module)
     assert raised.value.place == "the saved object.0.names[0]"
 
@@ -390,13 +391,15 @@ def test_calls_of_python_are_refused() -> None:
     )
     graph.block.add_result(graph.block.add_parameter(TensorType, "x"))
     ours = Function("__torch__.demo.f", loop().schema, graph)
-    with pytest.raises(NotSaveable) as raised:
+    with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         saved(ours)
     assert raised.value.found == "A call of Python's `print`"
 
 
 def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(NotSaveable, match="there is another of this name"):
+    with pytest.raises(
+        ArchiveError, check=code("NotSaveable"), match="there is another of this name"
+    ):
         saved([loop(), loop()])
 
 
@@ -404,7 +407,9 @@ def test_deep_tuples_are_refused() -> None:
     deep: Any = ()
     for _ in range(70):
         deep = (deep,)
-    with pytest.raises(NotSaveable, match="nested more than 64 deep"):
+    with pytest.raises(
+        ArchiveError, check=code("NotSaveable"), match="nested more than 64 deep"
+    ):
         saved(deep)
 
 

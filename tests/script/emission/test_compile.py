@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.schema import AnnotationError
-from runtime.errors.script import IllTyped, NoSource, ProgramError
+from runtime.errors.script import IllTyped, NotScriptable, ProgramError
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -19,6 +19,7 @@ from runtime.script.emission import (
 from runtime.script.ir import check
 from runtime.script.program import Program
 from runtime.script.running import call
+from tests.coded import code
 
 BASE = 10
 
@@ -137,9 +138,9 @@ def test_an_annotation_that_means_no_type_tells_the_calls(
 
 
 def test_what_is_called_has_a_source() -> None:
-    with pytest.raises(NoSource):
+    with pytest.raises(NotScriptable, check=code("NoSource")):
         compile_function(GENERATED, Program())
-    with pytest.raises(IllTyped, match="cannot be compiled"):
+    with pytest.raises(IllTyped, check=code("IllTyped"), match="cannot be compiled"):
         compile_function(unwritten, Program())
 
 
@@ -166,7 +167,9 @@ class _Plus(Sugared):
 
 
 def test_sugar_is_registered_and_taken_back() -> None:
-    with pytest.raises(IllTyped, match="means nothing in a program"):
+    with pytest.raises(
+        IllTyped, check=code("IllTyped"), match="means nothing in a program"
+    ):
         compile_function(uses_unit, Program())
     of_class = register_sugar(Unit, lambda _: _Plus(1))
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
@@ -176,7 +179,7 @@ def test_sugar_is_registered_and_taken_back() -> None:
     of_object.remove()
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
     of_class.remove()
-    with pytest.raises(IllTyped):
+    with pytest.raises(IllTyped, check=code("IllTyped")):
         compile_function(uses_unit, Program())
 
 

@@ -31,6 +31,7 @@ from runtime.script.program import (
     unchecked_cast,
     unused,
 )
+from tests.coded import code
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
 
@@ -243,5 +244,7 @@ def test_sugar_of_a_class_of_a_plug_in() -> None:
 
     with register_sugar(Wrapper, Number):
         assert script(asks_object)(3) == 7
-    with pytest.raises(IllTyped, match=r"test_forms\.Wrapper means nothing"):
+    with pytest.raises(
+        IllTyped, check=code("IllTyped"), match=r"test_forms\.Wrapper means nothing"
+    ):
         compiled(asks_object)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.script import MalformedProgram, NoSource, NotSupported
+from runtime.errors.script import MalformedProgram, NotScriptable, NotSupported
 from runtime.script.frontend import (
     read_class,
     read_function,
@@ -171,7 +171,7 @@ def test_of_classes_with_one_name_the_methods_tell(
     )
     assert read_class(made.first).source.line == 1
     assert read_class(made.second).source.line == 4
-    with pytest.raises(NoSource) as caught:
+    with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
         read_class(made.D)
     assert "begin in the lines 7 and 8 of" in " ".join(str(caught.value).split())
 
@@ -180,7 +180,7 @@ def test_lines_come_from_where_tools_put_them() -> None:
     text = "def cell(x):\n    return x\n"
     names: dict[str, Any] = {}
     exec(compile(text, "<cell 3>", "exec"), names)
-    with pytest.raises(NoSource) as caught:
+    with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
         read_function(names["cell"])
     assert (
         str(caught.value)
@@ -205,7 +205,7 @@ the function `cell` cannot be compiled: there are no lines of <cell 3>.
     ],
 )
 def test_what_is_no_function_of_python_is_named(found: Any, text: str) -> None:
-    with pytest.raises(NoSource) as caught:
+    with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
         read_function(found)
     assert caught.value.found == text
     assert "with `def`" in str(caught.value)
@@ -213,10 +213,10 @@ def test_what_is_no_function_of_python_is_named(found: Any, text: str) -> None:
 
 def test_a_class_that_is_in_no_file_is_named() -> None:
     made = type("Made", (), {"__module__": "nowhere"})
-    with pytest.raises(NoSource) as caught:
+    with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
         read_class(made)
     assert caught.value.reason == "it is in no file"
-    with pytest.raises(NoSource) as caught:
+    with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
         read_class(type("Made", (), {"__module__": __name__}))
     assert "does not have it" in caught.value.reason
 
@@ -312,7 +312,7 @@ def test_a_file_that_has_changed_is_told_from_the_function(
     ):
         path.write_text(text, encoding="utf-8")
         for function in (made.f, made.g):
-            with pytest.raises(NoSource) as caught:
+            with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
                 read_function(function)
             assert caught.value.reason.endswith("it may have changed since it was run")
             assert caught.value.hint == "Run the file anew."

@@ -9,7 +9,7 @@ import pytest
 import runtime
 from runtime.dispatch.library import KernelOverridden, Library
 from runtime.dispatch.watch import WATCH
-from runtime.errors.operands import DTypeRefused
+from runtime.errors.tensor import DTypeRefused
 from runtime.operators.call import core
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.script.fusion import Compiled, compiled, group, kernel
@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_run_by_operators(pair: Compiled, name: str) -> Non
 
 def test_wrong_shapes_raise_as_operators_do(pair: Compiled) -> None:
     x, y = given()
-    with pytest.raises(runtime.errors.operands.ShapesDoNotFit, match="core::add"):
+    with pytest.raises(runtime.errors.tensor.ShapesDoNotFit, match="core::add"):
         pair(x, y[:3])
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.program import IntegerOverflow
+from runtime.errors.tensor import ArithmeticRefused
 from runtime.script.primitives import ROWS, Row
+from tests.coded import code
 from tests.script.primitives.trial import canonical, declared, outcome
 
 PLACES = st.integers(-5, 5)
@@ -145,5 +146,5 @@ def test_the_length_of_a_range_that_no_list_could_have() -> None:
 def test_a_product_that_is_too_large_is_not_computed() -> None:
     most = 2**63 - 1
     # Python needs a minute for a number of so many digits.
-    with pytest.raises(IntegerOverflow):
+    with pytest.raises(ArithmeticRefused, check=code("IntegerOverflow")):
         NAMED["script::prod.int"].function([most] * 100_000)

@@ -10,8 +10,8 @@ import pytest
 import runtime
 from runtime.dispatch import Dispatcher, default_dispatcher
 from runtime.errors.call import CallError
-from runtime.errors.program import IntegerOverflow
 from runtime.errors.registration import Conflict
+from runtime.errors.tensor import ArithmeticRefused
 from runtime.script.primitives import NAMESPACE, ROWS, Row, install
 from runtime.script.primitives.table import install as again
 from tests.coded import code
@@ -76,7 +76,7 @@ def test_what_is_written_to_is_the_list_of_the_caller() -> None:
 
 
 def test_errors_come_through() -> None:
-    with pytest.raises(IntegerOverflow):
+    with pytest.raises(ArithmeticRefused, check=code("IntegerOverflow")):
         runtime.ops.script.add.int(2**62, 2**62)
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.program import ScriptValueError
+from runtime.errors.script import RunningError
 from runtime.schema.types import StrType
 from runtime.script.primitives import by_function, by_method, by_name, by_operator
 from tests.coded import code, coded
 from tests.script.primitives.trial import canonical, outcome, perform
 
-AttributeInFormat = coded(ScriptValueError, "AttributeInFormat")
+AttributeInFormat = coded(RunningError, "AttributeInFormat")
 
 TEXTS = st.text(alphabet="ab \t\n,.{}%sd0é😀ß", max_size=8)
 PLACES = st.one_of(st.none(), st.integers(-10, 10))
@@ -95,7 +95,7 @@ def test_formats(template: str, values: list[Any]) -> None:
 def test_a_format_looks_into_no_value(template: str, field: str) -> None:
     row = by_name("script::format.str")
     assert row is not None
-    with pytest.raises(ScriptValueError, check=code("AttributeInFormat")) as caught:
+    with pytest.raises(RunningError, check=code("AttributeInFormat")) as caught:
         row.function(template, 1)
     assert caught.value.field == field
     assert f"the field {{{field}}}" in " ".join(str(caught.value).split())

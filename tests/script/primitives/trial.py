@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import runtime
-from runtime.errors.operands import NegativeExponent
-from runtime.errors.program import IntegerOverflow, ScriptValueError
+from runtime.errors.script import RunningError
+from runtime.errors.tensor import ArithmeticRefused, WrongOption
 from runtime.schema.codes import DType
 from runtime.schema.subtyping import Mismatch, match
 from runtime.schema.types import (
@@ -28,7 +28,7 @@ from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives import Row, table, widened
 from tests.coded import coded, kind_of
 
-ResultOfOtherType = coded(ScriptValueError, "ResultOfOtherType")
+ResultOfOtherType = coded(RunningError, "ResultOfOtherType")
 
 TENSORS = {f"T{n}": runtime.tensor([1.0] * (1 + n // 2)) for n in range(4)}
 TENSORS["META"] = runtime.empty(1, device="meta")
@@ -135,7 +135,7 @@ def declared(row: Row, result: Any) -> Outcome:
         if isinstance(formal.type, ListType) and isinstance(value, tuple):
             return Outcome(canonical(list(value)))
         if kind is int and type(value) is float:
-            return Outcome(error=NegativeExponent)
+            return Outcome(error=coded(WrongOption, "NegativeExponent"))
         if kind is float and type(value) is complex:
             return Outcome(error=ResultOfOtherType)
         if kind is float and type(value) is int:
@@ -143,7 +143,7 @@ def declared(row: Row, result: Any) -> Outcome:
                 return Outcome(error=ResultOfOtherType)
             return Outcome(canonical(float(value)))
         if type(value) is int and not INT_FIRST <= value < INT_END:
-            return Outcome(error=IntegerOverflow)
+            return Outcome(error=coded(ArithmeticRefused, "IntegerOverflow"))
     return Outcome(canonical(result))
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.program import ScriptRaised, TooDeep
+from runtime.errors.script import RunningError
 from runtime.futures import Future
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph
 from runtime.script.program import Function
 from runtime.script.running import Frame, call, fork_pool, run, script_frames
 from runtime.script.running.raising import exception
+from tests.coded import code, coded, kind_of
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -100,6 +101,7 @@ class Picky(Exception):
 
 
 HERE = __name__
+ScriptRaised = coded(RunningError, "ScriptRaised")
 
 
 @pytest.mark.parametrize(
@@ -111,8 +113,16 @@ HERE = __name__
         (f"{HERE}.Picky", ScriptRaised, f"{HERE}.Picky: no"),
         (f"{HERE}.Missing", ScriptRaised, f"{HERE}.Missing: no"),
         ("builtins.int", ScriptRaised, "builtins.int: no"),
-        ("builtins.KeyboardInterrupt", ScriptRaised, "builtins.KeyboardInterrupt: no"),
-        ("nowhere.to.be.Found", ScriptRaised, "nowhere.to.be.Found: no"),
+        (
+            "builtins.KeyboardInterrupt",
+            ScriptRaised,
+            "builtins.KeyboardInterrupt: no",
+        ),
+        (
+            "nowhere.to.be.Found",
+            ScriptRaised,
+            "nowhere.to.be.Found: no",
+        ),
         ("", ScriptRaised, "Exception: no"),
     ],
 )
@@ -130,7 +140,7 @@ def test_a_program_raises_the_class_that_it_names(
     )
     with pytest.raises(raised) as caught:
         call(fails)
-    assert (type(caught.value), str(caught.value)) == (raised, text)
+    assert (kind_of(caught.value), str(caught.value)) == (raised, text)
 
 
 def test_no_module_is_asked_for_what_it_does_not_have_yet(
@@ -147,14 +157,17 @@ def test_no_module_is_asked_for_what_it_does_not_have_yet(
     lazy.__getattr__, lazy.Here = find, Refused
     monkeypatch.setitem(sys.modules, "lazy_module", lazy)
     raised = [
-        type(exception(f"lazy_module.{name}", "no"))
+        kind_of(exception(f"lazy_module.{name}", "no"))
         for name in ("Here", "There", "sub.There", "find.__globals__.Refused")
     ]
-    assert (raised, asked) == ([Refused, *[ScriptRaised] * 3], [])
+    assert (raised, asked) == (
+        [Refused, *[ScriptRaised] * 3],
+        [],
+    )
 
 
 def test_an_error_of_this_area_crosses_processes() -> None:
-    error = ScriptRaised(kind="a.B", message="c")
+    error = RunningError(code="ScriptRaised", kind="a.B", message="c")
     error.add_note("n")
     again = pickle.loads(pickle.dumps(error))
     assert (again.fields(), again.__notes__) == (error.fields(), ["n"])
@@ -264,7 +277,7 @@ def endless() -> Function:
 
 
 def test_recursion_without_end_is_a_clear_error() -> None:
-    with pytest.raises(TooDeep) as caught:
+    with pytest.raises(RunningError, check=code("TooDeep")) as caught:
         call(endless(), (1,))
     assert str(caught.value) == (
         "`endless` was called too deeply within other calls.\n"

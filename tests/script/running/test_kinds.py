@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.program import NotOfType
+from runtime.errors.script import RunningError
 from runtime.futures import Future, awaitable_nowait
 from runtime.schema.declaration import Namespace
 from runtime.schema.parser import parse_schema
@@ -16,6 +16,7 @@ from runtime.script.ir import Graph
 from runtime.script.ir.kinds import kind_names
 from runtime.script.program import Function
 from runtime.script.running import call, run, steps
+from tests.coded import code
 from tests.schema.programs import PROGRAM, Colour
 from tests.script.running.written import written
 
@@ -220,7 +221,7 @@ def test_a_python_operator_that_gives_another_type() -> None:
         '  %l : int = prim::PythonOp[name="up", object=object(0)](%b)\n  return (%l)\n',
         objects=[str.upper],
     )
-    with pytest.raises(NotOfType) as caught:
+    with pytest.raises(RunningError, check=code("NotOfType")) as caught:
         call(python, ("a",))
     assert str(caught.value) == ("`up` gave no `int`, but a str.\n  value: 'A'")
 

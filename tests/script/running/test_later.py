@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.program import NotOfType
+from runtime.errors.script import RunningError
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.script.running import Forked, call
+from tests.coded import code
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -134,7 +135,7 @@ def test_what_an_await_of_python_gives_is_looked_at(
         "wait(Await(int) a) -> int",
         "  %r : int = prim::awaitable_wait(%a)\n  return (%r)\n",
     )
-    with pytest.raises(NotOfType) as caught:
+    with pytest.raises(RunningError, check=code("NotOfType")) as caught:
         call(wait, (given,))
     assert str(caught.value) == error
 
@@ -149,7 +150,9 @@ def test_what_a_future_of_python_gives_is_looked_at() -> None:
     assert call(wait, (given,)) == 2
     given = Future()
     given.set_result("a")
-    with pytest.raises(NotOfType, match="A future gave no `int`, but a str"):
+    with pytest.raises(
+        RunningError, check=code("NotOfType"), match="A future gave no `int`, but a str"
+    ):
         call(wait, (given,))
     given = Future()
     given.set_exception(KeyError("k"))

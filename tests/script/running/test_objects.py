@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from runtime.errors.program import RunningError
+from runtime.errors.script import RunningError
 from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
 from runtime.script.program import declare_objects
 from runtime.script.running import call

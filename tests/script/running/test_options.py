@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.program import ExecutorRefused
+from runtime.errors.tensor import WrongOption
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph, graph_text
 from runtime.script.program import Function
@@ -18,6 +18,7 @@ from runtime.script.running import (
     run,
     set_executor,
 )
+from tests.coded import code
 from tests.script.running.written import written
 
 ADD = "  %m : int = script::add.int(%n, %n)\n  return (%m)\n"
@@ -72,7 +73,7 @@ def test_options_for_a_while() -> None:
 )
 def test_options_that_are_refused(option: str, value: Any, error: str) -> None:
     before = executor_options()
-    with pytest.raises(ExecutorRefused) as caught:
+    with pytest.raises(WrongOption, check=code("ExecutorRefused")) as caught:
         set_executor(**{option: value})
     assert str(caught.value).endswith(error)
     assert executor_options() is before

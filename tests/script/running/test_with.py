@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.program import RunningError
+from runtime.errors.script import RunningError
 from runtime.schema.declaration import Namespace
 from runtime.script.program import Function
 from runtime.script.running import call, script_frames

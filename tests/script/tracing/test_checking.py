@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.script import TraceDiffers
+from runtime.errors.script import Untraceable
 from runtime.script.program import fork, wait
 from runtime.script.running import call
 from runtime.script.tracing.checking import different_graphs, different_results
+from tests.coded import code
 from tests.script.tracing.traced import arange, trace, warned
 
 
-def refused(function: Any, *args: Any, **options: Any) -> TraceDiffers:
+def refused(function: Any, *args: Any, **options: Any) -> Untraceable:
     """The error of a trace that is not its function."""
-    with pytest.raises(TraceDiffers) as raised:
+    with pytest.raises(Untraceable, check=code("TraceDiffers")) as raised:
         trace(function, *args, **options)
     return raised.value
 
@@ -43,7 +44,8 @@ def test_another_way_of_python_is_found_at_its_first_node() -> None:
 
 
 def test_the_text_of_a_difference() -> None:
-    error = TraceDiffers(
+    error = Untraceable(
+        code="TraceDiffers",
         function="f",
         inputs="check_inputs[1]",
         difference="the result differs in 3 of 3 elements",

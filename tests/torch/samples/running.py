@@ -26,7 +26,7 @@ import torch
 from runtime.autograd import grad
 from runtime.errors import EveryorderError
 from runtime.errors.base import code_of
-from runtime.errors.operands import DTypeRefused
+from runtime.errors.tensor import DTypeRefused
 from tests.torch.samples.comparing import Found, differences, of_tensors
 from tests.torch.samples.converting import (
     Converter,

@@ -1,0 +1,105 @@
+"""Tables of words: how they are read and laid out, and the classes of their errors."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+import runtime.errors
+from runtime.errors.base import EveryorderError, Sentence, sentences
+
+KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
+
+
+class Told(EveryorderError):
+    """What a table may have."""
+
+    names: tuple[str, ...] = ()
+    number: int = 1
+
+    words = """
+    Told: One sentence, with {number:count part}, that goes
+        on in a deeper line.
+      names: {names:, |none}
+      each: {names:each}
+      {names[0]}: a label may
+        be told, too
+    TooLow (KeyError, OverflowError) | {number} is too low.
+    Drawn |
+        Several lines:
+            {number}, and what goes on \\
+            here.
+          end
+    """
+
+
+def test_a_table_is_read() -> None:
+    assert sentences(Told.words) == {
+        "Told": Sentence(
+            "One sentence, with {number:count part}, that goes on in a deeper line.",
+            (
+                ("names", "{names:, |none}"),
+                ("each", "{names:each}"),
+                ("{names[0]}", "a label may be told, too"),
+            ),
+            as_it_is=False,
+        ),
+        "TooLow": Sentence("{number} is too low.", (), as_it_is=True),
+        "Drawn": Sentence(
+            "Several lines:\n    {number}, and what goes on here.\n  end",
+            (),
+            as_it_is=True,
+        ),
+    }
+    assert sentences("") == {}
+
+
+def test_a_sentence_is_laid_out() -> None:
+    assert str(Told(names=("a", "b"), number=2)) == (
+        "One sentence, with 2 parts, that goes on in a deeper line.\n"
+        "  names: a, b\n"
+        "  each:  a\n"
+        "  each:  b\n"
+        "  a:     a label may be told, too"
+    )
+    drawn = "Several lines:\n    3, and what goes on here.\n  end"
+    assert str(Told(code="Drawn", number=3)) == drawn
+
+
+def test_a_table_without_a_code_is_none() -> None:
+    with pytest.raises(ValueError, match="no sentence begins with 'no code'"):
+        sentences("\n    no code\n    ")
+
+
+def test_a_class_that_says_nothing() -> None:
+    with pytest.raises(NotImplementedError, match="Else does not say what happened"):
+        str(Told(code="Else"))
+
+
+def test_errors_are_of_the_builtin_classes_of_their_sentence() -> None:
+    error, other = Told(code="TooLow"), Told(code="Drawn")
+    assert isinstance(error, Told)
+    assert isinstance(error, KeyError)
+    assert isinstance(error, OverflowError)
+    assert type(other) is Told
+    assert (type(error).__qualname__, type(error).__module__) == ("Told", __name__)
+    assert type(error) is Told.of_code("TooLow") is type(Told(code="TooLow"))
+    assert error.fields() == {"number": 1}
+    assert Told.of_code("Drawn") is Told.of_code(None) is Told.of_code([]) is Told
+
+
+def required(kind: Any) -> set[str]:
+    kinds = [each for each in kind.__mro__ if issubclass(each, EveryorderError)]
+    return {name for each in kinds for name in each.__annotations__} - {*dir(kind)}
+
+
+def test_every_sentence_crosses_a_process_as_what_it_is() -> None:
+    count = 0
+    for kind in KINDS.values():
+        for code in sentences(vars(kind).get("words", "")):
+            error = kind(code=code, **dict.fromkeys(required(kind), "x"))
+            copy = pickle.loads(pickle.dumps(error))
+            assert type(copy) is type(error) is kind.of_code(code)
+            assert copy.code == code
+            count += 1
+    assert count > 250
