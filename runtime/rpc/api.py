@@ -39,7 +39,7 @@ from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.profiling import call, call_and_wait, create
 from runtime.rpc.references import RRef, reference_of
-from runtime.rpc.values.callables import type_given
+from runtime.rpc.values.callables import result_type
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -191,7 +191,7 @@ def remote(
         NotInitialized, RpcMisuse: the call cannot be made.
     """
     asked = _asked("remote", to, func, args, kwargs, timeout)
-    return reference_of(asked[0], create(*asked), type_given(func))
+    return reference_of(asked[0], create(*asked), result_type(func))
 
 
 @contextmanager

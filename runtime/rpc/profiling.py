@@ -244,7 +244,7 @@ class calling(record_function):  # noqa: N801  # as its base
         return both._mapped(take)
 
     def _event(self, profiler: profile, start: int, end: int) -> Event:
-        remote = [_Plain(*each) for each in self._remote]
+        remote = [Event(*each) for each in self._remote]
         if not remote:
             return super()._event(profiler, start, end)
         # Whole is what started first; what it left to others may have ended later.
@@ -252,27 +252,16 @@ class calling(record_function):  # noqa: N801  # as its base
         # Into the middle: nobody knows which way took longer.
         shift = (start + end - whole.start - whole.end) // 2
         for each in remote:
-            moved = Event(
-                f"{self.name}{REMOTE_OP}{each.name}",
-                each.start + shift,
-                each.end + shift,
-                each.thread,
-                each.worker or self.target,
+            moved = replace(
+                each,
+                name=f"{self.name}{REMOTE_OP}{each.name}",
+                start=each.start + shift,
+                end=each.end + shift,
+                worker=each.worker or self.target,
                 whole=each is whole,
             )
             profiler.add(moved)
-        ran = whole.end - whole.start
-        return replace(super()._event(profiler, start, end), ran=ran)
-
-
-class _Plain(NamedTuple):
-    """An event on its way."""
-
-    name: str
-    start: int
-    end: int
-    thread: int
-    worker: str = ""
+        return replace(super()._event(profiler, start, end), ran=whole.duration)
 
 
 class Collector(profile):
@@ -298,10 +287,7 @@ class Collector(profile):
 
     def plain(self) -> tuple[tuple[Any, ...], ...]:
         """The events as plain values, for `calling.add_remote` at the caller."""
-        return tuple(
-            tuple(_Plain(e.name, e.start, e.end, e.thread, e.worker))
-            for e in self.events
-        )
+        return tuple((e.name, e.start, e.end, e.thread, e.worker) for e in self.events)
 
 
 def run_profiled(
@@ -487,7 +473,7 @@ def call_and_wait(
     Raises:
         NotInitialized, RpcError, Exception: as `call`, and what the function raised.
     """
-    if is_profiling():
+    if _ACTIVE.get():
         return call(agent, node, request, timeout, mode="sync").wait()
     return agent.call_and_wait(node, request, timeout=timeout)
 

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any
 
 from runtime.rpc.agent import Agent, RpcBackendOptions, Seat, current_agent, seated
-from runtime.rpc.agent.joining import join, meeting
+from runtime.rpc.agent.joining import join, rendezvous
 from runtime.rpc.agent.starting import init_rpc, stop
 from runtime.rpc.session.events import Settings
 
@@ -76,7 +76,7 @@ def threads(*names: str, where: str = "", **more: Any) -> Iterator[list[Agent]]:
     seats = [Seat() for _ in names]
 
     def joined(rank: int) -> Agent:
-        here = meeting(where, rank, len(names))
+        here = rendezvous(where, rank, len(names))
         return join(names[rank], here, given, seats[rank])
 
     try:

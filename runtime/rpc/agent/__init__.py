@@ -10,7 +10,6 @@ from runtime.rpc.agent.agent import (
     seated,
 )
 from runtime.rpc.agent.calls import Request
-from runtime.rpc.agent.holding import Handle, ReferenceClass, set_reference_class
 from runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
     BackendType,
@@ -22,6 +21,7 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
+from runtime.rpc.agent.references import Handle, ReferenceClass, set_reference_class
 from runtime.rpc.agent.starting import (
     debug_info,
     get_rpc_timeout,

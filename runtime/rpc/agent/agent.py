@@ -4,8 +4,12 @@
     Agent                  a worker: who else is there, and its end
 
 What an agent does besides is in the chapters that its class is built of, each on the
-one before it: `speaking` (the session is told, and listened to), `holding` (references
-and values), `calls` (what it asks of others), `requests` (what others ask of it).
+one before it:
+
+    driver        the session is told, and listened to
+    references    handles, and values that stay here
+    calls         what it asks of others
+    requests      what others ask of it
 
 Rules of seats: a seat holds one worker at a time.  A process has a seat; a thread may
 have one of its own, and then is, with all that it calls, a worker beside others in the
@@ -22,10 +26,10 @@ from difflib import get_close_matches
 from logging import getLogger
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse
-from runtime.rpc.agent.holding import DELETED
+from runtime.rpc.agent.driver import LOOK_SECONDS, Parts
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Serving
-from runtime.rpc.agent.speaking import LOOK_SECONDS
+from runtime.rpc.agent.references import DELETED
+from runtime.rpc.agent.requests import Server
 from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -109,7 +113,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-class Agent(Serving):
+class Agent(Server):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request
@@ -123,7 +127,7 @@ class Agent(Serving):
         options: RpcBackendOptions,
         seat: Seat,
     ) -> None:
-        super().__init__(session, transport, options, seat.sit)
+        super().__init__(Parts(session, transport, options, seat.sit))
         self.seat = seat
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout

@@ -45,14 +45,11 @@ from runtime.errors.rpc import (
 )
 from runtime.futures import Future
 from runtime.futures.settling import Error, Outcome, Value
-from runtime.rpc.agent.holding import NOT_CREATED, Handle, Holding
-from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.speaking import undisturbed, wait_shortly
+from runtime.rpc.agent.driver import Parts, deferred_interrupt, wait_shortly
+from runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
 from runtime.rpc.agent.threads import WAITS
 from runtime.rpc.identities import Fork, Node, RRefId
 from runtime.rpc.session.events import Answered, Buffer, Failed, Payload, Reason
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
 from runtime.rpc.transport.blocks import Lending
 from runtime.rpc.values import Packed
 
@@ -160,21 +157,16 @@ def _complete(told: tuple[Future[Any], Outcome]) -> None:
         future.set_error_if_needed(outcome.error)
 
 
-class Calls(Holding):
+class Caller(Holder):
     """A worker as it calls others, and waits."""
 
-    def __init__(
-        self,
-        session: Session,
-        transport: Transport,
-        options: RpcBackendOptions,
-        sit: Callable[[], object],
-    ) -> None:
-        super().__init__(session, transport, options, sit)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        options = parts.options
         # In a process nothing has to be lent: nothing leaves it.
-        near = transport.endpoint.startswith("local://")
+        near = self.transport.endpoint.startswith("local://")
         self.lending = Lending(
-            session.node.incarnation,
+            self.node.incarnation,
             self.ask_raw,
             wanted=options.shared_memory and not near,
             largest=options.settings.largest,
@@ -379,7 +371,7 @@ class Calls(Holding):
         while waiter.empty():
             left = SLICE if until is None else min(SLICE, until - monotonic())
             if main:
-                with undisturbed(nudge) as calm:
+                with deferred_interrupt(nudge) as calm:
                     led = lead(lambda: bool(calm.came) or not waiter.empty(), left)
             else:
                 led = lead(lambda: not waiter.empty(), left)
@@ -488,7 +480,7 @@ class Calls(Holding):
             self._answers.append((pending, event))
             if not self._settling:
                 self._settling = True
-                self.pool.put_own(Calls._settle, self)
+                self.pool.put_own(Caller._settle, self)
 
     def _settle(self) -> None:
         """Read answers and complete futures, on a request thread."""

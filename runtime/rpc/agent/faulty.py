@@ -29,9 +29,9 @@ from runtime.errors.rpc import RpcMisuse, Unsendable
 from runtime.futures import Future
 from runtime.rpc.agent.agent import Agent, Seat, seat
 from runtime.rpc.agent.calls import Request
-from runtime.rpc.agent.holding import NOT_CREATED, Handle
-from runtime.rpc.agent.joining import join, meeting
+from runtime.rpc.agent.joining import join, rendezvous
 from runtime.rpc.agent.options import RpcBackendOptions, register_backend
+from runtime.rpc.agent.references import NOT_CREATED, Handle
 from runtime.rpc.agent.requests import Job, serve
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.session.events import Called
@@ -307,7 +307,7 @@ def start(
     rpc_backend_options: FaultyOptions,
 ) -> Agent:
     """A worker of this backend."""
-    where = meeting(rpc_backend_options.init_method, rank, world_size)
+    where = rendezvous(rpc_backend_options.init_method, rank, world_size)
     wrapped: list[FaultyTransport] = []
 
     def wrap(transport: Transport) -> Transport:

@@ -41,7 +41,7 @@ from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
 from runtime.rpc.session.events import Rejected
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import LocalTransport, Transport
-from runtime.rpc.transport.addresses import Address, parsed
+from runtime.rpc.transport.addresses import Address, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ Wrap = Callable[[Transport], Transport]
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
 
     `rank` is -1 for any, `world_size` None for an open group.
@@ -73,12 +73,12 @@ class Meeting:
     world_size: int | None = None
 
 
-def meeting(
+def rendezvous(
     init_method: str,
     rank: int = -1,
     world_size: int | None = None,
     environment: "Mapping[str, str]" = os.environ,
-) -> Meeting:
+) -> Rendezvous:
     """What an address says, beside what `init_rpc` was given.
 
     Raises:
@@ -103,12 +103,12 @@ def meeting(
         host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
         there = Address("tcp", host, port)
         beside = Address("tcp", host if there.is_loopback() else "*")
-        return Meeting(str(there), str(beside), rank, size)
+        return Rendezvous(str(there), str(beside), rank, size)
     if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
         folder = url.path.rstrip("/")
-        return Meeting(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
+        return Rendezvous(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
     if scheme == "local" and url.netloc:
-        return Meeting(f"local://{url.netloc}", "local://", rank, size)
+        return Rendezvous(f"local://{url.netloc}", "local://", rank, size)
     raise _no_address(init_method, "it names no way to meet, or no place")
 
 
@@ -117,7 +117,7 @@ def _of_environment(
     rank: int,
     world_size: int | None,
     environment: "Mapping[str, str]",
-) -> Meeting:
+) -> Rendezvous:
     missing = [
         each for each in ("MASTER_ADDR", "MASTER_PORT") if not environment.get(each)
     ]
@@ -133,7 +133,7 @@ def _of_environment(
     except ValueError as error:
         raise _no_address(init_method, f"RANK or WORLD_SIZE: {error}") from None
     host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
-    return meeting(f"tcp://{host}:{port}", rank, world_size)
+    return rendezvous(f"tcp://{host}:{port}", rank, world_size)
 
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:
@@ -147,7 +147,7 @@ def _no_address(init_method: str, why: str) -> RpcMisuse:
     )
 
 
-def checked_name(name: object) -> str:
+def check_name(name: object) -> str:
     """The name of a worker.
 
     Raises:
@@ -165,7 +165,7 @@ def checked_name(name: object) -> str:
     return name
 
 
-def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
+def check_rank(rank: object, world_size: object) -> tuple[int, int | None]:
     """The rank, -1 for any, and the size of a static group, None for an open one.
 
     Raises:
@@ -199,7 +199,7 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
 
 def join(
     name: str,
-    where: Meeting,
+    where: Rendezvous,
     options: RpcBackendOptions,
     sits: Seat,
     over: Callable[[], bool] = lambda: False,
@@ -239,7 +239,7 @@ def join(
 
 
 def _listening(
-    where: Meeting, options: RpcBackendOptions, until: float
+    where: Rendezvous, options: RpcBackendOptions, until: float
 ) -> tuple[bool, Transport]:
     """Whether this worker keeps the place, and by what it listens.
 
@@ -297,13 +297,13 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
 
     if options.keys is not None:
         return Keys.load(options.keys)
-    if address.startswith("tcp://") and parsed(address).is_loopback():
+    if address.startswith("tcp://") and parse_address(address).is_loopback():
         # Nobody else on this machine may send what runs here.
         return Keys.of_this_user()
     return None
 
 
-def _asked(where: Meeting, options: RpcBackendOptions) -> str:
+def _asked(where: Rendezvous, options: RpcBackendOptions) -> str:
     """The endpoint of the keeper; its key is in it, where there are keys."""
     if where.endpoint.startswith("local://"):
         return where.endpoint
@@ -313,7 +313,7 @@ def _asked(where: Meeting, options: RpcBackendOptions) -> str:
 
 def _become_member(
     agent: Agent,
-    where: Meeting,
+    where: Rendezvous,
     keeps: bool,
     until: float,
     over: Callable[[], bool],
@@ -376,7 +376,7 @@ def _become_member(
     )
 
 
-def _rejected(name: str, where: Meeting, event: Rejected) -> RpcError:
+def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)
     return NotAdmitted(name=name, address=where.endpoint, why=event.why)

@@ -231,7 +231,7 @@ def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> Any:
     return backend.handlers.init_backend_handler(*args, **kwargs)
 
 
-def chosen(
+def choose_backend(
     backend: object, options: object, default: str
 ) -> tuple[BackendType, RpcBackendOptions]:
     """The backend and the options that `init_rpc` was given, or that follow from one.

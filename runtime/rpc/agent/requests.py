@@ -17,7 +17,7 @@ Rules:
 - what the caller does not wait for any more is not begun; what is begun is finished.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
@@ -27,14 +27,12 @@ from typing import Any
 from runtime.errors.future import described
 from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse
 from runtime.futures import Future
-from runtime.rpc.agent.calls import Calls
-from runtime.rpc.agent.holding import is_plain, is_short
-from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.calls import Caller
+from runtime.rpc.agent.driver import Parts
+from runtime.rpc.agent.references import is_plain, is_short
 from runtime.rpc.functions import MARK
 from runtime.rpc.identities import Fork, Node, RRefId
 from runtime.rpc.session.events import Buffer, Called, Cancelled
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
 from runtime.rpc.values import Packed
 from runtime.rpc.values.remote_errors import pack_error
 
@@ -52,7 +50,7 @@ class Job:
     __slots__ = ("agent", "called", "cancelled", "value")
 
     def __init__(
-        self, agent: "Serving", called: Called, value: Future[Any] | None
+        self, agent: "Server", called: Called, value: Future[Any] | None
     ) -> None:
         self.agent = agent
         self.called = called
@@ -259,17 +257,11 @@ def _chain(error: BaseException) -> list[BaseException]:
     return [*found.values()]
 
 
-class Serving(Calls):
+class Server(Caller):
     """A worker as it does what others ask of it."""
 
-    def __init__(
-        self,
-        session: Session,
-        transport: Transport,
-        options: RpcBackendOptions,
-        sit: Callable[[], object],
-    ) -> None:
-        super().__init__(session, transport, options, sit)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
         self._jobs: dict[tuple[Node, int], Job] = {}
         self.handlers |= {Called: self._called, Cancelled: self._cancelled}
 

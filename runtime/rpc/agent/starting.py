@@ -45,17 +45,17 @@ from weakref import WeakSet
 from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
 from runtime.locks import load, renewed
 from runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
-from runtime.rpc.agent.joining import checked_name, checked_rank, join, meeting
+from runtime.rpc.agent.driver import DRIVERS
+from runtime.rpc.agent.joining import check_name, check_rank, join, rendezvous
 from runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
     BackendType,
     RpcBackendOptions,
     Settings,
-    chosen,
+    choose_backend,
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.speaking import SPEAKERS
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.transport.interface import LOG
 
@@ -87,9 +87,9 @@ def init_rpc(
         RpcMisuse: the address takes sockets, and nothing is installed that has any.
     """
     own = seat()
-    kind, options = chosen(backend, rpc_backend_options, DEFAULT_BACKEND)
-    checked_name(name)
-    number, size = checked_rank(rank, world_size)
+    kind, options = choose_backend(backend, rpc_backend_options, DEFAULT_BACKEND)
+    check_name(name)
+    number, size = check_rank(rank, world_size)
     with _LOCK:
         if own.agent is not None or own in _STARTING:
             there = own.agent.name if own.agent is not None else name
@@ -110,7 +110,7 @@ def start(
     rpc_backend_options: RpcBackendOptions,
 ) -> Agent:
     """A worker of the default backend."""
-    where = meeting(rpc_backend_options.init_method, rank, world_size)
+    where = rendezvous(rpc_backend_options.init_method, rank, world_size)
     return join(name, where, rpc_backend_options, seat())
 
 
@@ -261,7 +261,7 @@ def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
 
 def stop_all() -> None:
     """Stop all workers of this process that have not stopped, at once."""
-    for agent in [*SPEAKERS]:
+    for agent in [*DRIVERS]:
         if isinstance(agent, Agent) and not agent.ended:
             with suppress(Exception):
                 stop(agent, graceful=False)
@@ -325,7 +325,7 @@ def local_workers(
         group = _Threads() if how == "threads" else _Processes(how)
         try:
             group.begin(names, options)
-            where = meeting(place, 0, len(names))
+            where = rendezvous(place, 0, len(names))
             agent = join(names[0], where, options, own, group.is_over)
             yield tuple(node.info for node in agent.nodes())
             if os.getpid() == process:
@@ -348,7 +348,7 @@ def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(workers, int):
         names = tuple(f"worker{n}" for n in range(workers))
     elif isinstance(workers, Sequence) and not isinstance(workers, str):
-        names = tuple(checked_name(name) for name in workers)
+        names = tuple(check_name(name) for name in workers)
     if not names or len(set(names)) < len(names):
         raise RpcMisuse(
             call="local_workers",
@@ -373,7 +373,7 @@ class _Threads:
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
         """Have all but the first join."""
         for rank, name in enumerate(names[1:], 1):
-            where = meeting(options.init_method, rank, len(names))
+            where = rendezvous(options.init_method, rank, len(names))
             self._run(self._join, name, where, options)
 
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:

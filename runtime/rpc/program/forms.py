@@ -92,7 +92,7 @@ _OF_NAMES = ("to", "qualified_name", "args", "kwargs", "timeout")
 _NAMED = DictType(StrType, AnyType)
 
 
-def installed(surface: Surface) -> Iterable[Callable[[], None]]:
+def install(surface: Surface) -> Iterable[Callable[[], None]]:
     """Let programs have remote calls; gives what takes that back."""
     for row in ROWS:
         yield register_kind(row)
@@ -107,8 +107,8 @@ def installed(surface: Surface) -> Iterable[Callable[[], None]]:
     yield from _references(surface)
 
 
-class Call(Sugared):
-    """A function that calls another one on another worker."""
+class _Named(Sugared):
+    """A function that calls another one on another worker; `kind` is of its node."""
 
     __slots__ = ("kind", "name")
 
@@ -119,6 +119,12 @@ class Call(Sugared):
     def says(self) -> str:
         """Its name."""
         return f"`{self.name}`"
+
+
+class Call(_Named):
+    """One that is given the function."""
+
+    __slots__ = ()
 
     def call_syntax(self, e: Emitter, node: ast.Call) -> Sugared:
         """A call as it is written: of a display of arguments all is known."""
@@ -169,18 +175,10 @@ class Call(Sugared):
             )
 
 
-class CallByName(Sugared):
-    """A function that calls one on another worker, of which it is given the name."""
+class CallByName(_Named):
+    """One that is given the name of the function."""
 
-    __slots__ = ("kind", "name")
-
-    def __init__(self, name: str, kind: str) -> None:
-        self.name = name
-        self.kind = kind
-
-    def says(self) -> str:
-        """Its name."""
-        return f"`{self.name}`"
+    __slots__ = ()
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What it gives: of a type that nobody knows before."""

@@ -247,7 +247,7 @@ def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool
 _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 
-def installed_in_text(surface: Surface) -> Iterable[Remove]:
+def install_in_text(surface: Surface) -> Iterable[Remove]:
     """Let `.code` have remote calls, and be read back; gives what takes that back."""
     from runtime.script.archive import Constants, register_form, register_word
     from runtime.script.archive.expressions import (
@@ -347,7 +347,7 @@ def _shown(given: Type | None) -> str:
     return "`WorkerInfo`" if given is WORKER else f"`{given}`"
 
 
-def installed_in_reference() -> Iterable[Remove]:
+def install_in_reference() -> Iterable[Remove]:
     """Let the reference of the language have them; gives what takes that back."""
     from runtime.script.frontend import Section, register_section
 

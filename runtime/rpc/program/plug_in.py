@@ -71,10 +71,10 @@ def plug_in(surface: Surface) -> Plugged:
         return install
 
     parts = {
-        "emission": part("forms", "installed", surface),
-        "running": part("steps", "installed", surface),
-        "archive": part("kinds", "installed_in_text", surface),
-        "frontend": part("kinds", "installed_in_reference"),
+        "emission": part("forms", "install", surface),
+        "running": part("steps", "install", surface),
+        "archive": part("kinds", "install_in_text", surface),
+        "frontend": part("kinds", "install_in_reference"),
     }
     return Plugged(
         register_plug_in(f"runtime.script.{area}", install)
@@ -96,7 +96,7 @@ def plug_in_workers() -> Plugged:
         return ()
 
     def named() -> Iterable[Remove]:
-        found: Iterable[Remove] = load(f"{_HERE}.steps").installed_here()
+        found: Iterable[Remove] = load(f"{_HERE}.steps").install_here()
         return found
 
     references, api = _NAMING

@@ -1,8 +1,8 @@
 """Remote calls when a program runs: what is checked before them, and of their results.
 
-    fitted                     the arguments of a call, held against the schema of the
+    fit_arguments              the arguments of a call, held against the schema of the
                                function
-    called                     a call, made
+    make_call                  a call, made
     makers                     kind of node -> its function
     call_program               the one function by which programs call: by the worker of
                                this process
@@ -61,7 +61,7 @@ from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running import checked, register_step, register_test, taker
 
 
-def fitted(
+def fit_arguments(
     schema: Schema, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call, by place and by name, each of its type, defaults filled.
@@ -112,7 +112,7 @@ def fitted(
     return tuple(positional), named
 
 
-def called(
+def make_call(
     surface: Surface,
     mode: str,
     name: str,
@@ -136,7 +136,7 @@ def called(
             wanted="the name of a worker, or its WorkerInfo",
         )
     if schema is not None:
-        args, kwargs = fitted(schema, name.rpartition(".")[2], args, kwargs)
+        args, kwargs = fit_arguments(schema, name.rpartition(".")[2], args, kwargs)
     return surface.call(mode, to, name, args, kwargs, timeout, type_)
 
 
@@ -146,7 +146,7 @@ Maker = Callable[[Node], Function]
 _MODES = {ASYNC: "async", SYNC: "sync", REMOTE: "remote"}
 
 
-def installed(surface: Surface) -> Iterable[Callable[[], None]]:
+def install(surface: Surface) -> Iterable[Callable[[], None]]:
     """Let nodes for remote calls do what they do; gives what takes that back."""
     for kind, maker in makers(surface).items():
         yield register_step(kind, maker)
@@ -189,7 +189,7 @@ def _call(node: Node, surface: Surface) -> Function:
         if function is None:
             function = SHARED_PROGRAM.functions.get(name)
         schema = None if function is None else function.schema
-        made = called(surface, mode, name, schema, (to, *rest), text)
+        made = make_call(surface, mode, name, schema, (to, *rest), text)
         if mode != "sync":
             return made
         return checked(made, of, f"`{name}` of another worker")
@@ -273,7 +273,7 @@ def _by_name(
     function = SHARED_PROGRAM.functions.get(name)
     schema = None if function is None else function.schema
     given = (to, tuple(args or ()), dict(kwargs or {}), timeout)
-    return called(SURFACE, mode, name, schema, given, "")
+    return make_call(SURFACE, mode, name, schema, given, "")
 
 
 def _rpc_async_torchscript(
@@ -340,7 +340,7 @@ SURFACE = Surface(
 )
 
 
-def installed_here() -> Iterable[Callable[[], None]]:
+def install_here() -> Iterable[Callable[[], None]]:
     """Let programs have remote calls by the worker here; gives what takes that back."""
     yield plug_in(SURFACE).close
     # What is measured of a program has scopes in it.

@@ -72,7 +72,7 @@ class Address:
             return False
 
 
-def parsed(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """The address that a text says.
 
     Raises:
@@ -106,7 +106,7 @@ def is_key(text: str) -> bool:
     return len(text) == KEY_DIGITS and all(each in "0123456789abcdef" for each in text)
 
 
-def looked_up(address: Address) -> str:
+def resolve_host(address: Address) -> str:
     """The number of a host; "*" stays as it is.
 
     Raises:
@@ -417,7 +417,7 @@ class Keys:
         return False
 
 
-def answered(request: list[bytes], keys: Keys) -> tuple[list[bytes], str, str]:
+def zap_answer(request: list[bytes], keys: Keys) -> tuple[list[bytes], str, str]:
     """What is said to a socket that asks whether to let somebody in (ZAP, RFC 27).
 
     Returns:

@@ -4,7 +4,7 @@
     LocalTransport    to others of this process; it needs no socket, and nothing else
     Alarm             when a thread that waits for others wakes by itself
     News              which of the many events of a link a worker is told
-    joined, parted    the frames of a packet in the parts of one message
+    join_frames, split_frames    the frames of a packet in the parts of one message
 
 Rules of transports:
 - a packet is a list of buffers; it arrives whole or not at all.  Packets to one
@@ -319,10 +319,10 @@ def flat(buffer: Buffer) -> Buffer:
     return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
-def joined(frames: Sequence[Buffer]) -> list[Buffer]:
+def join_frames(frames: Sequence[Buffer]) -> list[Buffer]:
     """The parts by which a packet travels.
 
-    >>> joined([b"ab", b"c"])
+    >>> join_frames([b"ab", b"c"])
     [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
     """
     if len(frames) == 1 and type(each := frames[0]) is bytes and len(each) < LARGE:
@@ -344,7 +344,7 @@ def joined(frames: Sequence[Buffer]) -> list[Buffer]:
     return parts
 
 
-def parted(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
+def split_frames(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
     """The frames of a packet; None where the parts are no packet of ours."""
     if len(first) < _WORD.size:
         return None

@@ -39,13 +39,13 @@ from runtime.rpc.transport.addresses import (
     EVERYWHERE,
     Address,
     Keys,
-    answered,
     is_listening,
     locked_folder,
-    looked_up,
     own_address,
-    parsed,
+    parse_address,
     private_folder,
+    resolve_host,
+    zap_answer,
 )
 from runtime.rpc.transport.interface import (
     LARGE,
@@ -61,8 +61,8 @@ from runtime.rpc.transport.interface import (
     OnTime,
     closed_at_exit,
     closed_in_child,
-    joined,
-    parted,
+    join_frames,
+    split_frames,
 )
 from runtime.rpc.transport.receiving import Receiving
 
@@ -171,7 +171,7 @@ class SocketTransport:
             failures = self._monitored(self._in, _FAILURES)
             self._own.append(failures)
             self._new.append(("", failures))
-            self.endpoint = self._listen(parsed(address), advertise)
+            self.endpoint = self._listen(parse_address(address), advertise)
             self._receiving = Receiving(
                 int(self._in.get(zmq.FD)),
                 self._packet,
@@ -233,7 +233,7 @@ class SocketTransport:
         if address.scheme == "ipc":
             path = self._listen_in_folder(address.path)
             return str(Address("ipc", path=path, key=self.key))
-        host = looked_up(address)
+        host = resolve_host(address)
         at = Address("tcp", host, address.port)
         if keys is None and not (self._unprotected and at.is_loopback()):
             raise UnsafeKeys(code="KeysNeeded", address=str(address))
@@ -295,7 +295,7 @@ class SocketTransport:
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
         peer = self._peers.get(endpoint) or self._connected(endpoint)
-        parts = joined(frames)
+        parts = join_frames(frames)
         with peer.lock:
             socket = peer.socket
             if socket is None or max(map(len, parts)) > self._largest:
@@ -370,7 +370,7 @@ class SocketTransport:
 
     def _end(self) -> None:
         """Let go of everything, once nobody uses it."""
-        address = parsed(self.endpoint)
+        address = parse_address(self.endpoint)
         if address.scheme == "ipc":
             # While nobody else can have bound it.
             with suppress(OSError):
@@ -407,7 +407,7 @@ class SocketTransport:
     def _connect(self, endpoint: str) -> _Socket | None:
         socket: _Socket | None = None
         try:
-            address = parsed(endpoint)
+            address = parse_address(endpoint)
             socket = self._context.socket(zmq.PUSH)
             self._secure(socket, address)
             socket.set(zmq.SNDHWM, MOST_WAITING)
@@ -478,7 +478,7 @@ class SocketTransport:
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
-        frames = parted(first, others)
+        frames = split_frames(first, others)
         if frames is None:
             self._garbage += 1
             return None
@@ -540,7 +540,7 @@ class SocketTransport:
     def _let_in(self) -> None:
         """Answer whether a key may come in."""
         assert self._keys is not None, "nobody asks where there are no keys"
-        answer, key, why = answered(self._zap.recv_multipart(), self._keys)
+        answer, key, why = zap_answer(self._zap.recv_multipart(), self._keys)
         self._zap.send_multipart(answer)
         if why:
             self._refused += 1

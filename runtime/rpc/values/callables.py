@@ -280,7 +280,7 @@ def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
         return spoken
 
 
-def type_given(function: Any) -> str:
+def result_type(function: Any) -> str:
     """The type of what a function gives, as schemas have it; "" if nobody knows.
 
     Of a function whose result comes later, that of the result.

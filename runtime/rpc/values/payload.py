@@ -192,7 +192,7 @@ def _compact(
     for dim, step in zip(order, contiguous_strides(once.shape), strict=True):
         found[dim] = step if strides[dim] else 0
     part.start, part.end = 0, copied.nbytes
-    return sent(copied.view(np.uint8)), tuple(found)
+    return readonly_bytes(copied.view(np.uint8)), tuple(found)
 
 
 def _bytes_of(part: _Part) -> memoryview:
@@ -204,10 +204,10 @@ def _bytes_of(part: _Part) -> memoryview:
     import numpy as np
 
     if is_host(kind):
-        return sent(array.view(np.uint8)[part.start : part.end])
+        return readonly_bytes(array.view(np.uint8)[part.start : part.end])
     size = itemsize(storage.dtype)
     held = array[part.start // size : -(-part.end // size)]
-    return sent(memory_of(kind).to_numpy(held).view(np.uint8))
+    return readonly_bytes(memory_of(kind).to_numpy(held).view(np.uint8))
 
 
 def _storage_row(
@@ -333,17 +333,17 @@ def _storage(dtype: DType, device: str, count: int, raw: Buffer | None) -> Stora
         raise _damaged(f"it says otherwise where the bytes of {device} are")
     if raw is None:
         return Storage(None, place, dtype, count // size)
-    elements = usable(raw).view(form)
+    elements = writable_bytes(raw).view(form)
     held = memory_of(place.type).from_numpy(elements, place.index)
     return Storage(held, place, dtype, count // size)
 
 
-def sent(buffer: Any) -> memoryview:
+def readonly_bytes(buffer: Any) -> memoryview:
     """A contiguous buffer as read-only bytes, without a copy."""
     return memoryview(buffer).cast("B").toreadonly()
 
 
-def usable(raw: Buffer) -> "np.ndarray[Any, Any]":
+def writable_bytes(raw: Buffer) -> "np.ndarray[Any, Any]":
     """Bytes that are writable and aligned: the buffer itself, or a copy."""
     import numpy as np
 

@@ -56,8 +56,8 @@ from runtime.rpc.values.payload import (
     References,
     incoming,
     outgoing,
-    sent,
-    usable,
+    readonly_bytes,
+    writable_bytes,
 )
 from runtime.rpc.values.restricted import read, unsendable
 from runtime.tensors.storage import Storage
@@ -264,7 +264,7 @@ def _stays(buffer: pickle.PickleBuffer) -> bool:
     raw = buffer.raw()
     if raw.nbytes <= SMALL:
         return True
-    outgoing().beside(sent(raw))
+    outgoing().beside(readonly_bytes(raw))
     return False
 
 
@@ -276,7 +276,7 @@ def _read(
         raise Undecodable(found="A payload", reason="it carries what it has not")
     message = CURRENT.incoming = Incoming(payload, references, carries)
     try:
-        buffers = [usable(each).data for each in message.buffers]
+        buffers = [writable_bytes(each).data for each in message.buffers]
         return pickle.loads(message.body, buffers=buffers)  # noqa: S301  # as above
     finally:
         CURRENT.incoming = before
@@ -284,7 +284,7 @@ def _read(
 
 def _pack_by(pickler: Pickler, value: Any) -> Packed:
     data, beside = pickler.serialize(value)
-    return Packed([bytes(data) + bytes([SWAPPED]), *map(sent, beside)], [])
+    return Packed([bytes(data) + bytes([SWAPPED]), *map(readonly_bytes, beside)], [])
 
 
 def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:

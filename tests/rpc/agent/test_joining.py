@@ -27,7 +27,13 @@ from runtime.rpc.agent import (
     seated,
     shutdown,
 )
-from runtime.rpc.agent.joining import Meeting, checked_name, checked_rank, join, meeting
+from runtime.rpc.agent.joining import (
+    Rendezvous,
+    check_name,
+    check_rank,
+    join,
+    rendezvous,
+)
 from runtime.rpc.agent.starting import stop
 from runtime.rpc.identities import WorkerInfo
 from tests.coded import code
@@ -39,34 +45,34 @@ ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
 @pytest.mark.parametrize(
     ("address", "found"),
     [
-        ("tcp://10.0.0.1:5555", Meeting("tcp://10.0.0.1:5555", "tcp://*:0")),
-        ("tcp://127.0.0.1:5", Meeting("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
-        ("tcp://localhost:5", Meeting("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
-        ("tcp://[::1]:5", Meeting("tcp://[::1]:5", "tcp://[::1]:0")),
+        ("tcp://10.0.0.1:5555", Rendezvous("tcp://10.0.0.1:5555", "tcp://*:0")),
+        ("tcp://127.0.0.1:5", Rendezvous("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
+        ("tcp://localhost:5", Rendezvous("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
+        ("tcp://[::1]:5", Rendezvous("tcp://[::1]:5", "tcp://[::1]:0")),
         (
             "tcp://h:5?rank=1&world_size=3",
-            Meeting("tcp://h:5", "tcp://*:0", 1, 3),
+            Rendezvous("tcp://h:5", "tcp://*:0", 1, 3),
         ),
-        ("ipc:///run/g", Meeting("ipc:///run/g/keeper", "ipc:///run/g/")),
-        ("file:///run/g/", Meeting("ipc:///run/g/keeper", "ipc:///run/g/")),
-        ("local://g", Meeting("local://g", "local://")),
-        ("env://", Meeting("tcp://10.0.0.1:5555", "tcp://*:0")),
+        ("ipc:///run/g", Rendezvous("ipc:///run/g/keeper", "ipc:///run/g/")),
+        ("file:///run/g/", Rendezvous("ipc:///run/g/keeper", "ipc:///run/g/")),
+        ("local://g", Rendezvous("local://g", "local://")),
+        ("env://", Rendezvous("tcp://10.0.0.1:5555", "tcp://*:0")),
     ],
 )
-def test_addresses(address: str, found: Meeting) -> None:
-    assert meeting(address, environment=ENVIRONMENT) == found
+def test_addresses(address: str, found: Rendezvous) -> None:
+    assert rendezvous(address, environment=ENVIRONMENT) == found
 
 
 def test_what_is_given_counts_before_what_the_address_says() -> None:
-    where = meeting("tcp://h:5?rank=1&world_size=3", 2, 4)
+    where = rendezvous("tcp://h:5?rank=1&world_size=3", 2, 4)
     assert (where.rank, where.world_size) == (2, 4)
 
 
 def test_the_environment_may_name_rank_and_size() -> None:
     more = {**ENVIRONMENT, "RANK": "1", "WORLD_SIZE": "2"}
-    where = meeting("env://", environment=more)
+    where = rendezvous("env://", environment=more)
     assert (where.rank, where.world_size) == (1, 2)
-    where = meeting("env://", 0, 3, environment=more)
+    where = rendezvous("env://", 0, 3, environment=more)
     assert (where.rank, where.world_size) == (0, 3)
 
 
@@ -86,7 +92,7 @@ def test_the_environment_may_name_rank_and_size() -> None:
 )
 def test_what_is_no_address(address: str, why: str) -> None:
     with pytest.raises(RpcMisuse) as error:
-        meeting(address, environment={})
+        rendezvous(address, environment={})
     assert why in " ".join(str(error.value).split())
 
 
@@ -100,19 +106,19 @@ def test_what_is_no_address(address: str, why: str) -> None:
 )
 def test_what_is_no_environment(more: dict[str, str], why: str) -> None:
     with pytest.raises(RpcMisuse) as error:
-        meeting("env://", environment=ENVIRONMENT | more)
+        rendezvous("env://", environment=ENVIRONMENT | more)
     assert why in " ".join(str(error.value).split())
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_c:1", "x" * 127])
 def test_names(name: str) -> None:
-    assert checked_name(name) == name
+    assert check_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "\u00e9", "x" * 128, "a\n", None])
 def test_what_is_no_name(name: Any) -> None:
     with pytest.raises(RpcMisuse) as error:
-        checked_name(name)
+        check_name(name)
     said = " ".join(str(error.value).split())
     assert "Worker name must match ^[A-Za-z0-9-_:]*$" in said
     assert "must be non-empty and shorter than 128 chars" in said
@@ -123,7 +129,7 @@ def test_what_is_no_name(name: Any) -> None:
     [((-1, None), (-1, None)), ((None, 0), (-1, None)), ((1, 2), (1, 2))],
 )
 def test_ranks(given: tuple[Any, Any], found: tuple[int, int | None]) -> None:
-    assert checked_rank(*given) == found
+    assert check_rank(*given) == found
 
 
 @pytest.mark.parametrize(
@@ -138,7 +144,7 @@ def test_ranks(given: tuple[Any, Any], found: tuple[int, int | None]) -> None:
 )
 def test_what_is_no_rank(given: tuple[Any, Any], why: str) -> None:
     with pytest.raises(RpcMisuse, match=why):
-        checked_rank(*given)
+        check_rank(*given)
 
 
 def test_a_static_group_is_whole() -> None:
@@ -192,7 +198,7 @@ def test_what_names_no_worker(to: Any) -> None:
 def begun(
     where: str, name: str, rank: int = -1, size: int | None = None, **more: Any
 ) -> Agent:
-    return join(name, meeting(where, rank, size), options(**more), Seat())
+    return join(name, rendezvous(where, rank, size), options(**more), Seat())
 
 
 def comes_to(agent: Agent, members: int) -> bool:
@@ -253,7 +259,7 @@ def test_names_and_numbers_are_unique(
     with pytest.raises(
         NotAdmitted, check=code("NotUnique"), match="is not unique"
     ) as error:
-        join(name, meeting(where, rank), options(), sits)
+        join(name, rendezvous(where, rank), options(), sits)
     assert error.value.why == why
     assert sits.agent is None
 
@@ -270,7 +276,7 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
 def test_who_is_not_needed_any_more_says_how_long_it_waited() -> None:
     given = options(join_timeout=1000.0)
     with pytest.raises(JoinTimeout) as error:
-        join("a", meeting(place(), 0, 2), given, Seat(), over=lambda: True)
+        join("a", rendezvous(place(), 0, 2), given, Seat(), over=lambda: True)
     assert error.value.seconds < 1000.0
     assert error.value.missing == ("the worker of rank 1",)
 

@@ -16,7 +16,7 @@ from runtime.rpc.agent import (
     timeout_seconds,
 )
 from runtime.rpc.agent import options as chapter
-from runtime.rpc.agent.options import chosen
+from runtime.rpc.agent.options import choose_backend
 from runtime.rpc.program.plug_in import UNSET
 from runtime.rpc.session.events import Settings
 
@@ -117,11 +117,11 @@ def test_a_backend_of_ones_own() -> None:
     assert (made.rpc_timeout, made.num_worker_threads) == (3, 2)
     init_backend(own, 1, name="w")
     assert started == [((1,), {"name": "w"})]
-    assert chosen(None, made, "EVERYORDER") == (own, made)
-    assert type(chosen(own, None, "EVERYORDER")[1]) is _Own
+    assert choose_backend(None, made, "EVERYORDER") == (own, made)
+    assert type(choose_backend(own, None, "EVERYORDER")[1]) is _Own
     # A member of an older enumeration is the same backend.
     old = before["EVERYORDER"]
-    assert chosen(old, None, "OWN")[0].handlers is own_handlers("EVERYORDER")
+    assert choose_backend(old, None, "OWN")[0].handlers is own_handlers("EVERYORDER")
 
 
 def own_handlers(name: str) -> Any:
@@ -135,7 +135,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_without_either_it_is_the_default() -> None:
-    backend, options = chosen(None, None, "EVERYORDER")
+    backend, options = choose_backend(None, None, "EVERYORDER")
     assert backend.name == "EVERYORDER"
     assert options == RpcBackendOptions()
     assert not backend_registered("NONE")
@@ -160,6 +160,6 @@ def test_the_name_that_programs_for_torch_give() -> None:
 )
 def test_what_is_none(backend: Any, options: Any, said: str) -> None:
     with pytest.raises(RpcMisuse) as error:
-        chosen(backend, options, "EVERYORDER")
+        choose_backend(backend, options, "EVERYORDER")
     assert said in " ".join(str(error.value).split())
     assert isinstance(error.value, TypeError)

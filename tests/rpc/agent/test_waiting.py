@@ -13,7 +13,7 @@ import pytest
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.agent.calls import PendingCall
-from runtime.rpc.agent.holding import Handle
+from runtime.rpc.agent.references import Handle
 from runtime.rpc.session.events import Answered, Failed
 from tests.coded import code
 from tests.rpc.surface.bodies import until

@@ -27,14 +27,12 @@ from tests.rpc.faults.test_faults import asked, stop_running
 from tests.rpc.worlds import HASTY, SECONDS, Process, processes
 
 ROOT = Path(__file__).parents[3]
-# Who reads which clock.  The session is told the time by `speaking`.
+# Who reads which clock.  The session is told the time by `driver`.
 READ = {
-    "rpc/agent/agent.py": {"monotonic"},
+    "rpc/agent/calls.py": {"monotonic"},
+    "rpc/agent/driver.py": {"monotonic"},
     "rpc/agent/faulty.py": {"monotonic"},
-    "rpc/agent/handles.py": {"monotonic"},
-    "rpc/agent/holding.py": {"monotonic"},
     "rpc/agent/joining.py": {"monotonic"},
-    "rpc/agent/speaking.py": {"monotonic"},
     "rpc/agent/starting.py": {"monotonic"},
     "rpc/api.py": {"monotonic"},
     "rpc/profiling.py": {"perf_counter_ns"},

@@ -17,11 +17,11 @@ from runtime import rpc
 from runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
-from runtime.rpc.agent.joining import join, meeting
+from runtime.rpc.agent.joining import join, rendezvous
 from runtime.rpc.agent.starting import stop
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
-from runtime.rpc.transport.addresses import Keys, parsed
+from runtime.rpc.transport.addresses import Keys, parse_address
 from tests.coded import coded, kind_of
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder
@@ -202,7 +202,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
 
         def through(address: str, given: Any) -> Transport:
             transport = made(address, given)
-            told = parsed(transport.endpoint)
+            told = parse_address(transport.endpoint)
             proxy = ends.enter_context(closing(Proxy(told.port)))
             proxies.append(proxy)
             transport.endpoint = f"tcp://127.0.0.1:{proxy.port}#{told.key}"  # type: ignore[misc]
@@ -214,7 +214,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
         seats = [Seat(), Seat()]
 
         def joined(rank: int) -> Any:
-            where = meeting(f"tcp://127.0.0.1:{port}", rank, 2)
+            where = rendezvous(f"tcp://127.0.0.1:{port}", rank, 2)
             return join(f"w{rank}", where, chosen, seats[rank])
 
         agents = at_once(lambda: joined(0), lambda: joined(1))

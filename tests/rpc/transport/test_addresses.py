@@ -10,7 +10,7 @@ import pytest
 
 from runtime.errors.rpc import AddressUnusable, BlockGone, UnsafeKeys
 from runtime.rpc.transport import LocalTransport
-from runtime.rpc.transport.addresses import Address, Keys, parsed
+from runtime.rpc.transport.addresses import Address, Keys, parse_address
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.coded import code, coded
 from tests.rpc.transport.inbox import Inbox, folder
@@ -34,7 +34,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_an_address_is_read_and_written(text: str) -> None:
-    assert parsed(text) == WRITTEN[text]
+    assert parse_address(text) == WRITTEN[text]
     assert str(WRITTEN[text]) == text
 
 
@@ -67,7 +67,7 @@ for _text in (
 @pytest.mark.parametrize("text", NONE)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(AddressUnusable) as raised:
-        parsed(text)
+        parse_address(text)
     assert (raised.value.address, raised.value.why) == (text, NONE[text])
     with pytest.raises(AddressUnusable):
         SocketTransport(text, KEYS)
@@ -95,7 +95,7 @@ def reached(endpoint: str, transport: SocketTransport, keys: Keys | None) -> Non
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.9"])
 def test_port_0_draws_one(host: str) -> None:
     with closing(SocketTransport(f"tcp://{host}:0", KEYS)) as transport:
-        address = parsed(transport.endpoint)
+        address = parse_address(transport.endpoint)
         assert (address.host, address.key) == (
             host,
             KEYS.public == transport.key and KEYS.public,
@@ -129,7 +129,7 @@ def test_version_6() -> None:
 def test_everywhere(host: str) -> None:
     """Others are told an address by which they reach it, or the one that was given."""
     with closing(SocketTransport(f"tcp://{host}:0", KEYS)) as transport:
-        address = parsed(transport.endpoint)
+        address = parse_address(transport.endpoint)
         assert address.host not in ("*", "0.0.0.0", "::", "")
         reached(f"tcp://127.0.0.1:{address.port}", transport, KEYS)
     with closing(
@@ -187,7 +187,7 @@ def test_without_keys_at_loopback_it_must_be_said() -> None:
 def test_sockets_in_a_folder(home: Path) -> None:
     with closing(SocketTransport(f"ipc://{home}/own/")) as transport:
         assert (home / "own").stat().st_mode & 0o777 == 0o700
-        assert Path(parsed(transport.endpoint).path).parent == home / "own"
+        assert Path(parse_address(transport.endpoint).path).parent == home / "own"
         reached(transport.endpoint, transport, None)
     # A folder that is there is enough, and two names are never the same.
     with (

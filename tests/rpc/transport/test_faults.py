@@ -15,7 +15,7 @@ import pytest
 import zmq
 
 from runtime.rpc.transport import Link, LinkState, LocalTransport, sockets
-from runtime.rpc.transport.addresses import Keys, parsed
+from runtime.rpc.transport.addresses import Keys, parse_address
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import ROOT, Inbox, Process, folder, process
@@ -195,8 +195,8 @@ def test_reset() -> None:
         world = World(ends, "tcp")
         assert world.keys is not None
         _, endpoint = world.program()
-        proxy = ends.enter_context(closing(Proxy(parsed(endpoint).port)))
-        through = str(replace(parsed(endpoint), port=proxy.port))
+        proxy = ends.enter_context(closing(Proxy(parse_address(endpoint).port)))
+        through = str(replace(parse_address(endpoint), port=proxy.port))
         world.echo(through, b"before")
         for number in range(5):
             del world.inbox.links[:]

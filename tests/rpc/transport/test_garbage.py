@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.rpc.transport import LinkState
-from runtime.rpc.transport.addresses import Keys, parsed
-from runtime.rpc.transport.interface import LARGE, MOST_FRAMES, Buffer, joined, parted
+from runtime.rpc.transport.addresses import Keys, parse_address
+from runtime.rpc.transport.interface import (
+    LARGE,
+    MOST_FRAMES,
+    Buffer,
+    join_frames,
+    split_frames,
+)
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox
 
@@ -22,24 +28,24 @@ FRAMES = st.lists(SIZES.map(bytes), max_size=12)
 
 
 def again(parts: list[Buffer]) -> list[bytes] | None:
-    frames = parted(bytes(parts[0]), parts[1:])
+    frames = split_frames(bytes(parts[0]), parts[1:])
     return None if frames is None else [bytes(each) for each in frames]
 
 
 @given(FRAMES)
 def test_a_packet_is_what_it_was(frames: list[bytes]) -> None:
-    assert again(joined(frames)) == frames
+    assert again(join_frames(frames)) == frames
 
 
 def test_a_packet_of_the_most_frames() -> None:
     frames = [b"x"] * MOST_FRAMES
-    assert again(joined(frames)) == frames
-    assert again(joined([*frames, b"x"])) is None
+    assert again(join_frames(frames)) == frames
+    assert again(join_frames([*frames, b"x"])) is None
 
 
 def test_where_a_frame_is_apart() -> None:
     small, large = b"s" * (LARGE - 1), b"l" * LARGE
-    parts = joined([b"ab", large, small, b"", large])
+    parts = join_frames([b"ab", large, small, b"", large])
     table = b"".join(
         number.to_bytes(4, "little")
         for number in (5, 2, 0xFFFFFFFF, len(small), 0, 0xFFFFFFFF)
@@ -52,7 +58,7 @@ def test_where_a_frame_is_apart() -> None:
 def test_a_packet_that_was_cut_is_none(
     frames: list[bytes], data: st.DataObject
 ) -> None:
-    parts = joined(frames)
+    parts = join_frames(frames)
     cut = data.draw(st.integers(0, len(parts[0]) - 1))
     assert again([parts[0][:cut], *parts[1:]]) is None
     assert again([bytes(parts[0]) + b"x", *parts[1:]]) is None
@@ -65,7 +71,7 @@ def test_a_packet_that_was_cut_is_none(
 def test_anything_is_a_packet_or_none(parts: list[Buffer]) -> None:
     frames = again(parts)
     if frames is not None and all(len(each) < LARGE for each in frames):
-        assert joined(frames) == parts or len(parts) > 1
+        assert join_frames(frames) == parts or len(parts) > 1
 
 
 @given(st.integers(0, 1 << 32 - 1), st.binary(max_size=30))
@@ -82,7 +88,7 @@ class World:
         self.worker = ends.enter_context(closing(self.transport(largest)))
         self.inbox.start(self.worker)
         self.other = ends.enter_context(closing(self.transport(largest)))
-        self.port = parsed(self.worker.endpoint).port
+        self.port = parse_address(self.worker.endpoint).port
 
     def transport(self, largest: int) -> SocketTransport:
         return SocketTransport(

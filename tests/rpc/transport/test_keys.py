@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import UnsafeKeys
-from runtime.rpc.transport.addresses import Keys, answered
+from runtime.rpc.transport.addresses import Keys, zap_answer
 from tests.coded import code, coded
 from tests.forking import fork, needs_fork
 from tests.rpc.transport.inbox import folder
@@ -234,12 +234,12 @@ def request(key: bytes, mechanism: bytes = b"CURVE") -> list[bytes]:
 
 def test_answers() -> None:
     keys, stranger = Keys.drawn(), Keys.drawn()
-    assert answered(request(bytes.fromhex(keys.public)), keys) == (
+    assert zap_answer(request(bytes.fromhex(keys.public)), keys) == (
         [b"1.0", b"7", b"200", b"", keys.public.encode(), b""],
         keys.public,
         "",
     )
-    assert answered(request(bytes.fromhex(stranger.public)), keys) == (
+    assert zap_answer(request(bytes.fromhex(stranger.public)), keys) == (
         [b"1.0", b"7", b"400", b"", b"", b""],
         stranger.public,
         "the key is not among the allowed ones",
@@ -263,7 +263,7 @@ def test_odd_questions_let_nobody_in(asked: list[bytes]) -> None:
     keys = Keys.drawn()
     proper = bytes.fromhex(keys.public)
     asked = [proper if each == bytes(32) else each for each in asked]
-    answer, key, why = answered(asked, keys)
+    answer, key, why = zap_answer(asked, keys)
     assert answer == [b"1.0", b"7", b"400", b"", b"", b""]
     assert (why, key in ("", "73686f7274")) == (
         "the key is not among the allowed ones",
@@ -276,6 +276,6 @@ def test_a_list_that_cannot_be_read_lets_nobody_in(home: Path) -> None:
     (home / "allowed").mkdir(mode=0o700)
     (home / "allowed" / "a.key").write_text(stranger.public)
     home.chmod(0o755)
-    answer, _, why = answered(request(bytes.fromhex(stranger.public)), keys)
+    answer, _, why = zap_answer(request(bytes.fromhex(stranger.public)), keys)
     assert answer[2] == b"400"
     assert "its mode is 0755" in why

@@ -11,7 +11,7 @@ import zmq
 
 from runtime.rpc.transport import Link, LinkState, interface
 from runtime.rpc.transport.addresses import Keys
-from runtime.rpc.transport.interface import joined
+from runtime.rpc.transport.interface import join_frames
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 
@@ -109,7 +109,7 @@ def test_an_unknown_key(world: World) -> None:
 
 def test_no_key(world: World) -> None:
     socket = world.socket(None)
-    socket.send(joined([b"attack"])[0])
+    socket.send(join_frames([b"attack"])[0])
     world.until_refused(1)
     world.only()
 
@@ -125,7 +125,7 @@ def test_somebody_elses_public_key(world: World) -> None:
         | zmq.EVENT_HANDSHAKE_FAILED_AUTH
         | zmq.EVENT_DISCONNECTED
     )
-    socket.send(joined([b"attack"])[0])
+    socket.send(join_frames([b"attack"])[0])
     assert monitor.poll(60_000)
     monitor.close()
     world.only()
@@ -146,12 +146,12 @@ def test_a_name_cannot_be_taken(world: World) -> None:
     keys = [WORKER, FRIEND, WORKER]
     for number, each in enumerate(keys):
         socket = world.socket(each, name=b"same")
-        socket.send(joined([b"%d" % number])[0])
+        socket.send(join_frames([b"%d" % number])[0])
         world.inbox.until_packets(number + 1)
     assert world.inbox.packets == [[b"0"], [b"1"], [b"2"]]
     assert world.inbox.keys == [each.public for each in keys]
     stranger = world.socket(STRANGER, name=b"same")
-    stranger.send(joined([b"attack"])[0])
+    stranger.send(join_frames([b"attack"])[0])
     world.inbox.until_link("", LinkState.STRANGER)
     world.only(b"0", b"1", b"2")
 
@@ -160,7 +160,7 @@ def test_a_name_that_looks_like_a_wake_up(world: World) -> None:
     """What wakes the thread from inside does nothing from outside."""
     friend = world.socket(FRIEND)
     friend.send(b"")
-    friend.send(joined([b"behind"])[0])
+    friend.send(join_frames([b"behind"])[0])
     world.inbox.until_packets(1)
     assert world.inbox.packets == [[b"behind"]]
     assert world.inbox.keys == [FRIEND.public]

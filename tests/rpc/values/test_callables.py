@@ -36,7 +36,7 @@ from runtime.rpc.values import (
     unpack,
     unpack_call,
 )
-from runtime.rpc.values.callables import Named, script_function, type_given
+from runtime.rpc.values.callables import Named, result_type, script_function
 from tests.coded import code, coded
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
@@ -291,9 +291,9 @@ def test_types_of_results() -> None:
         (compiled, "Future[int]"),
         (marked, "int"),
     ]:
-        assert type_given(function).replace("(", "[").replace(")", "]") == wanted
+        assert result_type(function).replace("(", "[").replace(")", "]") == wanted
     marked.__dict__[MARK] = double
-    assert type_given(marked) == ""
+    assert result_type(marked) == ""
 
 
 # How calls travel.

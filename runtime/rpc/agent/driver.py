@@ -1,4 +1,4 @@
-"""Speaking: the one lock of a worker, and what happens under it.
+"""The driver of a session: the one lock of a worker, and what happens under it.
 
 Whatever it is told (a call, an answer, a packet, the time) is told under the lock, and
 what it says in turn is sent under it, so that packets leave in the order in which they
@@ -29,7 +29,7 @@ from queue import Empty, SimpleQueue
 from threading import get_ident, local, main_thread
 from time import monotonic
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
@@ -68,7 +68,7 @@ WAITS.add(wait_shortly.__code__)
 WAITS.add(Turns.wait.__code__)
 
 
-class undisturbed:  # noqa: N801  # as a function it would take three times as long
+class deferred_interrupt:  # noqa: N801  # as a function it would take three times as long
     """A block of the main thread that Ctrl-C does not interrupt, but its end.
 
     `wake` is called when it comes, and `came` has it from then on.
@@ -80,7 +80,7 @@ class undisturbed:  # noqa: N801  # as a function it would take three times as l
         self._wake = wake
         self.came: tuple[int, FrameType | None] | None = None
 
-    def __enter__(self) -> "undisturbed":
+    def __enter__(self) -> "deferred_interrupt":
         before = _signal.getsignal(_signal.SIGINT)
         # Anything else does not raise, or is not Python's.
         self._before = before if callable(before) else None
@@ -101,34 +101,33 @@ class undisturbed:  # noqa: N801  # as a function it would take three times as l
 
 
 # Of this process, those who have ended among them.
-SPEAKERS: "WeakSet[Speaker]" = WeakSet()
+DRIVERS: "WeakSet[Driver]" = WeakSet()
 
 
-class Speaker:
+class Parts(NamedTuple):
+    """What an agent is made of; `sit` has a thread speak for it from then on."""
+
+    session: Session
+    transport: Transport
+    options: RpcBackendOptions
+    sit: Callable[[], object]
+
+
+class Driver:
     """A session with its transport and its threads, for `Agent`, which handles events.
 
     `handlers` has the handler of each class of events.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        transport: Transport,
-        options: RpcBackendOptions,
-        sit: Callable[[], object],
-    ) -> None:
-        self.name = session.node.name
-        self.session = session
-        self.transport = transport
-        self.options = options
-        # Has the thread that calls it speak for this worker.
-        self._sit = sit
+    def __init__(self, parts: Parts) -> None:
+        self.session, self.transport, self.options, self._sit = parts
+        self.name = self.session.node.name
         # Handles that are dropped; appended to by finalizers.
         self.let_go: deque[Any] = deque()
         # Why it takes nothing any more; "" as long as it does.
         self.ended = ""
         self.handlers: dict[type, Callable[[Any], object]] = {}
-        self.pool = Pool(self.name, options.num_worker_threads, self._enter)
+        self.pool = Pool(self.name, self.options.num_worker_threads, self._enter)
         self._lock = reentered()
         # The thread that tells the session something.
         self._holder = 0
@@ -145,7 +144,7 @@ class Speaker:
         self._receiver = 0
         self._behind: Callable[[], object] | None = None
         self._own = local()
-        SPEAKERS.add(self)
+        DRIVERS.add(self)
 
     def start(self) -> None:
         """Begin to receive."""
@@ -189,7 +188,7 @@ class Speaker:
             return None
         try:
             if me == main_thread().ident:
-                with undisturbed():
+                with deferred_interrupt():
                     result = self._told(act, call, me)
             else:
                 result = self._told(act, call, me)
@@ -341,7 +340,7 @@ class Speaker:
         if getattr(self._own, "here", False):
             self._drain()
         else:
-            self.pool.put_own(Speaker._drain, self)
+            self.pool.put_own(Driver._drain, self)
 
     def _drain(self) -> None:
         """Handle events in order, unless another thread is at it."""
@@ -373,7 +372,7 @@ class Speaker:
                 self._telling.release()
                 if not whole:
                     # Those behind what was interrupted are for another thread.
-                    self.pool.put_own(Speaker._drain, self)
+                    self.pool.put_own(Driver._drain, self)
 
     # Waiting for what is told --------------------------------------------------------
 
@@ -399,7 +398,7 @@ class Speaker:
 
 
 def _in_child() -> None:
-    for each in [*SPEAKERS]:
+    for each in [*DRIVERS]:
         # Its threads are the parent's: nobody would ever answer.
         each.ended = each.ended or _FORKED
 

@@ -1,9 +1,9 @@
-"""Holding: the references of a worker, and the values that it keeps for others.
+"""References of a worker, and the values that it keeps for others.
 
     Handle       a reference of this worker, for whoever shows it to programs
     References   those of one message, on their way out or in
     Codec        requests and answers as payloads, with the references in them
-    Holding      a worker as it has handles, and values of its own
+    Holder       a worker as it has handles, and values of its own
 
 This is the border between references as programs have them and the session, which keeps
 their owners and users.
@@ -26,12 +26,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, UnknownCallable
 from runtime.futures import Future
-from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.speaking import Speaker
+from runtime.rpc.agent.driver import Driver, Parts
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId
 from runtime.rpc.session.events import Confirmed, Died, Freed, Payload, Reason
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
 from runtime.rpc.values import Packed, unpack
 from runtime.rpc.values.callables import (
     Call,
@@ -75,7 +72,7 @@ class Handle:
 
     def __init__(
         self,
-        agent: "Holding",
+        agent: "Holder",
         fork: Fork,
         *,
         own: bool = False,
@@ -180,7 +177,7 @@ class References:
     # The classes of references.
     kinds: tuple[type, ...] = (Handle,)
 
-    def __init__(self, agent: "Holding", carries: Sequence[Fork] = ()) -> None:
+    def __init__(self, agent: "Holder", carries: Sequence[Fork] = ()) -> None:
         self._agent = agent
         self._left = {fork.fork: fork for fork in carries}
 
@@ -222,7 +219,7 @@ _PICKLED = "The answer of a worker that does not take registered functions only"
 class Codec:
     """The codec of one worker, which with `registered_only` runs nothing else."""
 
-    def __init__(self, agent: "Holding", *, registered_only: bool) -> None:
+    def __init__(self, agent: "Holder", *, registered_only: bool) -> None:
         self._agent = agent
         self._references = References(agent)
         self._registered_only = registered_only
@@ -311,18 +308,12 @@ def is_short(value: Any) -> bool:
     return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
-class Holding(Speaker):
+class Holder(Driver):
     """A worker as it has references, and values that others refer to."""
 
-    def __init__(
-        self,
-        session: Session,
-        transport: Transport,
-        options: RpcBackendOptions,
-        sit: Callable[[], object],
-    ) -> None:
-        super().__init__(session, transport, options, sit)
-        self.codec = Codec(self, registered_only=options.registered_only)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.codec = Codec(self, registered_only=parts.options.registered_only)
         self.handles: dict[ForkId, Handle] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
         # References that died before anybody had a handle.
