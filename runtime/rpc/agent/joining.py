@@ -325,11 +325,10 @@ def _become_member(
     wanted = where.rank if where.rank >= 0 else None
     session = agent.session
     keeper = where.endpoint if keeps else _asked(where, agent.options)
+    size = where.world_size
     if keeps:
-        size = where.world_size
         agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
     else:
-        size = where.world_size
         agent.do(
             lambda now: session.join(keeper, id=wanted, now=now, world_size=size),
             "init_rpc",

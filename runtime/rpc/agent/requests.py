@@ -19,6 +19,7 @@ Rules:
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
 from types import FrameType
@@ -133,32 +134,26 @@ def _without_this_frame(error: BaseException) -> BaseException:
     return error
 
 
-class _Answers:
-    """Answers a request when a future is complete."""
-
-    __slots__ = ("job",)
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-
-    def __call__(self, told: Future[Any]) -> None:
-        job = self.job
-        error = told.error()
-        if job.called.creates is not None:
-            _answer_created(job, told)
-        elif error is None:
-            _answer(job, told.value())
-        else:
-            _answer_error(job, error)
+def _answer_with(job: Job, told: Future[Any]) -> None:
+    """Answer a request, as a future is complete."""
+    error = told.error()
+    if job.called.creates is not None:
+        _answer_created(job, told)
+    elif error is None:
+        _answer(job, told.value())
+    else:
+        _answer_error(job, error)
 
 
 def _answer_later(job: Job, future: Future[Any]) -> None:
-    future.add_done_callback(_Answers(job))
+    future.add_done_callback(partial(_answer_with, job))
 
 
 def waits_to_fetch(job: Job) -> bool:
     """Whether what is fetched is not made yet: then it is answered by who makes it."""
-    return job.value is not None and job.value._register_before(_Answers(job))
+    return job.value is not None and job.value._register_before(
+        partial(_answer_with, job)
+    )
 
 
 def _settle_value(job: Job, result: object) -> None:
