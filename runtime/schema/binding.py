@@ -120,6 +120,9 @@ def binder(
     positional = schema.kwarg_only_start
     converters = converters or converters_of(schema)
     indices = {argument.name: index for index, argument in enumerate(arguments)}
+    names = [*indices]
+    required = [each.name for each in arguments if not each.has_default]
+    parameters = Parameters(names[:positional], names, required, schema.is_vararg)
     # A required argument starts as a mismatch, and stays one if it is not given.
     start = tuple(
         stored_default(each) if each.has_default else MISMATCH for each in arguments
@@ -129,16 +132,16 @@ def binder(
     def bind_values(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         given = len(args)
         if given > positional:
-            return _diagnosed(schema, converters, args, kwargs)
+            return _diagnosed(schema, parameters, converters, args, kwargs)
         bound: list[Any] = [*map(call, converters, args), *start[given:]]
         for name, value in kwargs.items():
             index = indices.get(name, -1)
             if index < given:
-                return _diagnosed(schema, converters, args, kwargs)
+                return _diagnosed(schema, parameters, converters, args, kwargs)
             bound[index] = converters[index](value)
         for value in bound:
             if value is MISMATCH:
-                return _diagnosed(schema, converters, args, kwargs)
+                return _diagnosed(schema, parameters, converters, args, kwargs)
         for index in fresh:
             if bound[index] is start[index]:
                 bound[index] = bound[index].copy()
@@ -167,6 +170,7 @@ def binder(
 
 def _diagnosed(
     schema: Signature,
+    parameters: Parameters,
     converters: tuple[Converter, ...],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -176,22 +180,13 @@ def _diagnosed(
     Two kinds of call are right all the same: surplus values of a schema with `...`, and
     a value that is the default although its type does not take it.
     """
-    arguments, start = schema.arguments, schema.kwarg_only_start
-    names = [argument.name for argument in arguments]
-    required = [argument.name for argument in arguments if not argument.has_default]
-    parameters = Parameters(names[:start], names, required, schema.is_vararg)
-
-    def facts() -> dict[str, Any]:
-        operator = str(schema.name)
-        call = written_call(operator, args, kwargs)
-        return {"operator": operator, "call": call, "schema": str(schema)}
-
-    fault = misfit(parameters, args, kwargs, facts)
+    fault = misfit(parameters, args, kwargs)
     if fault is not None:
-        raise fault
-    given = {**dict(zip(names[:start], args, strict=False)), **kwargs}
+        raise CallError(**_facts(schema, args, kwargs), **fault)
+    positional = parameters.positional
+    given = {**dict(zip(positional, args, strict=False)), **kwargs}
     bound: list[Any] = []
-    for index, argument in enumerate(arguments):
+    for index, argument in enumerate(schema.arguments):
         if argument.name not in given:
             bound.append(stored_default(argument))
             continue
@@ -201,7 +196,7 @@ def _diagnosed(
             if not (argument.has_default and same(value, argument.default)):
                 raise CallError(
                     code="WrongArgumentType",
-                    **facts(),
+                    **_facts(schema, args, kwargs),
                     argument=argument.name,
                     position=index,
                     expected=type_text(argument.type, None, argument.size),
@@ -211,7 +206,16 @@ def _diagnosed(
             # A default that its type does not take is taken as it is.
             converted = value
         bound.append(converted)
-    return [*bound, *args[start:]]
+    return [*bound, *args[len(positional) :]]
+
+
+def _facts(
+    schema: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What every error of a call says."""
+    operator = str(schema.name)
+    call = written_call(operator, args, kwargs)
+    return {"operator": operator, "call": call, "schema": str(schema)}
 
 
 Returner = Callable[[Any], Any]

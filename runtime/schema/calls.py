@@ -94,40 +94,31 @@ class Parameters(NamedTuple):
 
 
 def misfit(
-    parameters: Parameters,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    facts: Callable[[], dict[str, Any]],
-) -> CallError | None:
+    parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """What is wrong with the count and names of a call, None if they fit.
 
-    `facts` gives what every such error says: the operator, the call, the schema.
+    These are fields of a `CallError`, which has the operator, call and schema besides.
     """
     positional, named, required, takes_more, takes_any = parameters
     if len(args) > len(positional) and not takes_more:
-        return CallError(
-            code="TooManyArguments",
-            **facts(),
-            maximum=len(positional),
-            given=len(args),
-            keyword_only=tuple(name for name in named if name not in positional),
-        )
+        return {
+            "code": "TooManyArguments",
+            "maximum": len(positional),
+            "given": len(args),
+            "keyword_only": tuple(name for name in named if name not in positional),
+        }
     filled = positional[: len(args)]
     for name in kwargs:
         if name not in named and not takes_any:
             near = nearest(name, named)
-            return CallError(
-                code="UnknownArgument", **facts(), argument=name, near=near
-            )
+            return {"code": "UnknownArgument", "argument": name, "near": near}
         if name in filled and name in named:
             place = filled.index(name)
-            return CallError(
-                code="DuplicateArgument", **facts(), argument=name, position=place
-            )
-    missing = tuple(name for name in required if name not in (*filled, *kwargs))
-    if missing:
-        return CallError(code="MissingArgument", **facts(), missing=missing)
-    return None
+            return {"code": "DuplicateArgument", "argument": name, "position": place}
+    given = {*filled, *kwargs}
+    missing = tuple(name for name in required if name not in given)
+    return {"code": "MissingArgument", "missing": missing} if missing else None
 
 
 def checked(function: F) -> F:
@@ -144,9 +135,9 @@ def checked(function: F) -> F:
                 named = renamed(kwargs, signature(function).parameters)
                 if named != kwargs:
                     return call(*args, **named)
-                refused = _refusal(function, args, kwargs)
-                if refused is not None:
-                    raise refused from None
+                fault = misfit(_parameters(function), args, kwargs)
+                if fault is not None:
+                    raise CallError(**_facts(function, args, kwargs), **fault) from None
             raise
 
     return call  # type: ignore[return-value]  # of the parameters of `function`
@@ -165,27 +156,26 @@ def renamed(kwargs: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
     return named
 
 
-def _refusal(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> CallError | None:
+def _parameters(function: Callable[..., Any]) -> Parameters:
     every = signature(function).parameters.values()
     single = [each for each in every if each.kind not in (_MORE, _ANY)]
-    parameters = Parameters(
+    return Parameters(
         [each.name for each in single if each.kind is not Parameter.KEYWORD_ONLY],
         [each.name for each in single if each.kind is not Parameter.POSITIONAL_ONLY],
         [each.name for each in single if each.default is Parameter.empty],
         any(each.kind is _MORE for each in every),
         any(each.kind is _ANY for each in every),
     )
-    # The parameters as they are written, without annotations.
+
+
+def _facts(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What every error of a call says; the schema is the parameters as written."""
+    name, every = function.__name__, signature(function).parameters.values()
     bare = Signature([each.replace(annotation=Parameter.empty) for each in every])
-    name = function.__name__
-    facts = {
-        "operator": name,
-        "call": written_call(name, args, kwargs),
-        "schema": f"{name}{bare}",
-    }
-    return misfit(parameters, args, kwargs, lambda: facts)
+    call = written_call(name, args, kwargs)
+    return {"operator": name, "call": call, "schema": f"{name}{bare}"}
 
 
 _MORE, _ANY = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD

@@ -86,8 +86,8 @@ from runtime.schema.types import (
 # Three types that together are every number.
 _NUMBERS = frozenset({IntType, FloatType, ComplexType})
 _OBJECTS = (ClassType, ScriptClassType, ModuleType, InterfaceType)
-# What follows its one element.
-_COVARIANT = (FutureType, AwaitType, RRefType)
+# What follows its elements.
+_COVARIANT = (TupleType, FutureType, AwaitType, RRefType)
 
 
 class _Assumed:
@@ -148,13 +148,13 @@ def _is_subtype(left: Type, right: Type, assumed: _Assumed) -> bool:
         return isinstance(left, EnumType)
     if isinstance(right, InterfaceType):
         return _fits(left, right, assumed)
-    if left.__class__ is not right.__class__ or len(left.parts) != len(right.parts):
+    if left.__class__ is not right.__class__ or not isinstance(left, _COVARIANT):
         return False
     if isinstance(left, TupleType) and isinstance(right, TupleType):
+        if len(left.elements) != len(right.elements):
+            return False
         if right.qualname and _name(left) != _name(right):
             return False
-    elif not isinstance(left, _COVARIANT):
-        return False
     return all(
         _is_subtype(one, other, assumed)
         for one, other in zip(left.parts, right.parts, strict=True)
@@ -319,19 +319,19 @@ def _unify(types: Iterable[Type]) -> Type | None:
     if some != highest:
         common = _unify(some)
         return None if common is None else optional(common)
-    # What follows its elements goes by them, column by column.
-    if len({(each.__class__, len(each.parts)) for each in some}) > 1:
+    first = some[0]
+    if not isinstance(first, _COVARIANT):
         return None
-    if not isinstance(some[0], TupleType | FutureType | AwaitType | RRefType):
+    if len({(each.__class__, len(each.parts)) for each in some}) > 1:
         return None
     columns = zip(*(each.parts for each in some), strict=True)
     parts = [common for common in map(_unify, columns) if common is not None]
-    if len(parts) < len(some[0].parts):
+    if len(parts) < len(first.parts):
         return None
     names = {_name(each) for each in some if isinstance(each, TupleType)}
     if len(names) > 1:
         return TupleType(tuple(parts))
-    return some[0].with_parts(tuple(parts))
+    return first.with_parts(tuple(parts))
 
 
 def _is_highest(one: Type, types: Iterable[Type]) -> bool:
@@ -379,6 +379,7 @@ def _why(left: Type, right: Type) -> str:
     return f"a value of both would be a {union((left, right))}, which is not inferred"
 
 
+_NONE: frozenset[str] = frozenset()
 # The types that each variable has met, in their order.
 _Bound = dict[str, tuple[Type, ...]]
 
@@ -465,15 +466,18 @@ def substitute(type: Type, bound: Mapping[str, Type]) -> Type:  # noqa: A002  # 
     if isinstance(type, TypeVariable):
         return bound.get(type.name, type)
     parts = tuple(substitute(each, bound) for each in type.parts)
+    if parts == type.parts:
+        return type
     if isinstance(type, OptionalType):
         return optional(*parts)
     if isinstance(type, UnionType):
         return union(parts)
-    return type.with_parts(parts) if parts else type
+    return type.with_parts(parts)
 
 
 def variables(type: Type) -> frozenset[str]:  # noqa: A002  # the field's own word
     """The names of the variables in a type."""
     if isinstance(type, TypeVariable):
         return frozenset({type.name})
-    return frozenset[str]().union(*map(variables, type.parts))
+    parts = type.parts
+    return _NONE.union(*map(variables, parts)) if parts else _NONE

@@ -333,8 +333,11 @@ def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
     """
     if isinstance(type, BaseType):
         return IntType if type in CODED else type
-    parts = () if isinstance(type, UnionType) else type.parts
-    return type.with_parts(tuple(map(fake, parts))) if parts else type
+    if isinstance(type, UnionType):
+        return type
+    parts = type.parts
+    fakes = tuple(map(fake, parts))
+    return type if fakes == parts else type.with_parts(fakes)
 
 
 def replaced(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the field's own word
