@@ -44,9 +44,9 @@ from harness.expectations import (
     compare,
     explain,
 )
-from harness.expectations.compare import diff
-from harness.outcome import Report
-from harness.report import Unexplored, render
+from harness.expectations.compare import header_diffs
+from harness.outcome import Report, Unexplored
+from harness.report import render
 from harness.report.text import plural
 from harness.uncollected import statements_of
 
@@ -284,9 +284,8 @@ def _only_new(part: Part) -> bool:
 
 
 def _header_lines(comparison: Comparison) -> tuple[str, ...]:
-    assert comparison.expected is not None, "there is a header to compare with"
-    old, new = comparison.expected.header(), comparison.found.header()
-    lines: list[str] = []
-    for name in comparison.fields:
-        lines += (f"{name}:", *diff([*old[name]], [*new[name]]))
-    return tuple(lines)
+    return tuple(
+        line
+        for name, lines in header_diffs(comparison)
+        for line in (f"{name}:", *lines)
+    )

@@ -263,11 +263,11 @@ def _conclude(
     outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
 ) -> int:
     from harness.report import (
+        note_lines,
         overview,
         render,
         silent_steps,
         summary,
-        told_notes,
         write,
     )
 
@@ -282,7 +282,7 @@ def _conclude(
         click.echo("\n" + "\n".join(silent))
     for other in others:
         click.echo(f"\n{other.scenario}: {other.sentence}\n{other.render()}")
-    if notes := told_notes(reports, width=screen.width):
+    if notes := note_lines(reports, width=screen.width):
         click.echo("\n" + "\n".join(notes))
     click.echo("\n" + summary(reports, others))
     if folder is not None:

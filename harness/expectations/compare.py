@@ -184,6 +184,14 @@ def diff(was: list[str], now: list[str]) -> tuple[str, ...]:
     return tuple(shown[1:])
 
 
+def header_diffs(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
+    """The fields of the header that differ, each with its diff."""
+    if comparison.expected is None:
+        return []
+    old, new = comparison.expected.header(), comparison.found.header()
+    return [(name, diff([*old[name]], [*new[name]])) for name in comparison.fields]
+
+
 def headline(comparison: Comparison, flag: str) -> str:
     """The one line: verdict, first key, counts, and the flag that accepts it."""
     if comparison.expected is None:
@@ -213,10 +221,9 @@ def explain(comparison: Comparison, flag: str) -> str:
     lines = [headline(comparison, flag)]
     if comparison.expected is None:
         return lines[0]
-    old, new = comparison.expected.header(), comparison.found.header()
-    for name in comparison.fields:
+    for name, differing in header_diffs(comparison):
         lines.append(f"  header, {name}:")
-        lines += [f"    {line}" for line in diff([*old[name]], [*new[name]])]
+        lines += [f"    {line}" for line in differing]
     groups = classes(comparison)
     for group in groups[:MOST_CLASSES]:
         lines.append(f"  {group.verdict}: {_names(group.keys, comparison)}")

@@ -112,8 +112,24 @@ class ImportOrders:
             seconds=self.seconds,
             isolation=self.isolation,
         )
-        jobs = jobs or os.cpu_count() or 1
-        return explore(request, self.modules, self.orders, self.options, jobs, tell)
+        began, named = monotonic(), bool(self.orders)
+        chosen = Plan((self.orders,), len(self.orders), every=False)
+        sets = chosen if named else plan(self.modules)
+        jobs = min(jobs or os.cpu_count() or 1, sets.orders)
+        with Processes(request, max(jobs, 1)) as processes:
+            judge = _Judge(request, self.modules, processes, sets, tell, given=named)
+            judge.begin()
+            rows = judge.rows()
+        return ImportReport(
+            modules=self.modules,
+            uses=self.uses,
+            options=self.options,
+            possible=sets.possible,
+            rows=rows,
+            findings=(*judge.findings, *judge.record.vacuous()),
+            notes=judge.record.notes(sets, given=named),
+            seconds=monotonic() - began,
+        )
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -178,34 +194,6 @@ PAUSE = 1.1
 
 # Lines at the end of what a process printed; the stack of one that hangs is there.
 MOST_LINES = 12
-
-
-def explore(
-    request: Request,
-    modules: Order,
-    orders: Sequence[Order],
-    options: tuple[str, ...],
-    jobs: int,
-    tell: Tell,
-) -> ImportReport:
-    """Play the orders given, or all of the plan, and report."""
-    began = monotonic()
-    chosen = Plan((tuple(orders),), len(orders), every=False)
-    sets = chosen if orders else plan(modules)
-    with Processes(request, max(min(jobs, sets.orders), 1)) as processes:
-        judge = _Judge(request, modules, processes, sets, tell, given=bool(orders))
-        judge.begin()
-        rows = judge.rows()
-    return ImportReport(
-        modules=modules,
-        uses=request.uses,
-        options=options,
-        possible=sets.possible,
-        rows=rows,
-        findings=(*judge.findings, *judge.record.vacuous()),
-        notes=judge.record.notes(sets, given=bool(orders)),
-        seconds=monotonic() - began,
-    )
 
 
 class _Judge:

@@ -208,22 +208,18 @@ class Audit:
         """Let go of what was seen outside, until the next fresh registry."""
         self._before = None
 
-    def look(self, roots: Roots) -> None:
-        """Look whether it is time for it or not: at the end, or after a first time."""
-        self._look(roots)
-
     def at_state(self, roots: Roots) -> None:
         """Look at what lies outside, if it is time for it."""
         self._states += 1
         if self._states == self._next:
             self._next *= EVERY
-            self._look(roots)
+            self.look(roots)
 
     @contextmanager
     def unwatched(self, roots: Roots) -> Iterator[None]:
         """Context: what changes outside is the harness's own doing."""
         with unaudited():
-            self._look(roots)
+            self.look(roots)
             yield
             if self._before is not None:
                 self._before = self._snapshot(roots)
@@ -252,7 +248,11 @@ class Audit:
         finally:
             self._roots.clear()
 
-    def _look(self, roots: Roots) -> None:
+    def look(self, roots: Roots) -> None:
+        """Look at what lies outside, whether it is time for it or not.
+
+        At the end, and after a first time.
+        """
         if self._before is None:
             return
         with self._of(roots):

@@ -10,7 +10,7 @@ import pytest
 
 from harness import watch
 from harness.engine.pulse import CELLS, UNDO, Pulse
-from harness.report import Unexplored
+from harness.outcome import Unexplored
 from harness.watch import Limits, Subject, Watch, crash_of, hang_of, import_death
 
 HARNESS = Path(watch.__file__).parent

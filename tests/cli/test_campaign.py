@@ -18,8 +18,7 @@ from harness.cli.campaign import (
     processes,
 )
 from harness.cli.task import Effort, Task
-from harness.outcome import Report
-from harness.report import Unexplored
+from harness.outcome import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.report.samples import PROVEN
 

@@ -14,8 +14,7 @@ from harness.cli import campaign as crews
 from harness.cli.campaign import Advanced, Crew, Finished, Started
 from harness.cli.command import CannotLoad
 from harness.cli.task import Effort, Listing, Outcome, Task, listing_of
-from harness.outcome import Report
-from harness.report import Unexplored
+from harness.outcome import Report, Unexplored
 from harness.watch import Limits
 from tests.cli.conftest import Project
 

@@ -4,8 +4,7 @@ from harness.catalogue import load
 from harness.cli.task import Effort, Task, explore_entry, perform, size_of, task_of
 from harness.engine import DEFAULT_BUDGET, Budget, pulse
 from harness.errors import UnknownStrategy
-from harness.outcome import Report
-from harness.report import Unexplored
+from harness.outcome import Report, Unexplored
 from harness.scenario import Scenario
 from tests.cli.conftest import Project
 

@@ -77,7 +77,7 @@ def test_what_is_shared_with_a_checked_state_is_skipped(counted: Counted) -> Non
     counted.judged.clear()
     library.impl("op0", lambda: None, "CUDA", debug="new")
     after = system.dispatcher.snapshot()
-    with mock.patch.object(checking, "Placed", wraps=FiledOperator) as placed:
+    with mock.patch.object(checking, "FiledOperator", wraps=FiledOperator) as placed:
         assert check(after, since=before) == []
     assert placed.call_count == 1
     assert counted.judged == ["far::op0"]
@@ -96,7 +96,7 @@ def test_other_fallbacks_or_rules_mean_looking_again() -> None:
             "slots_say_which_rule_filled_them",
             "masks_leave_out_what_falls_through",
         }
-    with mock.patch.object(checking, "Placed", wraps=FiledOperator) as placed:
+    with mock.patch.object(checking, "FiledOperator", wraps=FiledOperator) as placed:
         check(before._replace(merges_alias_kinds=True), since=before)
     assert placed.call_count == 3
 

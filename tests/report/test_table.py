@@ -9,7 +9,7 @@ import pytest
 from harness.engine.protocol import Caveat
 from harness.engine.result import Closure
 from harness.outcome import Report, Unexplored
-from harness.report import ScenarioNotes, brief_note_lines, notes_of, told_notes
+from harness.report import ScenarioNotes, brief_note_lines, note_lines, notes_of
 from harness.report.table import duration, overview, summary
 from tests.report.samples import (
     ALL,
@@ -179,13 +179,13 @@ def sample(
 
 
 def test_nothing_to_note() -> None:
-    assert told_notes([]) == []
-    assert told_notes([replace(HOLDS, exploration=HOLDS.exploration)]) == []
+    assert note_lines([]) == []
+    assert note_lines([replace(HOLDS, exploration=HOLDS.exploration)]) == []
 
 
 def test_every_proof_has_its_scope_and_its_assumption() -> None:
-    assert told_notes([QUIET]) == LEGEND
-    assert told_notes([QUIET, QUIET, HOLDS]) == LEGEND
+    assert note_lines([QUIET]) == LEGEND
+    assert note_lines([QUIET, QUIET, HOLDS]) == LEGEND
 
 
 def test_equal_assumptions_are_told_once_with_their_scenarios() -> None:
@@ -197,7 +197,7 @@ def test_equal_assumptions_are_told_once_with_their_scenarios() -> None:
         sample("fourth", **dicts, assumed=("it calls _codecs.register",)),
         sample("fifth", **dicts),
     ]
-    assert told_notes(reports) == [
+    assert note_lines(reports) == [
         *LEGEND,
         "* assumes: the order of registry._items is never read (4 scenarios)",
         "* assumes: it calls _codecs.register (second, fourth)",
@@ -208,8 +208,8 @@ def test_what_is_open_and_what_was_skipped() -> None:
     seen = "closed, except for what a sqlite3.Connection holds (registry._db)"
     skipped = "graph: the states did not close: 2,013 after 2,012 operations"
     reports = [sample("sealed", opaque=(seen,)), sample("grows", skipped=(skipped,))]
-    assert told_notes(reports[:1]) == [f"open: {seen} (sealed)"]
-    assert told_notes(reports[1:]) == [
+    assert note_lines(reports[:1]) == [f"open: {seen} (sealed)"]
+    assert note_lines(reports[1:]) == [
         *LEGEND,
         f"skipped: {skipped} (grows)",
     ]
@@ -217,18 +217,18 @@ def test_what_is_open_and_what_was_skipped() -> None:
 
 def test_what_did_not_pass_has_no_notes() -> None:
     found = replace(VACUOUS.exploration, skipped=("a",), proven=True)
-    assert told_notes([ORDER, CUT, replace(VACUOUS, exploration=found)]) == []
+    assert note_lines([ORDER, CUT, replace(VACUOUS, exploration=found)]) == []
 
 
 def test_long_names_are_never_broken() -> None:
     path = "registry." + "x" * 90
-    lines = told_notes([sample("long", unread=(path,))])
+    lines = note_lines([sample("long", unread=(path,))])
     assert lines[len(LEGEND) :] == [
         "* assumes: the order of",
         f"  {path}",
         "  is never read (long)",
     ]
-    short = told_notes([sample("s", unread=("a b",))], width=30)
+    short = note_lines([sample("s", unread=("a b",))], width=30)
     assert short[-2:] == ["* assumes: the order of a b is", "  never read (s)"]
 
 
