@@ -72,7 +72,7 @@ from runtime.script.program import (
     mark_of,
 )
 from runtime.script.running import call
-from runtime.script.running.options import executor
+from runtime.script.running.pool import executor
 
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
@@ -255,10 +255,10 @@ def types_of_calls(
             found.setdefault(name, []).append(one)
     types = {}
     for name, each in found.items():
-        together = unify(*each)
-        if isinstance(together, Mismatch):
-            raise _no_type(function, name, together.reason)
-        types[name] = together
+        pack_results = unify(*each)
+        if isinstance(pack_results, Mismatch):
+            raise _no_type(function, name, pack_results.reason)
+        types[name] = pack_results
     return types
 
 

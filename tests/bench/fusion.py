@@ -12,6 +12,7 @@ import numpy as np
 from runtime.script.fusion import compiled, fuse
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of, propagate_shapes
+from runtime.script.running import Plan, executor_options
 from runtime.tensors.making import from_numpy
 from tests.bench.row import Row, pairs, ratio
 
@@ -87,7 +88,9 @@ def fusion() -> Iterator[Row]:
         graph = parse_graph(text)
         fuse(graph, propagate_shapes(graph, [*map(facts_of, given)]))
         (node,) = (each for each in graph.nodes() if each.kind == "prim::FusionGroup")
-        group = compiled(node.attributes["graph"])
+        graph = node.attributes["graph"]
+        plan = Plan(graph.block, (), "<fused>", executor_options())
+        group = compiled(graph, plan.execute)
         run = lambda group=group: group(*given)  # noqa: E731  # called by name only here
         eager = lambda group=group: group.otherwise(*given)  # noqa: E731  # as above
         numpy = lambda steps=steps: steps(x, y, made)  # noqa: E731  # as above

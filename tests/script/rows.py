@@ -393,7 +393,7 @@ STATED: Rows = (
         f"{BOUNDS}::test_an_await_owns_its_arguments_until_it_is_gone",
     ),
     (
-        "runtime/script/program/program.py",
+        "runtime/script/program.py",
         "what nobody discards lives as long as the program, and no longer",
         f"{BOUNDS}::test_a_function_goes_with_the_unit_that_it_is_of",
     ),

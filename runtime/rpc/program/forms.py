@@ -68,7 +68,7 @@ from runtime.script.emission import (
     Sugared,
     SugaredTuple,
     arguments_of,
-    bound_values,
+    bind_arguments,
     constant_of,
     no_attribute,
     register_special_form,
@@ -116,7 +116,7 @@ class _Named(Sugared):
         self.name = name
         self.kind = kind
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """Its name."""
         return f"`{self.name}`"
 
@@ -150,7 +150,7 @@ class Call(_Named):
             inputs += _arguments(e, self.name, function, rest)
         else:
             callee_name = f"the function `{function.name}`"
-            bound_values(e, callee_name, function.schema, Arguments())
+            bind_arguments(e, callee_name, function.schema, Arguments())
         gives = GIVES[self.kind](result_of(function.schema))
         made = e.node(self.kind, inputs, (gives,), {"function": function})
         return sugar_of_value(made.output)
@@ -217,7 +217,7 @@ class Display(Sugared):
     def __init__(self, items: Mapping[str, Sugared]) -> None:
         self.items = items
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """A dictionary."""
         return "a dictionary"
 
@@ -228,7 +228,7 @@ def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         # `annotate(T, {...})`, as the texts of programs have it.
         is_annotated = len(node.args) == 2 and not node.keywords
-        if is_annotated and e.expression(node.func).says() == "`annotate`":
+        if is_annotated and e.expression(node.func).describe() == "`annotate`":
             display = node.args[1]
     if not isinstance(display, ast.Dict):
         return e.expression(node)
@@ -261,18 +261,19 @@ def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
     if isinstance(callee, PythonFunction):
         if is_async(callee.python):
             e.fail(
-                f"`{name}` is given {callee.says()}, whose result comes later",
+                f"`{name}` is given {callee.describe()}, whose result comes later",
                 "Call it from Python, or give the function that it marks.",
             )
         mark = mark_of(callee.python)
         if mark is None or mark.value == "export":
             return callee.function(e)
+        what = callee.describe()
         e.fail(
-            f"`{name}` is given {callee.says()}, which is marked by `@{mark.value}`",
+            f"`{name}` is given {what}, which is marked by `@{mark.value}`",
             "Another worker looks for a compiled function of this name.",
         )
     return e.fail(
-        f"`{name}` is given {callee.says()} as the function",
+        f"`{name}` is given {callee.describe()} as the function",
         "It takes a compiled function, or one that can be: wrap what it is to call.",
     )
 
@@ -285,7 +286,7 @@ def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
         items = args.elements(e)
     if items is None:
         e.fail(
-            f"`{name}` is given {args.says()} as its arguments",
+            f"`{name}` is given {args.describe()} as its arguments",
             "They are a tuple, as how many there are has to be known: `(x, y)`.",
         )
     return items
@@ -326,7 +327,7 @@ def _arguments(
     literal = others[0] if others else None
     named = literal.items if isinstance(literal, Display) else None
     given = Arguments(items, named or {})
-    values, _ = bound_values(e, callee, schema, given)
+    values, _ = bind_arguments(e, callee, schema, given)
     count = len(items)
     if named:
         # What has no default is given by place, for those who read the graph.
@@ -392,17 +393,17 @@ class ReferenceMethod(Sugared):
         self.rref = rref
         self.name = name
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """The method."""
         return f"the method `{self.name}` of {self.rref.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What it gives."""
         takes = ("timeout",) if self.name == "to_here" else ()
-        given = arguments_of(e, self.says(), takes, arguments, required=0)
+        given = arguments_of(e, self.describe(), takes, arguments, required=0)
         inputs = [self.rref.node_value]
         if given and given[0] is not None:
-            message = f"{self.says()} is given a timeout of type {{}}"
+            message = f"{self.describe()} is given a timeout of type {{}}"
             value = given[0].value(e)
             if value.type is IntType:
                 value = e.operator("script::float.int", value)
@@ -434,14 +435,14 @@ class WorkerValue(SimpleValue):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """A worker."""
         return "a WorkerInfo"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """The name, or the id."""
         if name not in OF_WORKER:
-            return no_attribute(e, self.says(), name, tuple(OF_WORKER))
+            return no_attribute(e, self.describe(), name, tuple(OF_WORKER))
         types, attributes = (OF_WORKER[name],), {"name": name}
         node = e.node("prim::worker_info", (self.node_value,), types, attributes)
         return sugar_of_value(node.output)
@@ -452,7 +453,7 @@ class ReferenceClass(Sugared):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """The class."""
         return "the class `RRef`"
 

@@ -251,11 +251,11 @@ def install_in_text(surface: Surface) -> Iterable[Remove]:
     """Let `.code` have remote calls, and be read back; gives what takes that back."""
     from runtime.script.archive import Constants, register_form, register_word
     from runtime.script.archive.expressions import (
-        bare,
-        closed,
+        comma_list,
         function_name,
-        joined,
+        parenthesized,
         type_text,
+        without_parentheses,
     )
 
     def call(node: Node, operands: Sequence[str], constants: Constants) -> str:
@@ -263,19 +263,22 @@ def install_in_text(surface: Surface) -> Iterable[Remove]:
         function = node.attributes.get("function")
         if function is not None:
             texts[NAME] = function_name(function, constants)
-            return f"{word}({joined(texts)})"
-        text = f"{word}_by_name({joined(texts)})"
+            return f"{word}({comma_list(texts)})"
+        text = f"{word}_by_name({comma_list(texts)})"
         own = node.output.type
         if own is AnyType or getattr(own, "element", None) is AnyType:
             return text
         return f"unchecked_cast({type_text(own)}, {text})"
 
     def worker(node: Node, operands: Sequence[str], constants: Constants) -> str:
-        return f"{closed(bare(operands[0]))}.{node.attributes['name']}"
+        owner = parenthesized(without_parentheses(operands[0]))
+        return f"{owner}.{node.attributes['name']}"
 
     def method(node: Node, operands: Sequence[str], constants: Constants) -> str:
         rref, *rest = operands
-        return f"{closed(rref)}.{node.kind.partition('_')[2]}({joined(rest)})"
+        return (
+            f"{parenthesized(rref)}.{node.kind.partition('_')[2]}({comma_list(rest)})"
+        )
 
     for kind in _WORDS:
         yield register_form(kind, call)

@@ -38,14 +38,14 @@ from runtime.script.archive.expressions import (
     FORMS,
     Constants,
     Names,
-    bare,
-    closed,
     constant_text,
     expression,
     is_name,
+    parenthesized,
+    spelling_of,
     tuple_text,
     type_text,
-    written,
+    without_parentheses,
 )
 from runtime.script.ir import Block, Graph, Node, Value
 from runtime.script.program import Function
@@ -166,7 +166,7 @@ class _Writer:
             self.nodes(block)
             taken = self.operands(block.exit, block.results)
             self.flush()
-            taken = [*map(bare, taken)]
+            taken = [*map(without_parentheses, taken)]
             shown = taken[0] if len(taken) == 1 else tuple_text(taken)
             self.line(f"return {shown}" if taken else "return None")
 
@@ -197,7 +197,7 @@ class _Writer:
         return name
 
     def assign(self, values: Sequence[Value], text: str) -> None:
-        text = bare(text)
+        text = without_parentheses(text)
         names = [self.named(each) for each in values]
         self.line(f"{', '.join(names)} = {text}")
 
@@ -211,7 +211,7 @@ class _Writer:
             if value.uses:
                 self.assign([value], text)
             else:
-                self.line(bare(text))
+                self.line(without_parentheses(text))
 
     def operands(
         self, node: Node, values: Sequence[Value], order: Sequence[int] | None = None
@@ -244,7 +244,7 @@ class _Writer:
 
     def node(self, node: Node) -> None:
         """A node that is one expression, or a primitive that is a statement."""
-        spelt = written(node)
+        spelt = spelling_of(node)
         if spelt is not None and spelt.statement:
             self.primitive_statement(node, spelt.way.pattern)
             return
@@ -264,7 +264,7 @@ class _Writer:
             return
         self.flush()
         if not outputs:
-            self.line(bare(text))
+            self.line(without_parentheses(text))
             return
         names = [self.named(each) for each in outputs]
         left = f"{names[0]}," if len(names) == 1 else ", ".join(names)
@@ -277,7 +277,7 @@ class _Writer:
     def primitive_statement(self, node: Node, pattern: str) -> None:
         self.flush()
         texts = [self.texts[each] for each in node.inputs]
-        texts[0] = closed(texts[0])
+        texts[0] = parenthesized(texts[0])
         gives = bool(node.outputs)
         if gives and not is_name(texts[0]):
             name = self.names.fresh("_0")
@@ -293,8 +293,8 @@ class _Writer:
         owner, value = self.plain(node.inputs)
         name = node.attributes["name"]
         if is_name(name):
-            value = bare(value)
-            self.line(f"{closed(owner)}.{name} = {value}")
+            value = without_parentheses(value)
+            self.line(f"{parenthesized(owner)}.{name} = {value}")
         else:
             self.line(f"setattr({owner}, {name!a}, {value})")
 
@@ -303,7 +303,7 @@ class _Writer:
         kind = node.attributes["class"]
         name = kind.removeprefix("builtins.")
         if is_name(name):
-            self.line(f"raise {name}({bare(message)})")
+            self.line(f"raise {name}({without_parentheses(message)})")
         else:
             self.line(f"raise_exception({kind!a}, {message})")
 
@@ -314,7 +314,7 @@ class _Writer:
             return
         taken = self.operands(block.exit, rest)
         self.flush()
-        given = zip(names, map(bare, taken), strict=True)
+        given = zip(names, map(without_parentheses, taken), strict=True)
         pairs = [(name, text) for name, text in given if name != text]
         if pairs:
             left = ", ".join(name for name, _ in pairs)
@@ -324,7 +324,7 @@ class _Writer:
         (condition,) = self.plain(node.inputs)
         names = [self.names.fresh(each.hint) for each in node.outputs]
         for word, block in zip(
-            (f"if {bare(condition)}:", "else:"), node.blocks, strict=True
+            (f"if {without_parentheses(condition)}:", "else:"), node.blocks, strict=True
         ):
             if word == "else:" and not names and next(iter(block), None) is None:
                 continue
@@ -383,7 +383,7 @@ class _Writer:
         names = [self.names.fresh(each.hint) for each in node.outputs]
         (entered,) = body.parameters
         target = f" as {self.named(entered)}" if entered.uses else ""
-        self.line(f"with {bare(manager)}{target}:")
+        self.line(f"with {without_parentheses(manager)}{target}:")
         with _Indented(self):
             before = len(self.rows)
             self.nodes(body)

@@ -245,22 +245,22 @@ class Group(str):
     __slots__ = ()
 
     @property
-    def bare(self) -> str:
+    def without_parentheses(self) -> str:
         """Without the parentheses."""
         return self[1:-1]
 
 
-def bare(text: str) -> str:
+def without_parentheses(text: str) -> str:
     """The expression where no operator is beside it."""
-    return text.bare if isinstance(text, Group) else text
+    return text.without_parentheses if isinstance(text, Group) else text
 
 
-def joined(texts: Sequence[str]) -> str:
+def comma_list(texts: Sequence[str]) -> str:
     """Expressions with commas between them."""
-    return ", ".join(map(bare, texts))
+    return ", ".join(map(without_parentheses, texts))
 
 
-class Written(NamedTuple):
+class Spelling(NamedTuple):
     """How a primitive is written.
 
     `order` has the operands in the order in which Python evaluates them; a `statement`
@@ -272,14 +272,14 @@ class Written(NamedTuple):
     statement: bool
 
 
-def written(node: Node) -> Written | None:
+def spelling_of(node: Node) -> Spelling | None:
     """How the node is written as a primitive; None if it is none."""
     row = by_name(node.kind)
     if row is None:
         return None
     count = len(node.inputs)
     if row.way.kind in ("method", "function", "attribute"):
-        return Written(row.way, tuple(range(count)), False)
+        return Spelling(row.way, tuple(range(count)), False)
     pattern = row.way.pattern
     try:
         ast.parse(pattern.format(*(f"a{at}" for at in range(count))), mode="eval")
@@ -287,33 +287,33 @@ def written(node: Node) -> Written | None:
     except SyntaxError:
         is_statement = True
     order = tuple(int(each) for each in _PLACE.findall(pattern))
-    return Written(row.way, order, is_statement)
+    return Spelling(row.way, order, is_statement)
 
 
-def closed(text: str) -> str:
+def parenthesized(text: str) -> str:
     """The operand so that a dot, or a bracket, can stand behind it."""
     return f"({text})" if text[0] in "-.0123456789" else text
 
 
 def primitive(node: Node, operands: Sequence[str], way: Way) -> str:
     """A primitive as programs write it."""
-    texts = [closed(each) for each in operands]
+    texts = [parenthesized(each) for each in operands]
     if way.kind in ("method", "function"):
-        inner = [*map(bare, operands)]
+        inner = [*map(without_parentheses, operands)]
         shown = [texts[0], *inner[1:]] if way.kind == "method" else inner
         row = row_of(node.kind)
         arguments = () if row is None or row.schema is None else row.schema.arguments
-        positional, named = arranged(node, shown, arguments)
+        positional, named = call_arguments(node, shown, arguments)
         return way.expression(positional, named)
     if way.kind == "attribute":
         return way.expression(texts)
     if way.pattern.startswith("{0}[") and way.pattern.endswith("]"):
-        return way.expression([texts[0], *map(bare, operands[1:])])
+        return way.expression([texts[0], *map(without_parentheses, operands[1:])])
     signed = [f"({each})" if each[0] == "-" else each for each in operands]
     return Group(f"({way.expression(signed)})")
 
 
-def arranged(
+def call_arguments(
     node: Node, operands: Sequence[str], arguments: Sequence[Argument]
 ) -> tuple[list[str], dict[str, str]]:
     """The operands that stand by their places, and those by names."""
@@ -350,7 +350,9 @@ def operator(node: Node, operands: Sequence[str], constants: Constants) -> str:
     row = row_of(node.kind)
     schema = None if row is None else row.schema
     arguments = () if schema is None else schema.arguments
-    positional, named = arranged(node, [*map(bare, operands)], arguments)
+    positional, named = call_arguments(
+        node, [*map(without_parentheses, operands)], arguments
+    )
     for name, value in node.attributes.items():
         if not isinstance(value, Graph):
             named[name] = _attribute(value, constants)
@@ -392,15 +394,16 @@ def construct(node: Node, operands: Sequence[str], constants: Constants) -> str:
     type_ = node.output.type
     if isinstance(type_, TupleType):
         if type_.qualname:
-            return f"{type_.qualname}({joined(operands)})"
-        text, parts = tuple_text([*map(bare, operands)]), type_.elements
+            return f"{type_.qualname}({comma_list(operands)})"
+        text, parts = tuple_text([*map(without_parentheses, operands)]), type_.elements
     elif isinstance(type_, DictType):
         pairs = zip(operands[::2], operands[1::2], strict=True)
-        text = f"{{{', '.join(f'{bare(key)}: {bare(value)}' for key, value in pairs)}}}"
+        rows = [": ".join(map(without_parentheses, pair)) for pair in pairs]
+        text = f"{{{', '.join(rows)}}}"
         parts = (type_.key, type_.value) * (len(operands) // 2)
     else:
         assert isinstance(type_, ListType), "the checker says so"
-        text = f"[{joined(operands)}]"
+        text = f"[{comma_list(operands)}]"
         parts = (type_.element,) * len(operands)
     is_exact = all(
         value.type is part for value, part in zip(node.inputs, parts, strict=True)
@@ -411,7 +414,7 @@ def construct(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 
 def _index(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    return f"{closed(operands[0])}[{node.attributes['index']}]"
+    return f"{parenthesized(operands[0])}[{node.attributes['index']}]"
 
 
 def _get(node: Node, operands: Sequence[str], constants: Constants) -> str:
@@ -421,7 +424,7 @@ def _get(node: Node, operands: Sequence[str], constants: Constants) -> str:
 def attribute_text(owner: str, name: str) -> str:
     """An attribute that is read."""
     if is_name(name):
-        return f"{closed(owner)}.{name}"
+        return f"{parenthesized(owner)}.{name}"
     return f"getattr({owner}, {name!a})"
 
 
@@ -432,7 +435,7 @@ def _create(node: Node, operands: Sequence[str], constants: Constants) -> str:
 def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     function = called(node)
     if function is None:
-        return f"{operands[0]}({joined(operands[1:])})"
+        return f"{operands[0]}({comma_list(operands[1:])})"
     arguments = function.schema.arguments
     return f"{function_name(function, constants)}({_given(operands[1:], arguments)})"
 
@@ -442,8 +445,8 @@ def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
     parts: list[str] = []
     for text, argument in zip(operands, arguments, strict=False):
         name = f"{argument.name}=" if argument.kwarg_only else ""
-        parts.append(f"{name}{bare(text)}")
-    return joined([*parts, *operands[len(parts) :]])
+        parts.append(f"{name}{without_parentheses(text)}")
+    return comma_list([*parts, *operands[len(parts) :]])
 
 
 def function_name(function: Any, constants: Constants) -> str:
@@ -465,25 +468,28 @@ def _python(node: Node, operands: Sequence[str], constants: Constants) -> str:
     name = manager(node.attributes.get("object"))
     if name is None:
         return operator(node, operands, constants)
-    return f"{name}({joined(operands)})"
+    return f"{name}({comma_list(operands)})"
 
 
 def _call(name: str) -> Form:
     def form(node: Node, operands: Sequence[str], constants: Constants) -> str:
-        return f"{name}({joined(operands)})"
+        return f"{name}({comma_list(operands)})"
 
     return form
 
 
 def _typed(name: str) -> Form:
     def form(node: Node, operands: Sequence[str], constants: Constants) -> str:
-        return f"{name}({joined([type_text(node.output.type), *operands])})"
+        return f"{name}({comma_list([type_text(node.output.type), *operands])})"
 
     return form
 
 
 def _nowait(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    text, type_ = f"awaitable_nowait({bare(operands[0])})", node.output.type
+    text, type_ = (
+        f"awaitable_nowait({without_parentheses(operands[0])})",
+        node.output.type,
+    )
     if getattr(type_, "element", NoneType_) is node.inputs[0].type:
         return text
     return f"annotate({type_text(type_)}, {text})"
@@ -492,7 +498,7 @@ def _nowait(node: Node, operands: Sequence[str], constants: Constants) -> str:
 def _isinstance(node: Node, operands: Sequence[str], constants: Constants) -> str:
     types = [type_text(each) for each in node.attributes["types"]]
     shown = types[0] if len(types) == 1 else tuple_text(types)
-    return f"isinstance({bare(operands[0])}, {shown})"
+    return f"isinstance({without_parentheses(operands[0])}, {shown})"
 
 
 def _unpacked(node: Node, operands: Sequence[str], constants: Constants) -> str:

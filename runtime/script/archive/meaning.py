@@ -46,7 +46,15 @@ from runtime.script.emission import (
 )
 from runtime.script.emission.emitter import STATEMENTS, OfPython
 from runtime.script.ir import Graph
-from runtime.script.program import Function, Program, marks
+from runtime.script.ir.type_rules import parts_of
+from runtime.script.program import (
+    Function,
+    Program,
+    annotate,
+    fork,
+    unchecked_cast,
+    wait,
+)
 from runtime.tensors import tensor
 
 
@@ -69,12 +77,12 @@ class Path:
         return Path(path, self._known)
 
 
-class _Looked(OfPython):
+class _PythonNames(OfPython):
     """Something whose attributes are objects of Python."""
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "a name of the program"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
@@ -93,7 +101,7 @@ class Table:
         return self._values[int(name[1:])]
 
 
-class Later(Sugared):
+class InnerFunction(Sugared):
     """A function within a function, with the variables of where it stands."""
 
     __slots__ = ("node",)
@@ -101,7 +109,7 @@ class Later(Sugared):
     def __init__(self, node: ast.FunctionDef) -> None:
         self.node = node
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `{self.node.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -117,7 +125,7 @@ class Later(Sugared):
 
 
 def _define(e: Emitter, node: ast.FunctionDef) -> None:
-    e.names[node.name] = Later(node)
+    e.names[node.name] = InnerFunction(node)
 
 
 def _uninitialized(e: Emitter, node: ast.Call) -> Sugared:
@@ -180,18 +188,18 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "Future": futures.Future,
         "CONSTANTS": Table(constants.values),
         "__torch__": Path("__torch__", known),
-        "annotate": marks.annotate,
+        "annotate": annotate,
         "awaitable": futures.awaitable,
         "awaitable_nowait": futures.awaitable_nowait,
         "awaitable_wait": futures.awaitable_wait,
         "cmath": cmath,
-        "fork": marks.fork,
+        "fork": fork,
         "math": math,
         "ops": load("runtime").ops,
         "tensor": tensor,
-        "unchecked_cast": marks.unchecked_cast,
+        "unchecked_cast": unchecked_cast,
         **{name: getattr(autograd, name) for name in MANAGERS},
-        "wait": marks.wait,
+        "wait": wait,
         "warnings": warnings,
         **FORMS,
         **ADDED,
@@ -251,14 +259,10 @@ def _met(function: Function) -> Iterator[Any]:
             continue
         seen.add(id(each))
         yield each
-        for part in ("element", "key", "value"):
-            inner = getattr(each, part, None)
-            if isinstance(inner, Type):
-                todo.append(inner)
-        todo += getattr(each, "elements", ())
-        todo += getattr(each, "members", ())
+        if isinstance(each, Type):
+            todo += parts_of(each)
 
 
-register_sugar(Path, _Looked)
-register_sugar(Table, _Looked)
+register_sugar(Path, _PythonNames)
+register_sugar(Table, _PythonNames)
 STATEMENTS[ast.FunctionDef] = _define

@@ -33,13 +33,14 @@ from runtime.schema.declaration import (
     ScriptClassType,
 )
 from runtime.schema.signature import Signature
-from runtime.schema.types import Type
+from runtime.schema.types import DictType, Type
 from runtime.script.archive import limits
 from runtime.script.archive.code import code_of, type_code
 from runtime.script.archive.container import Place, Writer, writing
 from runtime.script.archive.data import Encoder
 from runtime.script.archive.expressions import Constants, manager
 from runtime.script.ir import Graph, Node, printed
+from runtime.script.ir.type_rules import parts_of
 from runtime.script.program import Function
 
 KINDS: Mapping[str, type[DeclaredType]] = {
@@ -185,12 +186,9 @@ class _Contents:
             self._seen.add(id(each))
             if isinstance(each, DeclaredType):
                 self.meet_type(each)
-            for part in ("element", "key", "value"):
-                inner = getattr(each, part, None)
-                if isinstance(inner, Type):
-                    todo.append(inner)
-            todo += reversed(getattr(each, "elements", ()))
-            todo += reversed(getattr(each, "members", ()))
+            # The last of a pair first, as ever: the same root gives the same bytes.
+            parts = parts_of(each)
+            todo += parts if isinstance(each, DictType) else reversed(parts)
         return str(type_)
 
     # How it is described

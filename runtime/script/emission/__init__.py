@@ -4,20 +4,15 @@ from runtime.script.emission import loops as _loops  # noqa: F401  # fills the t
 from runtime.script.emission import values as _values  # noqa: F401  # as above
 from runtime.script.emission.builtins import (
     CLASSES,
-    ExceptionClass,
     Manager,
 )
 from runtime.script.emission.calls import (
-    Form,
     FunctionOfProgram,
     PythonFunction,
-    bound_values,
+    bind_arguments,
     call_forms,
-    together,
 )
 from runtime.script.emission.classes import (
-    ClassSugar,
-    class_type,
     compile_class,
     install_classes,
 )
@@ -34,10 +29,8 @@ from runtime.script.emission.forms import (
     install_forms,
     register_forms,
 )
-from runtime.script.emission.iteration import Iteration, Static
-from runtime.script.emission.objects import ObjectValue, install_objects
+from runtime.script.emission.objects import install_objects
 from runtime.script.emission.sugar import (
-    Registration,
     SimpleValue,
     SugaredTuple,
     constant_of,
@@ -47,7 +40,6 @@ from runtime.script.emission.sugar import (
     register_value,
     sugar_of,
     sugar_of_value,
-    type_of,
 )
 from runtime.script.plug_ins import ready
 
@@ -57,27 +49,19 @@ for _install in (install_objects, install_classes, install_forms):
 __all__ = [
     "CLASSES",
     "Arguments",
-    "ClassSugar",
     "Compiler",
     "Emitter",
-    "ExceptionClass",
-    "Form",
     "FunctionOfProgram",
-    "Iteration",
     "Manager",
-    "ObjectValue",
     "PythonFunction",
-    "Registration",
     "SimpleValue",
     "SpecialForm",
-    "Static",
     "Sugared",
     "SugaredTuple",
     "SyntaxForm",
     "arguments_of",
-    "bound_values",
+    "bind_arguments",
     "call_forms",
-    "class_type",
     "compile_class",
     "compile_function",
     "compile_text",
@@ -90,8 +74,6 @@ __all__ = [
     "register_value",
     "sugar_of",
     "sugar_of_value",
-    "together",
-    "type_of",
 ]
 
 ready(__name__)

@@ -13,11 +13,11 @@ Rules of conditions:
 
 Rules of meeting:
 - what meets behind a branch has the least common type; where there is none, the
-  variable is `Torn`, and using it is the error;
+  variable is `TypeConflict`, and using it is the error;
 - what is no value (a range, a bound method) and comes out of the only branch that goes
-  on gets its values out of it; of several it is `Lost`, and using it is the error;
+  on gets its values out of it; of several it is `NoValue`, and using it is the error;
 - a variable that one branch does not have is `prim::Uninitialized` there: uses that may
-  come before a value are refused (`runtime.script.frontend.absence`).
+  come before a value are refused (`runtime.script.frontend.scopes`).
 """
 
 import ast
@@ -63,7 +63,7 @@ from runtime.script.frontend import Exit
 from runtime.script.ir import Node, Place, Value
 
 
-class Torn:
+class TypeConflict:
     """A variable that has values of types without a common one."""
 
     __slots__ = ("mismatch", "places")
@@ -82,20 +82,20 @@ class Torn:
         )
 
 
-class Lost(Torn):
+class NoValue(TypeConflict):
     """A variable that is no value, behind the branch or loop that has assigned it."""
 
-    __slots__ = ("says",)
+    __slots__ = ("what",)
 
-    def __init__(self, says: str) -> None:
-        self.says = says
+    def __init__(self, what: str) -> None:
+        self.what = what
         self.places = ()
 
     def refusal(self, variable: str) -> tuple[str, str]:
         """What is said of its use, and what to do."""
         return (
             f"`{variable}` is not known behind the branch or loop that assigns it: "
-            f"it is {self.says}, which is no value",
+            f"it is {self.what}, which is no value",
             "Assign it where it is used, or make a value of it.",
         )
 
@@ -168,14 +168,14 @@ def _meet(
             names[key] = _brought_out(e, node, branches, living, first)
             return
     for each in present:
-        if isinstance(each, Torn):
+        if isinstance(each, TypeConflict):
             names[key] = each
             return
     values: list[Value | None] = []
     for branch in branches:
         one = branch.names.get(key) if branch in living else None
         made = None if one is None else _value_in(e, branch, one)
-        if isinstance(made, Lost):
+        if isinstance(made, NoValue):
             names[key] = made
             return
         values.append(made)
@@ -187,25 +187,25 @@ def _meet(
         if declared is None or not all(is_subtype(one, declared) for one in types):
             kept = [each for each in values if each is not None]
             places = [(each.type, each.node.place) for each in kept]
-            names[key] = Torn(wanted, places)
+            names[key] = TypeConflict(wanted, places)
             return
         wanted = declared
     names[key] = sugar_of_value(_output(e, node, branches, values, wanted, key))
 
 
-def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | Lost:
+def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | NoValue:
     with e.into(branch.block):
-        return value_or_lost(e, one)
+        return value_or_none(e, one)
 
 
-def value_or_lost(e: Emitter, one: Any) -> Value | Lost:
+def value_or_none(e: Emitter, one: Any) -> Value | NoValue:
     """The value of a variable, to be handed on behind a branch or a loop."""
     try:
         found: Value = one.value(e)
     except IllTyped as error:
         if error.code != "IllTyped":
             raise
-        return Lost(one.says())
+        return NoValue(one.describe())
     return found
 
 
@@ -264,7 +264,7 @@ def any_of(e: Emitter, flags: Sequence[Value]) -> Value:
     return result
 
 
-def fail_torn(e: Emitter, variable: str, one: Torn) -> NoReturn:
+def fail_conflict(e: Emitter, variable: str, one: TypeConflict) -> NoReturn:
     """Refuse the use of a variable that has values of types without a common one.
 
     Raises:
@@ -447,7 +447,7 @@ def instance_test(
     kind = type_of(value)
     if kind is None:
         if not value.elements(e):
-            e.fail(f"`isinstance` is asked of {value.says()}", "Ask it of a value.")
+            e.fail(f"`isinstance` is asked of {value.describe()}", "Ask it of a value.")
         value = SimpleValue(value.value(e))
         kind = type_of(value)
         assert kind is not None, "values have types"

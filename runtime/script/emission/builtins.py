@@ -35,7 +35,12 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from runtime.script.emission.calls import PythonFunction, call_forms, forms_of_rows
+from runtime.script.emission.calls import (
+    PythonFunction,
+    call_forms,
+    call_rows,
+    forms_of_rows,
+)
 from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
 from runtime.script.emission.expressions import dict_display, list_display
 from runtime.script.emission.forms import SpecialForm, positional_of, register_forms
@@ -67,7 +72,7 @@ class Primitive(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         module = self.python.__module__
         name = self.python.__name__
         return f"`{name}`" if module == "builtins" else f"`{module}.{name}`"
@@ -79,7 +84,7 @@ class Primitive(OfPython):
             if found is not None:
                 return found
         forms = forms_of_rows(by_function(self.python))
-        return call_forms(e, self.says(), forms, arguments)
+        return call_forms(e, self.describe(), forms, arguments)
 
 
 class Iterated(Sugared):
@@ -91,12 +96,12 @@ class Iterated(Sugared):
         self.name = name
         self.iteration = iteration
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"a `{self.name}`"
 
     def value(self, e: Emitter) -> Value:
         e.fail(
-            f"{self.says()} is used as a value",
+            f"{self.describe()} is used as a value",
             "It can be gone through in a loop; `list(...)` makes a list of it.",
         )
 
@@ -109,20 +114,16 @@ class Iterated(Sugared):
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
         if not isinstance(self.iteration, Range):
             return super().subscript(e, index)
-        bounds = self.iteration
-        forms = forms_of_rows(by_form("range({0}, {1}, {2})[{3}]"))
-        given = [SimpleValue(v) for v in (bounds.start, bounds.stop, bounds.step)]
-        return call_forms(e, "a subscript", forms, Arguments((*given, index)))
+        rows = by_form("range({0}, {1}, {2})[{3}]")
+        return call_rows(e, "a subscript", rows, *self.iteration.bounds, index)
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
         if symbol != "in" or not isinstance(self.iteration, Range):
             return None
-        bounds = self.iteration
-        forms = forms_of_rows(by_form("{3} in range({0}, {1}, {2})"))
-        given = [SimpleValue(v) for v in (bounds.start, bounds.stop, bounds.step)]
-        return call_forms(e, "`in`", forms, Arguments((*given, other)))
+        rows = by_form("{3} in range({0}, {1}, {2})")
+        return call_rows(e, "`in`", rows, *self.iteration.bounds, other)
 
 
 def range_of(e: Emitter, arguments: Arguments) -> Sugared:
@@ -218,7 +219,7 @@ def tuple_of(e: Emitter, arguments: Arguments) -> Sugared:
     items = given[0].elements(e)
     if items is None:
         e.fail(
-            f"`tuple` of {given[0].says()}, whose length is not known",
+            f"`tuple` of {given[0].describe()}, whose length is not known",
             "A tuple has as many elements as its type says: use a list.",
         )
     return SugaredTuple(items)
@@ -312,8 +313,7 @@ def _extreme(python: Any) -> Callable[[Emitter, Arguments], Sugared | None]:
             return None
         result = given[0]
         for each in given[1:]:
-            forms = forms_of_rows(by_function(python))
-            result = call_forms(e, f"`{name}`", forms, Arguments((result, each)))
+            result = call_rows(e, f"`{name}`", by_function(python), result, each)
         return result
 
     return run
@@ -351,11 +351,10 @@ def _print(e: Emitter, arguments: Arguments) -> Sugared:
     values = [each.value(e) for each in arguments.positional]
     if "sep" in arguments.named:
         separator = arguments.named["sep"]
-        texts = []
-        for each in values:
-            forms = forms_of_rows(by_function(str))
-            given = Arguments((SimpleValue(each),))
-            texts.append(call_forms(e, "`str`", forms, given).value(e))
+        texts = [
+            call_rows(e, "`str`", by_function(str), SimpleValue(each)).value(e)
+            for each in values
+        ]
         made = e.node("prim::ListConstruct", texts, (ListType(StrType),)).output
         join = separator.attribute(e, "join")
         values = [join.call(e, Arguments((SimpleValue(made),))).value(e)]
@@ -389,7 +388,7 @@ class ExceptionClass(OfPython):
         """Its full name."""
         return f"{self.python.__module__}.{self.python.__qualname__}"
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the class `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -409,7 +408,7 @@ class Exception_(Sugared):  # noqa: N801  # the word without it is Python's
         self.kind = kind
         self.message = message
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"a `{self.kind.name}`"
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
@@ -430,7 +429,7 @@ class PythonClass(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the class `{self.python.__module__}.{self.python.__qualname__}`"
 
 
@@ -489,12 +488,12 @@ class Manager(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"`{self.python.__name__}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         for each in arguments.named:
-            e.fail(f"{self.says()} is given `{each}` by name", "Give it by place.")
+            e.fail(f"{self.describe()} is given `{each}` by name", "Give it by place.")
         values = [each.value(e) for each in arguments.positional]
         attributes = {"name": self.python.__name__, "object": self.python}
         made = e.node("prim::PythonOp", values, (PyObjectType,), attributes).output

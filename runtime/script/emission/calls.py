@@ -133,10 +133,17 @@ def call_forms(
     if names == Ordered._fields:
         made = type_of_class(e, Ordered)
         return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
-    return together(e, node.outputs)
+    return pack_results(e, node.outputs)
 
 
-def together(e: Emitter, outputs: Sequence[Value]) -> Sugared:
+def call_rows(
+    e: Emitter, callee: str, rows: Iterable[Row], *operands: Sugared
+) -> Sugared:
+    """Call the first of primitives that takes the operands."""
+    return call_forms(e, callee, forms_of_rows(rows), Arguments(operands))
+
+
+def pack_results(e: Emitter, outputs: Sequence[Value]) -> Sugared:
     """What a call gives: its one result, None, or a tuple of several."""
     if not outputs:
         return SimpleValue(e.constant(None))
@@ -146,7 +153,7 @@ def together(e: Emitter, outputs: Sequence[Value]) -> Sugared:
     return SimpleValue(e.node("prim::TupleConstruct", outputs, (made,)).output)
 
 
-def bound_values(
+def bind_arguments(
     e: Emitter, callee: str, schema: Signature, arguments: Arguments
 ) -> tuple[list[Value], list[Type]]:
     """The values for every argument of a function, and the types that it gives.
@@ -195,9 +202,11 @@ def fail_recursive(e: Emitter, callee: str, parameters: str = "...") -> NoReturn
 def call_function(e: Emitter, function: Function, arguments: Arguments) -> Sugared:
     """Call a function of the program."""
     callee = f"the function `{function.name}`"
-    inputs, types = bound_values(e, callee, function.schema, arguments)
+    inputs, types = bind_arguments(e, callee, function.schema, arguments)
     constant = function_constant(e, function)
-    return together(e, e.node("prim::CallFunction", (constant, *inputs), types).outputs)
+    return pack_results(
+        e, e.node("prim::CallFunction", (constant, *inputs), types).outputs
+    )
 
 
 def function_constant(e: Emitter, function: Function) -> Value:
@@ -231,10 +240,10 @@ def call_method(
     arguments: Arguments,
 ) -> Sugared:
     """Call a method of a class, a module or an interface."""
-    values, types = bound_values(e, callee, schema, arguments.behind(owner))
+    values, types = bind_arguments(e, callee, schema, arguments.behind(owner))
     kind = "Interface" if isinstance(owner.type, InterfaceType) else "Method"
     node = e.node(f"prim::Call{kind}", values, types, {"name": name})
-    return together(e, node.outputs)
+    return pack_results(e, node.outputs)
 
 
 class FunctionOfProgram(Sugared):
@@ -245,7 +254,7 @@ class FunctionOfProgram(Sugared):
     def __init__(self, function: Function) -> None:
         self.function = function
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `{self.function.name}`"
 
     def value(self, e: Emitter) -> Value:
@@ -260,7 +269,7 @@ class PythonFunction(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `{self.python.__qualname__}`"
 
     def function(self, e: Emitter) -> Function:
@@ -271,16 +280,16 @@ class PythonFunction(OfPython):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Call what it is compiled to, or Python, if it is left to that."""
-        if mark_of(self.python) in LEFT:
-            return LeftFunction(self.python).call(e, arguments)
+        if mark_of(self.python) in IGNORED:
+            return IgnoredFunction(self.python).call(e, arguments)
         return call_function(e, self.function(e), arguments)
 
 
 # The marks of functions that are left to Python.
-LEFT = (Mark.IGNORE, Mark.UNUSED)
+IGNORED = (Mark.IGNORE, Mark.UNUSED)
 
 
-class LeftFunction(Sugared):
+class IgnoredFunction(Sugared):
     """A function that is left to Python; `owner` is the object of a method.
 
     Only its annotations are looked at: without any its parameters and its result are
@@ -294,7 +303,7 @@ class LeftFunction(Sugared):
         self.python = python
         self.owner = owner
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `{self.python.__qualname__}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -303,7 +312,7 @@ class LeftFunction(Sugared):
             kind = self.owner.type
             arguments = arguments.behind(self.owner)
         schema = e.compiler.signature(self.python, kind).schema(TensorType)
-        values, _ = bound_values(e, self.says(), schema, arguments)
+        values, _ = bind_arguments(e, self.describe(), schema, arguments)
         wanted = schema.returns[0].type
         if mark_of(self.python) is Mark.UNUSED:
             name = self.python.__qualname__
@@ -312,7 +321,9 @@ class LeftFunction(Sugared):
             return sugar_of_value(e.uninitialized(wanted))
         types = () if wanted is NoneType_ else (wanted,)
         attributes = {"name": self.python.__name__, "object": self.python}
-        return together(e, e.node("prim::PythonOp", values, types, attributes).outputs)
+        return pack_results(
+            e, e.node("prim::PythonOp", values, types, attributes).outputs
+        )
 
 
 def _result(returned: Argument) -> Type:

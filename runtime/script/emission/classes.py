@@ -31,11 +31,11 @@ from runtime.schema.declaration import (
 from runtime.schema.scope import Scope
 from runtime.schema.types import AnyType, NoneType_, Type
 from runtime.script.emission.builtins import CLASSES
-from runtime.script.emission.calls import LEFT, fail_recursive
+from runtime.script.emission.calls import IGNORED, fail_recursive
 from runtime.script.emission.compiler import CLASS_TYPES, CallChain, Compiler
 from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
 from runtime.script.emission.objects import (
-    LEFT_METHODS,
+    IGNORED_METHODS,
     PENDING,
     EnumClass,
     EnumValue,
@@ -48,11 +48,11 @@ from runtime.script.emission.objects import (
     method_schema,
 )
 from runtime.script.emission.python_class import (
-    Blueprint,
+    ClassMembers,
     Role,
-    blueprint,
-    made_methods,
-    with_factories,
+    class_members,
+    dataclass_methods,
+    with_defaults,
 )
 from runtime.script.emission.sugar import register_sugar, sugar_of_value, type_of_class
 from runtime.script.frontend import Annotations, place_of, read_function, scope_of_class
@@ -112,25 +112,27 @@ class InitValue(ObjectValue):
 class _Class:
     """A class that is being compiled."""
 
-    def __init__(self, compiler: Compiler, print_: Blueprint, since: CallChain) -> None:
+    def __init__(
+        self, compiler: Compiler, members: ClassMembers, since: CallChain
+    ) -> None:
         self.compiler = compiler
-        self.print = print_
+        self.members = members
         self.since = since
-        self.pending = dict(print_.functions)
+        self.pending = dict(members.functions)
         self._active: set[str] = set()
         self.lazy: set[str] = set()
         self.declared = self._declare()
 
     def _declare(self) -> ScriptClassType:
         """The type, with what the body says of attributes and constants."""
-        compiler, python = self.compiler, self.print.python
+        compiler, python = self.compiler, self.members.python
         classes = compiler.program.classes
         compiled = compiler.program.memo.setdefault(_COMPILED, WeakKeyDictionary())
         known = classes.known(python)
         if isinstance(known, ScriptClassType):
             # A dataclass that was met as a field of another.
             declared = known
-        elif self.print.fields:
+        elif self.members.fields:
             compiler.declaring.add(python)
             made = classes(python, Scope(classes=compiler.classes))
             compiler.declaring.discard(python)
@@ -146,11 +148,11 @@ class _Class:
         declare_objects(python, declared)
         declaration = declared.declaration
         declaration.memo[PENDING] = self.ask
-        declaration.memo[LEFT_METHODS] = self.left
+        declaration.memo[IGNORED_METHODS] = self.left
         scope = scope_of_class(python, compiler.classes)
-        for name, annotation in self.print.attributes.items():
+        for name, annotation in self.members.attributes.items():
             declaration.add_attribute(name, self._attribute(name, annotation, scope))
-        for name, value in self.print.constants.items():
+        for name, value in self.members.constants.items():
             declaration.add_constant(name, value)
         return declared
 
@@ -160,13 +162,13 @@ class _Class:
             found = annotated_type(annotation, scope)
             if found is not None:
                 return found
-        place = self.print.place(name)
+        place = self.members.place(name)
         assert isinstance(place, ast.AnnAssign), "it is annotated there"
-        return Annotations(self.print.definition, scope).type(place.annotation)
+        return Annotations(self.members.definition, scope).type(place.annotation)
 
     def compile(self) -> None:
         """Compile `__init__`, and let the rest be compiled behind what is asked for."""
-        made = made_methods(self.print, self.declared, self.pending)
+        made = dataclass_methods(self.members, self.declared, self.pending)
         # Some fields cannot be compared: that matters where somebody compares.
         self.lazy = {*made} - {"__init__"}
         self.pending |= made
@@ -195,7 +197,7 @@ class _Class:
         if name not in self.pending or name in self._active:
             return
         role, function = self.pending[name]
-        if mark_of(function) in LEFT:
+        if mark_of(function) in IGNORED:
             return
         if role is Role.STATIC:
             del self.pending[name]
@@ -213,7 +215,7 @@ class _Class:
         del self.pending[name]
 
     def _path(self, name: str) -> str:
-        return f"{self.print.python.__name__}.{name}"
+        return f"{self.members.python.__name__}.{name}"
 
     def _method(self, name: str, function: Any, since: CallChain) -> None:
         declaration = self.declared.declaration
@@ -239,8 +241,8 @@ class _Class:
 
     def left(self, name: str) -> Any:
         """The function of a method that is left to Python; None: it is none."""
-        _, python = self.print.functions.get(name, (None, None))
-        return python if mark_of(python) in LEFT else None
+        _, python = self.members.functions.get(name, (None, None))
+        return python if mark_of(python) in IGNORED else None
 
 
 def class_type(
@@ -256,7 +258,7 @@ def class_type(
     if known is not None:
         found: ScriptClassType = known
         return found
-    made = _Class(compiler, blueprint(python), since)
+    made = _Class(compiler, class_members(python), since)
     made.compile()
     return made.declared
 
@@ -278,7 +280,7 @@ class ClassSugar(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the class `{self.python.__name__}`"
 
     def type(self, e: Emitter) -> ScriptClassType:
@@ -290,7 +292,7 @@ class ClassSugar(OfPython):
             if error.code != "NoSource":
                 raise
             return e.fail(
-                f"{self.says()} cannot be compiled: {error.reason}", error.hint
+                f"{self.describe()} cannot be compiled: {error.reason}", error.hint
             )
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -298,10 +300,10 @@ class ClassSugar(OfPython):
         node = e.node("prim::CreateObject", (), (declared,))
         made = ObjectValue(node.output)
         if method_schema(e, declared, "__init__") is not None:
-            given = with_factories(e, self.python, arguments)
+            given = with_defaults(e, self.python, arguments)
             call_own(e, made, "__init__", given)
         elif arguments.positional or arguments.named:
-            e.fail(f"{self.says()} has no `__init__`, and takes no arguments")
+            e.fail(f"{self.describe()} has no `__init__`, and takes no arguments")
         return made
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
@@ -320,13 +322,13 @@ class _Unbound(Sugared):
         self.type = type
         self.name = name
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `{self.name}` of {self.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         first = arguments.positional[0] if arguments.positional else None
         if not isinstance(first, ObjectValue) or first.type is not self.type:
-            e.fail(f"{self.says()} is given no object of {self.type} first")
+            e.fail(f"{self.describe()} is given no object of {self.type} first")
         rest = Arguments(arguments.positional[1:], arguments.named)
         return call_own(e, first, self.name, rest)
 
@@ -378,7 +380,7 @@ class _Typed(Sugared):
         self.python = python
         self.make = make
 
-    def here(self, e: Emitter) -> Sugared:
+    def resolve(self, e: Emitter) -> Sugared:
         return self.make(e, type_of_class(e, self.python))
 
 

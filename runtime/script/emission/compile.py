@@ -14,7 +14,7 @@ from runtime.errors.source import Source
 from runtime.hooks import BODY
 from runtime.schema.scope import Scope
 from runtime.schema.types import NoneType_, Type
-from runtime.script.emission.branches import Torn
+from runtime.script.emission.branches import TypeConflict
 from runtime.script.emission.builtins import install_builtins
 from runtime.script.emission.calls import (
     FunctionOfProgram,
@@ -27,7 +27,7 @@ from runtime.script.emission.compiler import (
     CallChain,
     Compiler,
     OwnerSugar,
-    told,
+    with_call_chain,
 )
 from runtime.script.emission.emitter import RESULT, WAYS, Emitter
 from runtime.script.emission.operators import install_runtime
@@ -68,7 +68,7 @@ def emit_body(
     e.at = Place(e.source, place_of(tree, e.source))
     if Exit.RETURN in e.exits & WAYS:
         found = e.names[RESULT]
-        if isinstance(found, Torn):
+        if isinstance(found, TypeConflict):
             e.fail(
                 f"the function returns different types: {found.mismatch.reason}",
                 "Annotate what it returns with a type of all.",
@@ -141,14 +141,14 @@ class _TextFunction(PythonFunction):
         self.path = path
         self.made: Function | None = None
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `{self.python.name}`"
 
     def compiled(self, compiler: Compiler, since: CallChain = ()) -> Function:
         """What it is compiled to."""
         if self.made is None:
             definition: Definition[Any] = Definition(self.source, self.python)
-            with told(since):
+            with with_call_chain(since):
                 annotations = Annotations(definition, self.scope)
                 signature = read_signature(annotations)
             body = Body(definition, annotations, self.scope, signature)

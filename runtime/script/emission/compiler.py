@@ -111,7 +111,7 @@ class Compiler:
 
         `types` are those of parameters that have no annotation.
         """
-        with told(since):
+        with with_call_chain(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
             annotations, scope = self._annotations(python, definition)
@@ -187,7 +187,7 @@ class Compiler:
         def make() -> Graph:
             graph = Graph(qualname.rpartition(".")[2])
             before, self.since = self.since, since
-            with told(since):
+            with with_call_chain(since):
                 BODY.get()(self, graph, body, sugar)
             self.since = before
             run_passes(graph, CLEANUP)
@@ -230,7 +230,7 @@ class Compiler:
 
 
 @contextmanager
-def told(since: CallChain) -> Iterator[None]:
+def with_call_chain(since: CallChain) -> Iterator[None]:
     """Lets errors tell because of which calls something is compiled."""
     try:
         yield

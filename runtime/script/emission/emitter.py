@@ -388,52 +388,54 @@ class Sugared(Holder):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         """What it is, as the beginning of a sentence."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it is")
 
     def words(self) -> str:
         """How it looks among the arguments of a call."""
-        return self.says()
+        return self.describe()
 
-    def here(self, e: Emitter) -> "Sugared":
+    def resolve(self, e: Emitter) -> "Sugared":
         """What it is at the place where it is named; mostly itself."""
         return self
 
     def value(self, e: Emitter) -> Value:
         """The value of the graph."""
-        e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
+        e.fail(
+            f"{self.describe()} is no value", "It can be called or looked into only."
+        )
 
     def attribute(self, e: Emitter, name: str) -> "Sugared":
         """`it.name`."""
-        no_attribute(e, self.says(), name, ())
+        no_attribute(e, self.describe(), name, ())
 
     def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
         """`it.name = value`."""
-        e.fail(f"attributes of {self.says()} cannot be set")
+        e.fail(f"attributes of {self.describe()} cannot be set")
 
     def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
         """`it.name: type = ...`, before it is set; the value fits the type."""
 
     def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
         """`it(...)`."""
-        e.fail(f"{self.says()} cannot be called")
+        e.fail(f"{self.describe()} cannot be called")
 
     def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
         """`it[index]`."""
-        e.fail(f"{self.says()} has no elements")
+        e.fail(f"{self.describe()} has no elements")
 
-    def chosen(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
+    def select(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
         """`it[index]`, where an interface is written that it is of."""
         return self.subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
         """`it[index] = value`."""
-        e.fail(f"elements of {self.says()} cannot be set")
+        e.fail(f"elements of {self.describe()} cannot be set")
 
     def delete_subscript(self, e: Emitter, index: "Sugared") -> None:
         """`del it[index]`."""
-        e.fail(f"elements of {self.says()} cannot be deleted")
+        e.fail(f"elements of {self.describe()} cannot be deleted")
 
     def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
         """What it consists of, if how many that are is known before the program runs.
@@ -444,7 +446,7 @@ class Sugared(Holder):
 
     def iterate(self, e: Emitter) -> Any:
         """How it is gone through: an `Iteration`."""
-        e.fail(f"{self.says()} cannot be gone through", ITERABLES)
+        e.fail(f"{self.describe()} cannot be gone through", ITERABLES)
 
     def binary(
         self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
@@ -454,7 +456,7 @@ class Sugared(Holder):
 
     def truth(self, e: Emitter) -> Value | bool:
         """Whether it counts as true; a bool if that is known beforehand."""
-        e.fail(f"{self.says()} is neither true nor false")
+        e.fail(f"{self.describe()} is neither true nor false")
 
     def enter(self, e: Emitter) -> Value:
         """The manager of a `with`."""

@@ -31,8 +31,13 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.script.emission.branches import Condition, Torn, condition, fail_torn
-from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.script.emission.branches import (
+    Condition,
+    TypeConflict,
+    condition,
+    fail_conflict,
+)
+from runtime.script.emission.calls import call_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Arguments, Emitter, Sugared
 from runtime.script.emission.operators import binary, compare, unary
 from runtime.script.emission.sugar import (
@@ -45,9 +50,9 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.frontend import constant as literal
 from runtime.script.frontend import mangled, not_defined
-from runtime.script.frontend.absence import NOT_YET, absences
+from runtime.script.frontend.scopes import NOT_YET, absences
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function, by_method, by_name
+from runtime.script.primitives import by_function
 
 N = TypeVar("N", bound=ast.expr)
 BINARY: dict[type[ast.operator], str] = {
@@ -114,8 +119,8 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
         found = e.names.get(node.id)
         if found is None:
             raise not_defined(node, NOT_YET, e.source)
-        if isinstance(found, Torn):
-            fail_torn(e, node.id, found)
+        if isinstance(found, TypeConflict):
+            fail_conflict(e, node.id, found)
         result: Sugared = found
         return result
     try:
@@ -303,7 +308,7 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
         parts = inner.elements(e)
         if parts is None:
             e.fail(
-                f"`*` is of {inner.says()}, whose length is not known",
+                f"`*` is of {inner.describe()}, whose length is not known",
                 "Tuples have a known length.",
             )
         result += parts
@@ -450,22 +455,15 @@ def joined(e: Emitter, node: ast.JoinedStr) -> Sugared:
     pieces = []
     for each in node.values:
         if isinstance(each, ast.FormattedValue):
-            given = Arguments((e.expression(each.value),))
-            forms = forms_of_rows(by_function(format))
-            pieces.append(call_forms(e, "an f-string", forms, given).value(e))
+            given = e.expression(each.value)
+            text = call_rows(e, "an f-string", by_function(format), given)
+            pieces.append(text.value(e))
         else:
             pieces.append(e.value(each))
     if not pieces:
         return SimpleValue(e.constant(""))
-    row = by_name("script::join.str")
     made = e.node("prim::ListConstruct", pieces, (ListType(StrType),)).output
-    if row is None:
-        forms = forms_of_rows(by_method("join", StrType))
-        empty = SimpleValue(e.constant(""))
-        return call_forms(
-            e, "an f-string", forms, Arguments((empty, SimpleValue(made)))
-        )
-    return SimpleValue(e.node(row.name, (e.constant(""), made), (StrType,)).output)
+    return SimpleValue(e.operator("script::join.str", e.constant(""), made))
 
 
 # Targets
@@ -539,7 +537,7 @@ def _unpacked_list(
     kind = value.type if isinstance(value, SimpleValue) else None
     if not isinstance(kind, ListType) or starred:
         e.fail(
-            f"{value.says()} is unpacked, whose length is not known",
+            f"{value.describe()} is unpacked, whose length is not known",
             "Tuples can be unpacked, and lists without `*`.",
         )
     node = e.node("prim::ListUnpack", (value.value(e),), [kind.element] * len(targets))

@@ -25,6 +25,7 @@ from runtime import futures
 from runtime.schema.annotation import register_wrapper
 from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import AnyType, AwaitType, FunctionType, FutureType, Type
+from runtime.script import program
 from runtime.script.emission.branches import INSTANCE_TESTS, instance_test
 from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
 from runtime.script.emission.expressions import for_type
@@ -36,7 +37,6 @@ from runtime.script.emission.sugar import (
     sugar_of_value,
 )
 from runtime.script.ir import Value
-from runtime.script.program import marks
 
 
 class SpecialForm(Sugared):
@@ -51,7 +51,7 @@ class SpecialForm(Sugared):
         self.emit = emit
         self.python = python
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"`{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -73,7 +73,7 @@ class SyntaxForm(SpecialForm):
         self.call_syntax = emit
 
     def _indirect(self, e: Emitter, arguments: Arguments) -> Sugared:
-        e.fail(f"{self.says()} is called by its name only")
+        e.fail(f"{self.describe()} is called by its name only")
 
 
 def register_forms(*forms: SpecialForm) -> list[Registration]:
@@ -218,7 +218,7 @@ def _wait(e: Emitter, arguments: Arguments) -> Sugared:
     if not isinstance(value.type, FutureType):
         hint = "Futures are what `fork` gives."
         e.fail(f"`wait` takes a future, and this is of type {value.type}", hint)
-    return waited(e, value)
+    return emit_wait(e, value)
 
 
 def _awaitable_wait(e: Emitter, arguments: Arguments) -> Sugared:
@@ -228,7 +228,7 @@ def _awaitable_wait(e: Emitter, arguments: Arguments) -> Sugared:
         hint = "Awaits are what `awaitable` and `awaitable_nowait` give."
         message = f"`awaitable_wait` takes an await, and this is of type {value.type}"
         e.fail(message, hint)
-    return waited(e, value)
+    return emit_wait(e, value)
 
 
 def _awaitable_nowait(e: Emitter, arguments: Arguments) -> Sugared:
@@ -238,7 +238,7 @@ def _awaitable_nowait(e: Emitter, arguments: Arguments) -> Sugared:
     return sugar_of_value(node.output)
 
 
-def waited(e: Emitter, value: Value) -> Sugared:
+def emit_wait(e: Emitter, value: Value) -> Sugared:
     """The value of a future, or of an await."""
     type_ = value.type
     assert isinstance(type_, FutureType | AwaitType), "only these are waited for"
@@ -254,12 +254,12 @@ class Wait(Sugared):
     def __init__(self, waits: SimpleValue) -> None:
         self.waits = waits
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `wait` of {self.waits.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        arguments_of(e, self.says(), (), arguments)
-        return waited(e, self.waits.node_value)
+        arguments_of(e, self.describe(), (), arguments)
+        return emit_wait(e, self.waits.node_value)
 
 
 class FutureValue(SimpleValue):
@@ -287,27 +287,27 @@ class AwaitValue(SimpleValue):
         if name in _OF_PYTHON:
             hint = "In a script an await can only be waited for: `awaitable_wait`."
             no_attribute(e, str(self.type), name, (), hint)
-        return waited(e, self.node_value).attribute(e, name)
+        return emit_wait(e, self.node_value).attribute(e, name)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        e.fail(f"attributes of {self.says()} cannot be set", _WAIT)
+        e.fail(f"attributes of {self.describe()} cannot be set", _WAIT)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        e.fail(f"{self.says()} cannot be called", _WAIT)
+        e.fail(f"{self.describe()} cannot be called", _WAIT)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        e.fail(f"{self.says()} has no elements", _WAIT)
+        e.fail(f"{self.describe()} has no elements", _WAIT)
 
     def iterate(self, e: Emitter) -> object:
-        e.fail(f"{self.says()} cannot be gone through", _WAIT)
+        e.fail(f"{self.describe()} cannot be gone through", _WAIT)
 
     def truth(self, e: Emitter) -> Value | bool:
-        e.fail(f"{self.says()} is neither true nor false", _WAIT)
+        e.fail(f"{self.describe()} is neither true nor false", _WAIT)
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
     ) -> Sugared | None:
-        return e.fail(f"`{symbol}` of {self.says()} is nothing", _WAIT)
+        return e.fail(f"`{symbol}` of {self.describe()} is nothing", _WAIT)
 
 
 def install_forms() -> None:
@@ -319,15 +319,17 @@ def install_forms() -> None:
     later = futures.awaitable, futures.awaitable_wait, futures.awaitable_nowait
     register_forms(
         SyntaxForm("isinstance", _isinstance, isinstance),
-        SyntaxForm("isinstance", _isinstance, marks.is_of_type),
+        SyntaxForm("isinstance", _isinstance, program.is_of_type),
         SyntaxForm("cast", partial(_annotated, "cast", True), typing.cast),
-        SyntaxForm("annotate", partial(_annotated, "annotate", False), marks.annotate),
-        SyntaxForm("unchecked_cast", _unchecked_cast, marks.unchecked_cast),
-        SpecialForm("is_scripting", _is_scripting, marks.is_scripting),
-        SpecialForm("fork", partial(_closure, "fork"), marks.fork),
-        SpecialForm("wait", _wait, marks.wait),
+        SyntaxForm(
+            "annotate", partial(_annotated, "annotate", False), program.annotate
+        ),
+        SyntaxForm("unchecked_cast", _unchecked_cast, program.unchecked_cast),
+        SpecialForm("is_scripting", _is_scripting, program.is_scripting),
+        SpecialForm("fork", partial(_closure, "fork"), program.fork),
+        SpecialForm("wait", _wait, program.wait),
         SpecialForm("awaitable", partial(_closure, "awaitable"), later[0]),
         SpecialForm("awaitable_wait", _awaitable_wait, later[1]),
         SpecialForm("awaitable_nowait", _awaitable_nowait, later[2]),
     )
-    INSTANCE_TESTS.append(marks.is_of_type)
+    INSTANCE_TESTS.append(program.is_of_type)

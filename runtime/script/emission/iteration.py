@@ -24,10 +24,9 @@ from runtime.schema.types import (
     TupleType,
 )
 from runtime.script.emission import sugar as values
-from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.script.emission.calls import call_rows
 from runtime.script.emission.emitter import (
     ITERABLES,
-    Arguments,
     Emitter,
     Holder,
     Sugared,
@@ -122,6 +121,11 @@ class Range(Iteration):
     step: Value
     plain: bool
 
+    @property
+    def bounds(self) -> tuple[SimpleValue, SimpleValue, SimpleValue]:
+        """Its three numbers, as a program would write them."""
+        return SimpleValue(self.start), SimpleValue(self.stop), SimpleValue(self.step)
+
     def trips(self, e: Emitter) -> Value:
         bounds = self.start, self.stop, self.step
         return e.operator("script::range_length.int", *bounds)
@@ -134,10 +138,22 @@ class Range(Iteration):
 
 
 @dataclass
-class Enumerated(Iteration):
-    """Numbers, and what something else gives."""
+class _Wrapping(Iteration):
+    """What goes through something else, which is what changes."""
 
     inner: Iteration
+
+    def watched(self) -> Sequence[Value]:
+        return self.inner.watched()
+
+    def check(self, e: Emitter) -> None:
+        self.inner.check(e)
+
+
+@dataclass
+class Enumerated(_Wrapping):
+    """Numbers, and what something else gives."""
+
     start: Value | None
 
     def trips(self, e: Emitter) -> Value:
@@ -149,14 +165,8 @@ class Enumerated(Iteration):
             number = e.operator("script::add.int", self.start, index)
         return SugaredTuple([SimpleValue(number), self.inner.item(e, index)])
 
-    def watched(self) -> Sequence[Value]:
-        return self.inner.watched()
-
     def has(self, e: Emitter, index: Value) -> Value | None:
         return self.inner.has(e, index)
-
-    def check(self, e: Emitter) -> None:
-        self.inner.check(e)
 
     def static(self) -> Sequence[Sugared] | None:
         """Those of the other; their numbers are constants of where they are used."""
@@ -232,10 +242,9 @@ class Zipped(Iteration):
 
 
 @dataclass
-class Reversed(Iteration):
+class Reversed(_Wrapping):
     """A list, a text or a range, from its end."""
 
-    inner: Iteration
     count: Value
 
     def trips(self, e: Emitter) -> Value:
@@ -247,9 +256,6 @@ class Reversed(Iteration):
 
     def item(self, e: Emitter, index: Value) -> Sugared:
         return self.inner.item(e, self._place(e, index))
-
-    def watched(self) -> Sequence[Value]:
-        return self.inner.watched()
 
     def has(self, e: Emitter, index: Value) -> Value | None:
         """Whether there is one, and the list still has its place."""
@@ -307,8 +313,7 @@ def list_of(
 
 def length_of(e: Emitter, container: Sugared) -> Value:
     """`len(container)`."""
-    forms = forms_of_rows(by_function(len))
-    return call_forms(e, "`len`", forms, Arguments((container,))).value(e)
+    return call_rows(e, "`len`", by_function(len), container).value(e)
 
 
 def iterate(e: Emitter, container: Sugared) -> Iteration:
@@ -322,14 +327,13 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     if isinstance(kind, ListType) or kind in (StrType, TensorType):
         return Indexed(container, length_of(e, container))
     if isinstance(kind, DictType):
-        forms = forms_of_rows(by_function(list))
-        keys = call_forms(e, "`list`", forms, Arguments((container,)))
+        keys = call_rows(e, "`list`", by_function(list), container)
         assert isinstance(keys, SimpleValue), "a list is a value"
         return Keys(keys, length_of(e, keys), container.node_value)
     hint = ITERABLES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."
-    return e.fail(f"{container.says()} cannot be gone through", hint)
+    return e.fail(f"{container.describe()} cannot be gone through", hint)
 
 
 values.VALUE_ITERATE = iterate

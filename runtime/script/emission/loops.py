@@ -31,21 +31,20 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.emission.branches import (
-    Lost,
-    Torn,
+    NoValue,
+    TypeConflict,
     any_of,
     condition,
-    fail_torn,
+    fail_conflict,
     refine,
-    value_or_lost,
+    value_or_none,
 )
-from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.script.emission.calls import call_rows
 from runtime.script.emission.emitter import (
     ENDLESS,
     FLAGS,
     RESULT,
     WAYS,
-    Arguments,
     Branch,
     Emitter,
     Sugared,
@@ -72,7 +71,7 @@ def while_(e: Emitter, node: ast.While) -> None:
     """`while test: body`."""
     if constant(node.test) is False:
         return
-    _narrowly(e, carried(e, node), partial(_while, e, node))
+    _narrowly(e, carried_names(e, node), partial(_while, e, node))
 
 
 def _while(
@@ -99,13 +98,13 @@ def _while(
 @emits(ast.For)
 def for_(e: Emitter, node: ast.For) -> None:
     """`for target in ...: body`."""
-    iteration = gone_through(e, node.iter)
+    iteration = iteration_of(e, node.iter)
     static = iteration.static()
     if static is not None:
         _unrolled(e, node, list(static))
         return
     trips = iteration.trips(e)
-    _narrowly(e, carried(e, node), partial(_for, e, node, iteration, trips))
+    _narrowly(e, carried_names(e, node), partial(_for, e, node, iteration, trips))
 
 
 def _for(
@@ -160,13 +159,13 @@ def _settle(e: Emitter) -> None:
             e.names.pop(flag, None)
 
 
-def carried(e: Emitter, node: ast.For | ast.While) -> list[str]:
+def carried_names(e: Emitter, node: ast.For | ast.While) -> list[str]:
     """The variables that a loop carries: those that it writes and that are there."""
     found = e.scopes.of(node)
     return [
         name
         for name in dict.fromkeys([*found.writes, *found.deletes])
-        if name in e.names and not isinstance(e.names[name], Torn)
+        if name in e.names and not isinstance(e.names[name], TypeConflict)
     ]
 
 
@@ -230,8 +229,8 @@ def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str
     """Let variables be of the types that they were written with; those with values."""
     kept = []
     for name in names:
-        value = value_or_lost(e, e.names[name])
-        if isinstance(value, Lost):
+        value = value_or_none(e, e.names[name])
+        if isinstance(value, NoValue):
             e.names[name] = value
             continue
         kept.append(name)
@@ -367,10 +366,10 @@ class _Loop:
 
     def _carried(self, name: str, one: object, parameter: Value) -> Value:
         e = self.e
-        if isinstance(one, Torn):
+        if isinstance(one, TypeConflict):
             if name in self.narrow:
                 raise _TooNarrow(name)
-            fail_torn(e, name, one)
+            fail_conflict(e, name, one)
         assert isinstance(one, Sugared), "variables are sugar"
         value = one.value(e)
         fitted = e.fitted(value, parameter.type)
@@ -411,12 +410,12 @@ class _Loop:
         for name, one in made.names.items():
             if name[0] == "$" or name in before or name in self.names:
                 continue
-            if isinstance(one, Torn):
+            if isinstance(one, TypeConflict):
                 e.names[name] = one
                 continue
             with e.into(self.block):
-                value = value_or_lost(e, one)
-            if isinstance(value, Lost):
+                value = value_or_none(e, one)
+            if isinstance(value, NoValue):
                 e.names[name] = value
                 continue
             self._extra(name, value.type, value, name)
@@ -432,7 +431,7 @@ class _Loop:
             return
         e.exits |= Exit.RETURN
         result = made.names[RESULT]
-        if isinstance(result, Torn):
+        if isinstance(result, TypeConflict):
             e.names[RESULT] = result
         else:
             with e.into(self.block):
@@ -467,7 +466,7 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
 # Comprehensions
 
 
-def gone_through(e: Emitter, node: ast.expr) -> Iteration:
+def iteration_of(e: Emitter, node: ast.expr) -> Iteration:
     """How what an expression gives is gone through."""
     with e.placed(node):
         found: Iteration = e.expression(node).iterate(e)
@@ -477,7 +476,7 @@ def gone_through(e: Emitter, node: ast.expr) -> Iteration:
 @emits_expression(ast.ListComp)
 def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
     """`[element for target in ...]`."""
-    iteration = gone_through(e, node.generators[0].iter)
+    iteration = iteration_of(e, node.generators[0].iter)
     static = iteration.static()
     if static is not None:
         values: list[Value] = []
@@ -496,7 +495,7 @@ def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
 @emits_expression(ast.DictComp)
 def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
     """`{key: value for target in ...}`."""
-    iteration = gone_through(e, node.generators[0].iter)
+    iteration = iteration_of(e, node.generators[0].iter)
     made = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output
     kinds: list[Type] = []
 
@@ -507,11 +506,8 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
         if not kinds:
             made.type = DictType(check_key(e, pair[0].type), pair[1].type)
             kinds.append(made.type)
-        forms = forms_of_rows(by_operator("[]="))
-        given = Arguments(
-            (SimpleValue(made), SimpleValue(pair[0]), SimpleValue(pair[1]))
-        )
-        call_forms(e, "a dict comprehension", forms, given)
+        operands = (SimpleValue(each) for each in (made, *pair))
+        call_rows(e, "a dict comprehension", by_operator("[]="), *operands)
 
     static = iteration.static()
     if static is not None:

@@ -38,8 +38,8 @@ from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, Signatu
 from runtime.schema.types import BoolType, IntType, StrType, TupleType
 from runtime.script.emission import operators
 from runtime.script.emission.calls import (
-    LeftFunction,
-    bound_values,
+    IgnoredFunction,
+    bind_arguments,
     call_method,
 )
 from runtime.script.emission.compiler import Compiler
@@ -50,7 +50,7 @@ from runtime.script.emission.emitter import (
     Sugared,
     no_attribute,
 )
-from runtime.script.emission.python_class import Blueprint, getter, setter
+from runtime.script.emission.python_class import ClassMembers, getter, setter
 from runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
@@ -72,7 +72,7 @@ from runtime.script.ir import Value
 # In the memo of a declaration: what compiles a method that is asked for, by its name.
 PENDING = "pending"
 # Likewise: what gives the function of a method that is left to Python, or None.
-LEFT_METHODS = "left"
+IGNORED_METHODS = "left"
 
 _ARITHMETIC = {
     "+": "add",
@@ -141,7 +141,7 @@ class Method(Sugared):
         self.owner = owner
         self.name = name
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `{self.name}` of {self.owner.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -177,10 +177,10 @@ class ObjectValue(SimpleValue):
             return self.method(e, getter(name))
         if self.has(e, name):
             return Method(self, name)
-        left = declaration.memo.get(LEFT_METHODS)
+        left = declaration.memo.get(IGNORED_METHODS)
         python = None if left is None else left(name)
         if python is not None:
-            return LeftFunction(python, self)
+            return IgnoredFunction(python, self)
         return member(e, self.declared, name)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
@@ -239,7 +239,7 @@ class ObjectValue(SimpleValue):
             zero = SimpleValue(e.constant(0, IntType))
             return operators.binary(e, "!=", length, zero).value(e)
         if isinstance(self.declared, InterfaceType):
-            e.fail(f"whether {self.says()} is true is not known", "Compare it.")
+            e.fail(f"whether {self.describe()} is true is not known", "Compare it.")
         return True
 
     def enter(self, e: Emitter) -> Value:
@@ -345,7 +345,7 @@ def interface_type(compiler: Compiler, python: type) -> InterfaceType:
     if known is not None:
         assert isinstance(known, InterfaceType), "it is marked"
         return known
-    made = Blueprint(python, read_class(python))
+    made = ClassMembers(python, read_class(python))
     namespace = compiler.program.namespace
     declared = namespace.declare(InterfaceType, qualified_name(python), python)
     classes.put(python, declared)
@@ -367,7 +367,7 @@ def interface_type(compiler: Compiler, python: type) -> InterfaceType:
 
 def _method(
     compiler: Compiler,
-    made: Blueprint,
+    made: ClassMembers,
     declared: InterfaceType,
     name: str,
     function: FunctionType,
@@ -392,12 +392,12 @@ class InterfaceSugar(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the interface `{self.python.__name__}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Any:
         hint = "Make an object of a class that has its methods."
-        e.fail(f"{self.says()} has no objects of its own", hint)
+        e.fail(f"{self.describe()} has no objects of its own", hint)
 
 
 # Enums
@@ -412,7 +412,7 @@ class EnumClass(Sugared):
         self.python = python
         self.type = type
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the enum `{self.python.__name__}`"
 
     def _member(self, e: Emitter, one: enum.Enum) -> Sugared:
@@ -422,17 +422,17 @@ class EnumClass(Sugared):
         found = self.python.__members__.get(name)
         if found is not None:
             return self._member(e, found)
-        return no_attribute(e, self.says(), name, [*self.python.__members__])
+        return no_attribute(e, self.describe(), name, [*self.python.__members__])
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         hint = "Go through the members, and compare their values."
-        e.fail(f"members of {self.says()} are not found by their values", hint)
+        e.fail(f"members of {self.describe()} are not found by their values", hint)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
         known, name = constant_of(index)
         if not known or not isinstance(name, str):
             hint = "Write the name in quotes, or go through the members."
-            e.fail(f"the name of a member of {self.says()} is no constant", hint)
+            e.fail(f"the name of a member of {self.describe()} is no constant", hint)
         return self.attribute(e, name)
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
@@ -505,12 +505,12 @@ class NamedTupleClass(Sugared):
         self.python = python
         self.type = type
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the named tuple `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         hint = "Make a tuple by calling the class."
-        return no_attribute(e, self.says(), name, (), hint)
+        return no_attribute(e, self.describe(), name, (), hint)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         defaults = self.python._field_defaults
@@ -522,7 +522,7 @@ class NamedTupleClass(Sugared):
             fields.append(Argument(field, each, default=stored))
         name = OperatorName(self.python.__name__)
         schema = Schema(name, tuple(fields), (Argument("", self.type),))
-        values, _ = bound_values(e, self.says(), schema, arguments)
+        values, _ = bind_arguments(e, self.describe(), schema, arguments)
         node = e.node("prim::TupleConstruct", values, (self.type,))
         return sugar_of_value(node.output)
 

@@ -11,7 +11,7 @@ Rules:
   namespace `core`, with the arguments of its schemas.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -44,9 +44,9 @@ from runtime.script.emission.calls import (
     Form,
     call_forms,
     call_function,
+    call_rows,
     compiled,
     forms_of_operator,
-    forms_of_rows,
 )
 from runtime.script.emission.emitter import (
     Arguments,
@@ -118,7 +118,7 @@ def binary(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
             # A fraction, as is seen here; any other power of ints is an int.
             left = SimpleValue(e.operator("script::float.int", left.value(e)))
     rows = [each for each in by_operator(symbol) if len(each.schema.arguments) == 2]
-    return call_forms(e, f"`{symbol}`", forms_of_rows(rows), Arguments((left, right)))
+    return call_rows(e, f"`{symbol}`", rows, left, right)
 
 
 def _tensors(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
@@ -147,9 +147,7 @@ def in_place(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
     if isinstance(kind, ListType | DictType):
         rows = by_operator(f"{symbol}=")
         if rows:
-            return call_forms(
-                e, f"`{symbol}=`", forms_of_rows(rows), Arguments((left, right))
-            )
+            return call_rows(e, f"`{symbol}=`", rows, left, right)
     return binary(e, symbol, left, right)
 
 
@@ -158,11 +156,11 @@ def unary(e: Emitter, symbol: str, operand: Sugared) -> Sugared:
     found = operand.binary(e, f"{symbol}x", operand, False)
     if found is not None:
         return found
-    if type_of(operand) is TensorType:
-        forms = forms_of_operator(f"core::{TENSOR_OPERATORS[f'{symbol}x']}")
-    else:
-        forms = forms_of_rows(by_operator(f"{symbol}x"))
-    return call_forms(e, f"`{symbol}` of one", forms, Arguments((operand,)))
+    callee = f"`{symbol}` of one"
+    if type_of(operand) is not TensorType:
+        return call_rows(e, callee, by_operator(f"{symbol}x"), operand)
+    forms = forms_of_operator(f"core::{TENSOR_OPERATORS[f'{symbol}x']}")
+    return call_forms(e, callee, forms, Arguments((operand,)))
 
 
 def _concatenated(
@@ -171,19 +169,14 @@ def _concatenated(
     """`+` of two tuples."""
     if not (_is_tuple(left) and _is_tuple(right)):
         return None
-    first, second = left.elements(e), right.elements(e)
-    assert first is not None, "tuples have elements"
-    assert second is not None, "tuples have elements"
-    return SugaredTuple([*first, *second])
+    return SugaredTuple([*_elements(e, left), *_elements(e, right)])
 
 
 def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared | None:
     """`==` and `!=` of two tuples, element by element; of None, by its type."""
     kinds = type_of(left), type_of(right)
     if _is_tuple(left) and _is_tuple(right):
-        first, second = left.elements(e), right.elements(e)
-        assert first is not None, "tuples have elements"
-        assert second is not None, "tuples have elements"
+        first, second = _elements(e, left), _elements(e, right)
         if len(first) != len(second):
             return SimpleValue(e.constant(symbol == "!="))
         return SimpleValue(_all_equal(e, symbol, list(zip(first, second, strict=True))))
@@ -222,6 +215,12 @@ def _is_tuple(sugared: Sugared) -> bool:
     return isinstance(sugared, SugaredTuple) or isinstance(type_of(sugared), TupleType)
 
 
+def _elements(e: Emitter, whole: Sugared) -> Sequence[Sugared]:
+    elements = whole.elements(e)
+    assert elements is not None, "tuples have elements"
+    return elements
+
+
 _TUPLES: dict[str, Callable[[Emitter, str, Sugared, Sugared], Sugared | None]] = {
     "+": _concatenated,
     "==": _compared,
@@ -250,8 +249,7 @@ def _identical(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugare
             if kind is NoneType_ or kind is None or not _may_be_none(kind):
                 is_none = kind is NoneType_
                 return SimpleValue(e.constant(is_none is (symbol == "is")))
-    rows = by_operator(symbol)
-    return call_forms(e, f"`{symbol}`", forms_of_rows(rows), Arguments((left, right)))
+    return call_rows(e, f"`{symbol}`", by_operator(symbol), left, right)
 
 
 def _may_be_none(kind: Any) -> bool:
@@ -264,15 +262,13 @@ def _contains(e: Emitter, symbol: str, item: Sugared, within: Sugared) -> Sugare
         if _is_tuple(within):
             found = _in_tuple(e, item, within)
         else:
-            forms = forms_of_rows(by_operator("in"))
-            found = call_forms(e, "`in`", forms, Arguments((within, item)))
+            found = call_rows(e, "`in`", by_operator("in"), within, item)
     return unary(e, "not ", found) if symbol == "not in" else found
 
 
 def _in_tuple(e: Emitter, item: Sugared, within: Sugared) -> Sugared:
     """Whether an element is the item, or equal to it."""
-    elements = within.elements(e)
-    assert elements is not None, "tuples have elements"
+    elements = _elements(e, within)
     value = SimpleValue(item.value(e))
 
     def test(place: int) -> Value:
@@ -301,14 +297,14 @@ class Operator(Sugared):
         self.forms = forms
         self.self_ = self_
 
-    def says(self) -> str:
+    def describe(self) -> str:
         what = "operator" if self.self_ is None else "method"
         return f"the {what} `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         if self.self_ is not None:
             arguments = arguments.behind(self.self_)
-        return call_forms(e, self.says(), self.forms, arguments)
+        return call_forms(e, self.describe(), self.forms, arguments)
 
 
 def operator_of(packet: OperatorPacket) -> Sugared:
@@ -333,12 +329,12 @@ class RuntimeFunction(Sugared):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the function `runtime.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         forms = forms_of_operator(f"core::{self.name}")
-        return call_forms(e, self.says(), forms, _with_self(arguments))
+        return call_forms(e, self.describe(), forms, _with_self(arguments))
 
 
 def _with_self(arguments: Arguments) -> Arguments:
@@ -354,7 +350,7 @@ class _RuntimeModule(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the module `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
@@ -362,7 +358,7 @@ class _RuntimeModule(OfPython):
             found = getattr(self.python, name)
         except AttributeError:
             known = [each for each in dir(self.python) if not each.startswith("_")]
-            return no_attribute(e, self.says(), name, known)
+            return no_attribute(e, self.describe(), name, known)
         return sugar_of(found, e)
 
 
@@ -371,7 +367,7 @@ class _Names(_RuntimeModule):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "the operators of the runtime"
 
 
@@ -384,7 +380,7 @@ class Code(Sugared):
         self.code = code
         self.kind = kind
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"`{self.code}`"
 
     def words(self) -> str:
@@ -424,7 +420,7 @@ class TensorProgram(Sugared):
         self.name = name
         self.self_ = self_
 
-    def says(self) -> str:
+    def describe(self) -> str:
         what = "function `runtime" if self.self_ is None else "method `Tensor"
         return f"the {what}.{self.name}`"
 
@@ -446,7 +442,7 @@ class _OfMethod(RuntimeFunction):
             first = named.pop("input", None) or named.pop("self", None)
             given = [] if first is None else [first]
         if not given:
-            e.fail(f"{self.says()} is given no tensor")
+            e.fail(f"{self.describe()} is given no tensor")
         method = given[0].attribute(e, self.name)
         return method.call(e, Arguments(given[1:], named))
 
@@ -458,11 +454,11 @@ class _IsTensor(RuntimeFunction):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         if len(arguments.positional) != 1 or arguments.named:
-            e.fail(f"{self.says()} takes one value")
+            e.fail(f"{self.describe()} takes one value")
         kind = type_of(arguments.positional[0])
         if kind is AnyType or isinstance(kind, OptionalType | UnionType):
             e.fail(
-                f"{self.says()} is asked of a value of type {kind}",
+                f"{self.describe()} is asked of a value of type {kind}",
                 "Ask `isinstance(x, Tensor)`.",
             )
         return SimpleValue(e.constant(kind is TensorType))
@@ -478,13 +474,13 @@ class _Conversion(Sugared):
         self.name = name
         self.dtype = dtype
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `Tensor.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         named = {**arguments.named, "dtype": Code(self.dtype, ScalarTypeType)}
         given = Arguments((self.self_, *arguments.positional), named)
-        return call_forms(e, self.says(), forms_of_operator("core::to"), given)
+        return call_forms(e, self.describe(), forms_of_operator("core::to"), given)
 
 
 class _To(Sugared):
@@ -495,7 +491,7 @@ class _To(Sugared):
     def __init__(self, self_: SimpleValue) -> None:
         self.self_ = self_
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "the method `Tensor.to`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -513,7 +509,7 @@ class _To(Sugared):
             else:
                 named["device"] = each
         given = Arguments((self.self_,), named)
-        return call_forms(e, self.says(), forms_of_operator("core::to"), given)
+        return call_forms(e, self.describe(), forms_of_operator("core::to"), given)
 
 
 def install_runtime() -> None:

@@ -1,8 +1,7 @@
 """Python classes as programs see them: which are refused, and what each member is.
 
-    Blueprint    a class: its source, attributes that are declared, constants, functions
-    blueprint    the one of a Python class
-    Role         what a function of a class is: method, getter, setter, static
+    class_members    a class: its source, declared attributes, constants, functions
+    Role             what a function of a class is: method, getter, setter, static
     made_methods what Python makes for a dataclass, as texts that are compiled
 
 Rules:
@@ -65,7 +64,7 @@ class Role(Enum):
 
 
 @dataclass(slots=True)
-class Blueprint:
+class ClassMembers:
     """What a Python class consists of, for the compiler.
 
     `attributes` are annotations by name, `functions` those of each name and role;
@@ -112,14 +111,14 @@ def setter(name: str) -> str:
     return f"{name}__set"
 
 
-def blueprint(python: type) -> Blueprint:
+def class_members(python: type) -> ClassMembers:
     """What a class consists of.
 
     Raises:
         NotScriptable: its source is not there.
         MalformedProgram: it is none for scripts, at the place that says so.
     """
-    made = Blueprint(python, read_class(python))
+    made = ClassMembers(python, read_class(python))
     _check_bases(made)
     assigned = {*_assigned(made.definition.tree)}
     if dataclasses.is_dataclass(python):
@@ -147,7 +146,7 @@ def blueprint(python: type) -> Blueprint:
     return made
 
 
-def _check_bases(made: Blueprint) -> None:
+def _check_bases(made: ClassMembers) -> None:
     bases = made.python.__bases__
     tree = made.definition.tree
     if bases != (object,):
@@ -161,14 +160,14 @@ def _check_bases(made: Blueprint) -> None:
         raise made.fault(message, "Leave the metaclass out.", keyword)
 
 
-def _check_fields(made: Blueprint) -> None:
+def _check_fields(made: ClassMembers) -> None:
     parameters = vars(made.python)["__dataclass_params__"]
     if parameters.frozen:
         message = "is frozen, and scripts make objects by setting their attributes"
         raise made.fault(message, "Leave `frozen=True` out, or use a NamedTuple.")
 
 
-def _take(made: Blueprint, name: str, member: Any) -> None:
+def _take(made: ClassMembers, name: str, member: Any) -> None:
     """Put a member of the class where it belongs."""
     if isinstance(member, FunctionType):
         made.functions[name] = Role.METHOD, member
@@ -217,7 +216,7 @@ def _is_slot(python: type, name: str) -> bool:
     return isinstance(vars(python).get(name), MemberDescriptorType)
 
 
-def _is_written(made: Blueprint, name: str) -> bool:
+def _is_written(made: ClassMembers, name: str) -> bool:
     """Whether a method stands in the body: dataclasses make none of that name then."""
     return made.place(name) is not made.definition.tree
 
@@ -258,8 +257,8 @@ _MADE = "<string>"
 _ORDER = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def made_methods(
-    made: Blueprint, declared: ScriptClassType, known: Any
+def dataclass_methods(
+    made: ClassMembers, declared: ScriptClassType, known: Any
 ) -> dict[str, tuple[Role, FunctionType]]:
     """The methods that a dataclass gets, by their names; none for another class."""
     python: Any = made.python
@@ -303,7 +302,7 @@ def _apart(fields: Iterable[str]) -> str:
     )
 
 
-def _init(python: Any, made: Blueprint, apart: str) -> Iterator[str]:
+def _init(python: Any, made: ClassMembers, apart: str) -> Iterator[str]:
     plain = [each for each in made.fields if each.init and not each.kw_only]
     by_name = [each for each in made.fields if each.init and each.kw_only]
     parameters = ["self", *(f"{each.name}: {apart}type_{each.name}" for each in plain)]
@@ -338,7 +337,7 @@ def _compared(name: str, symbol: str, fields: list[str], apart: str) -> Iterator
     yield f"    return {'=' in symbol}"
 
 
-def with_factories(e: Emitter, python: Any, arguments: Arguments) -> Arguments:
+def with_defaults(e: Emitter, python: Any, arguments: Arguments) -> Arguments:
     """What the `__init__` of a class is given: with the defaults of a dataclass."""
     init = vars(python).get("__init__")
     code = getattr(init, "__code__", None)

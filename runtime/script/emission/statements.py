@@ -24,9 +24,9 @@ from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import NoneType_, PyObjectType, Type
 from runtime.script.emission.branches import (
     Condition,
-    Torn,
+    TypeConflict,
     condition,
-    fail_torn,
+    fail_conflict,
     gone,
     join,
     refine,
@@ -49,7 +49,7 @@ from runtime.script.emission.operators import in_place
 from runtime.script.emission.sugar import SimpleValue, SugaredTuple, sugar_of_value
 from runtime.script.emission.values import text_of
 from runtime.script.frontend import JUMPS, Exit, mangled, not_defined
-from runtime.script.frontend.absence import NOT_YET, absences
+from runtime.script.frontend.scopes import NOT_YET, absences
 from runtime.script.ir import Value
 
 S = TypeVar("S", bound=ast.stmt)
@@ -236,7 +236,7 @@ def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
         return for_type(e, node, wanted)
     with e.placed(node):
         owner = e.expression(node.value)
-        return owner.chosen(e, e.expression(node.slice), wanted)
+        return owner.select(e, e.expression(node.slice), wanted)
 
 
 def _declare(e: Emitter, name: str, wanted: Type) -> None:
@@ -289,11 +289,11 @@ def _read_name(e: Emitter, target: ast.Name) -> Sugared:
         found = e.memo["absences"] = absences(e.definition.tree)
     if target in found:
         raise not_defined(target, found[target], e.source)
-    value: Sugared | Torn | None = e.names.get(target.id)
+    value: Sugared | TypeConflict | None = e.names.get(target.id)
     if value is None:
         raise not_defined(target, NOT_YET, e.source)
-    if isinstance(value, Torn):
-        fail_torn(e, target.id, value)
+    if isinstance(value, TypeConflict):
+        fail_conflict(e, target.id, value)
     return value
 
 
@@ -347,7 +347,9 @@ def raise_(e: Emitter, node: ast.Raise) -> None:
     found = e.expression(node.exc)
     raised = getattr(found, "raised", None)
     if raised is None:
-        e.fail(f"{found.says()} is raised", "Raise an exception: a class of Python's.")
+        e.fail(
+            f"{found.describe()} is raised", "Raise an exception: a class of Python's."
+        )
     name, message = raised(e)
     e.raises(name, message)
     e.exits = (e.exits & ~Exit.NEXT) | Exit.RAISE

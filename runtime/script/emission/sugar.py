@@ -45,7 +45,7 @@ class SimpleValue(Sugared):
         """The type of the value."""
         return self.node_value.type
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"a value of type {self.type}"
 
     def words(self) -> str:
@@ -110,7 +110,7 @@ class SugaredTuple(Sugared):
     def __init__(self, items: Sequence[Sugared]) -> None:
         self.items = tuple(items)
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"a tuple of {len(self.items)}"
 
     def words(self) -> str:
@@ -150,7 +150,7 @@ class SugaredSlice(Sugared):
     stop: Sugared | None
     step: Sugared | None
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "a slice"
 
     @property
@@ -164,7 +164,7 @@ class SugaredEllipsis(Sugared):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "`...`"
 
 
@@ -299,14 +299,14 @@ class Unknown(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         kind = type(self.python)
         return f"an object of the class {kind.__module__}.{kind.__qualname__}"
 
     def refuse(self, e: Emitter) -> NoReturn:
         """Say that it means nothing, and what to do."""
         hint = "Pass what is needed of it as a parameter."
-        e.fail(f"{self.says()} means nothing in a program", hint)
+        e.fail(f"{self.describe()} means nothing in a program", hint)
 
     def value(self, e: Emitter) -> Value:
         self.refuse(e)
@@ -350,7 +350,7 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
         return python
     found = special_form(python)
     if found is not None:
-        return found.here(e)
+        return found.resolve(e)
     if isinstance(python, Device):
         return SimpleValue(e.constant(python, DeviceType))
     if is_constant(python):

@@ -29,6 +29,7 @@ from runtime.schema.types import (
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
     call_forms,
+    call_rows,
     forms_of_operator,
     forms_of_rows,
 )
@@ -67,8 +68,7 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
         return sugar_of_value(node.output)
     rows = by_attribute(name, kind)
     if rows:
-        callee = f"the attribute `{name}`"
-        return call_forms(e, callee, forms_of_rows(rows), Arguments((self_,)))
+        return call_rows(e, f"the attribute `{name}`", rows, self_)
     rows = by_method(name, kind)
     if kind is TensorType and not rows:
         method = tensor_method(e, self_, name)
@@ -86,7 +86,7 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     elif isinstance(kind, TupleType):
         known += kind.names
     known += methods_of(kind)
-    return no_attribute(e, self_.says(), name, known, hint)
+    return no_attribute(e, self_.describe(), name, known, hint)
 
 
 def _plain(kind: object) -> str:
@@ -167,7 +167,7 @@ def _primitive(
     if not rows:
         hint = _MAY_BE_NONE if isinstance(kind, OptionalType) else ""
         e.fail(f"a value of type {kind} {none}", hint)
-    return call_forms(e, words, forms_of_rows(rows), Arguments(given))
+    return call_rows(e, words, rows, *given)
 
 
 def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
@@ -281,7 +281,7 @@ def _step(
     hint = "Indices are ints, slices, None, `...` and tensors."
     if isinstance(kind, ListType) and kind.element in (IntType, BoolType):
         hint = "Make a tensor of the list first."
-    return e.fail(f"a tensor is indexed by {index.says()}", hint)
+    return e.fail(f"a tensor is indexed by {index.describe()}", hint)
 
 
 # Truth
@@ -299,14 +299,12 @@ def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
         return bool(kind.elements)
     if isinstance(kind, OptionalType):
         return _optional_truth(e, self_, kind)
-    forms = forms_of_rows(by_function(bool))
-    return call_forms(e, "a condition", forms, Arguments((self_,))).value(e)
+    return call_rows(e, "a condition", by_function(bool), self_).value(e)
 
 
 def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value | bool:
     none = SimpleValue(e.constant(None))
-    forms = forms_of_rows(by_operator("is not"))
-    there = call_forms(e, "`is not`", forms, Arguments((self_, none)))
+    there = call_rows(e, "`is not`", by_operator("is not"), self_, none)
 
     def inner() -> Value | bool:
         return sugar_of_value(e.cast(self_.node_value, kind.element)).truth(e)
@@ -318,8 +316,7 @@ def text_of(e: Emitter, message: Sugared) -> Value:
     """The words of an exception."""
     if isinstance(message, SimpleValue) and message.type is StrType:
         return message.node_value
-    forms = forms_of_rows(by_function(str))
-    return call_forms(e, "`str`", forms, Arguments((message,))).value(e)
+    return call_rows(e, "`str`", by_function(str), message).value(e)
 
 
 values.VALUE_ATTRIBUTES = attribute

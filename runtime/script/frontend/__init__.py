@@ -1,10 +1,5 @@
 """The frontend of the compiler: programs as checked syntax trees, and facts of them."""
 
-from runtime.script.frontend.absence import (
-    Absence,
-    absences,
-    not_defined,
-)
 from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
 from runtime.script.frontend.language import (
     DEEPEST,
@@ -14,20 +9,20 @@ from runtime.script.frontend.language import (
     construct_of,
     place_of,
     reference,
-    refusal,
     register_section,
     sections,
 )
-from runtime.script.frontend.restrictions import RESTRICTIONS, Restriction
+from runtime.script.frontend.restrictions import RESTRICTIONS
 from runtime.script.frontend.scopes import (
     JUMPS,
     Exit,
     Exits,
-    Names,
     Scopes,
+    absences,
     constant,
     mangled,
     names,
+    not_defined,
     parameters,
 )
 from runtime.script.frontend.signature import (
@@ -52,15 +47,12 @@ __all__ = [
     "INNER",
     "JUMPS",
     "RESTRICTIONS",
-    "Absence",
     "Annotations",
     "Construct",
     "Definition",
     "Exit",
     "Exits",
     "FunctionSignature",
-    "Names",
-    "Restriction",
     "Scopes",
     "Section",
     "absences",
@@ -77,7 +69,6 @@ __all__ = [
     "read_signature",
     "read_text",
     "reference",
-    "refusal",
     "register_section",
     "scope_of",
     "scope_of_class",

@@ -10,7 +10,7 @@ Rules of groups:
 - the nodes of a group follow one another in a block; between them lies only what does
   nothing but give a value (constants, and nodes without any effect), which is put in
   front of the group;
-- each has a step (`runtime.script.fusion.pointwise`) for the dtypes and shapes that are
+- each has a step (`runtime.script.fusion.kernel`) for the dtypes and shapes that are
   known; the results of all have one shape, of at least `LEAST` elements;
 - nothing is written, nothing moves over what has an effect: what a group gives and
   raises is what its nodes gave and raised, in their order;
@@ -31,17 +31,24 @@ from typing import Any
 from runtime.autograd.modes import GRAD
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.watch import WATCH
-from runtime.errors.call import OperatorGone
 from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.fusion.kernel import Fact, Ready, ready_for, rows_of
-from runtime.script.fusion.pointwise import NUMBERS, Later, operators, step_of
-from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of, row_of
+from runtime.script.bound import is_own, is_plain
+from runtime.script.fusion.kernel import (
+    NUMBERS,
+    Fact,
+    Ready,
+    RuntimeNumber,
+    operators,
+    ready_for,
+    rows_of,
+    step_of,
+)
+from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
 from runtime.script.ir.graph import copy_node
 from runtime.script.passes import Facts
-from runtime.script.program.bound import bound_call, is_own, is_plain
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.tensor import Tensor
 
@@ -117,7 +124,7 @@ def _shape(
         elif value in shapes:
             known[value] = shapes[value]
         elif value.type in _LATER:
-            known[value] = Later(_LATER[value.type])
+            known[value] = RuntimeNumber(_LATER[value.type])
         else:
             return None
     step = step_of(node, known)
@@ -284,7 +291,7 @@ class Compiled:
         facts: list[Fact] = [
             Facts(each.dtype, each.shape)
             if isinstance(each, Tensor)
-            else Later(type(each))
+            else RuntimeNumber(type(each))
             for each in inputs
         ]
         ready = ready_for(self._graph, facts)
@@ -297,59 +304,9 @@ class Compiled:
         return ready
 
 
-def compiled(graph: Graph, otherwise: Function | None = None) -> Compiled:
+def compiled(graph: Graph, otherwise: Function) -> Compiled:
     """What runs the graph of a group: `run(*inputs)`, as a kernel where that fits.
 
-    `otherwise` runs it in all other cases; by itself its operators, one after another.
-
-    Raises:
-        OperatorGone: one of the operators is not defined.
+    `otherwise` runs it in all other cases.
     """
-    return Compiled(graph, one_by_one(graph) if otherwise is None else otherwise)
-
-
-def one_by_one(graph: Graph) -> Function:
-    """What runs the operators of a graph that has nothing else, one after another.
-
-    Raises:
-        OperatorGone: one of them is not defined.
-    """
-    places: dict[Any, int] = {
-        value: at for at, value in enumerate(graph.block.parameters)
-    }
-    template: list[Any] = [None] * len(places)
-    steps: list[tuple[Function, list[int]]] = []
-    constants: list[tuple[int, Any]] = []
-    for node in graph.block:
-        places[node.output] = len(places)
-        if node.kind == "prim::Constant":
-            constants.append((places[node.output], node.attributes["value"]))
-        else:
-            steps.append((_call(node), [places[each] for each in node.inputs]))
-    order = [places[n.output] for n in graph.block if n.kind != "prim::Constant"]
-    template += [None] * (len(places) - len(template))
-    for at, value in constants:
-        template[at] = value
-    results = [places[each] for each in graph.block.results]
-
-    def run(*inputs: Any) -> Any:
-        values = template.copy()
-        values[: len(inputs)] = inputs
-        for (call, taken), at in zip(steps, order, strict=True):
-            values[at] = call(*[values[each] for each in taken])
-        if len(results) == 1:
-            return values[results[0]]
-        return tuple([values[each] for each in results])
-
-    return run
-
-
-def _call(node: Node) -> Function:
-    row = row_of(node.kind)
-    if row is None or row.schema is None:
-        raise OperatorGone(code="OperatorGone", operator=node.kind)
-    dispatcher = default_dispatcher()
-    name = row.schema.name
-    entry = dispatcher.state.entry(name)
-    assert entry is not None, "it has a row"
-    return bound_call(dispatcher, name, entry.definitions[0].reading).call
+    return Compiled(graph, otherwise)

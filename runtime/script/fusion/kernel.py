@@ -1,4 +1,16 @@
-"""Fused kernels: one loop around the operators of a group, compiled as eager ones are.
+"""Fused kernels: one loop around pointwise operators, compiled as eager ones are.
+
+Rules of steps, which say of an operator what it computes of each element:
+- operators of the families `unary`, `binary`, `pointwise` that make a new tensor; what
+  they compute, in which dtype, and which kernel runs, is decided by their own plans on
+  tensors without elements, and never a second time here;
+- the functions of elements are those of the eager kernels
+  (`runtime.kernels.math.scalars`), so that the bits are the same;
+- 16-bit floats are computed in 32 bits and rounded after each operator: not here; nor
+  complex numbers, nor what looks at all elements first (integers that divide), nor what
+  NumPy computes;
+- a number that is known only when the group runs is converted then; it may be an
+  operand of arithmetic and comparisons, whose plans ask for its type alone.
 
 The loop is written as text. For `relu(x * y + 1)` of float32 it is
 
@@ -11,7 +23,7 @@ The loop is written as text. For `relu(x * y + 1)` of float32 it is
             v2 = float32(f2(v1))
             o0[i] = v2
 
-Rules:
+Rules of loops:
 - what every operator gives is of its dtype before the next one reads it: small integers
   wrap after each step, as they do in memory;
 - inputs lie row by row; those of the shape of the results, and single elements, are
@@ -19,38 +31,251 @@ Rules:
   least `SHORTEST` elements, as eager kernels do (`elementwise.plan`), and reads such
   an input along the row, or once for it;
 - numbers are arguments of the loop: programs that differ in them share the kernel;
-- kernels are found by content, in memory and on disk, as all of the CPU are
-  (`runtime.kernels.jit`).
+- kernels are found by content, as all of the CPU are (`runtime.kernels.jit`).
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 from numpy import empty
 
+from runtime.errors.base import EveryorderError
 from runtime.generated import block, generated
 from runtime.kernels.cpu.elementwise import plan
 from runtime.kernels.cpu.operand import element
+from runtime.kernels.cpu.pointwise import Applied, applied, limit
 from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
+from runtime.kernels.math.scalars import GELU, LIGHT, bounded, scaled, select
 from runtime.kernels.threads import parallel_for
-from runtime.operators.plan import Shape, number_for
+from runtime.operators import binary, pointwise, unary
+from runtime.operators.plan import COMPLEXES, Plan, Shape, number_for
+from runtime.operators.produce import made_dtype
+from runtime.operators.structured import Structured
 from runtime.schema.codes import DType
-from runtime.script.fusion.pointwise import Element, Later, step_of
-from runtime.script.ir import Graph, Value
+from runtime.schema.types import TensorType
+from runtime.script.ir import Graph, Node, Value, row_of
 from runtime.script.passes import Facts
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import host_tensor
+from runtime.tensors.elements import compute_dtype, numpy_dtype
+from runtime.tensors.making import host_tensor, wrap_number
 from runtime.tensors.shape import contiguous_strides
+from runtime.tensors.tensor import Tensor
+
+NUMBERS = (bool, int, float)
+
+
+class RuntimeNumber(NamedTuple):
+    """A number that is known when the group runs; now its type."""
+
+    type: type[bool | int | float]
+
+
+class Element(NamedTuple):
+    """A number as an operand: of what, and in which dtype; `value` may be a `Value`."""
+
+    value: Any
+    dtype: str
+
+
+class Step(NamedTuple):
+    """One operator: a function of elements, its operands, and what it gives.
+
+    Operands are values, each cast to `compute`, or numbers.  No function: the operand.
+    """
+
+    function: Callable[..., Any] | None
+    operands: tuple[Value | Element, ...]
+    compute: tuple[str, ...]
+    facts: Facts
+    grain: int
+
+
+@cache
+def operators() -> Mapping[str, Structured]:
+    """The operators that can be fused, by the kind of their nodes."""
+    families = (*unary.OPERATORS, *binary.OPERATORS, *pointwise.OPERATORS)
+    return {
+        f"core::{each.name}": each
+        for each in families
+        if isinstance(each, Structured) and each.functional
+    }
+
+
+def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
+    """What the operator of a node computes, or None if it cannot be fused.
+
+    `known` has `Facts` of tensors, `RuntimeNumber` or a constant of anything else.
+    """
+    operator, row = operators().get(node.kind), row_of(node.kind)
+    if operator is None or row is None or row.schema is None:
+        return None
+    given: list[Any] = []
+    source: dict[int, Value] = {}
+    for value, argument in zip(node.inputs, row.schema.arguments, strict=True):
+        if value not in known:
+            return None
+        fact = known[value]
+        if isinstance(fact, Facts):
+            # The loop would read what the compiler has no arithmetic for.
+            if fact.dtype in COMPLEXES or compute_dtype(fact.dtype) is not fact.dtype:
+                return None
+            made: Any = host_tensor(None, fact.shape, fact.dtype)
+        elif isinstance(fact, RuntimeNumber):
+            if argument.type is not TensorType:
+                return None
+            made = wrap_number(fact.type(1))
+        elif argument.type is TensorType and isinstance(fact, NUMBERS):
+            made = wrap_number(fact)
+        elif argument.type is TensorType:
+            return None
+        else:
+            made = fact
+        source[id(made)] = value
+        given.append(made)
+    try:
+        plan = operator.plan(*given)
+    except EveryorderError:
+        # Whoever runs it raises the same.
+        return None
+    return _of_plan(operator, plan, source, known)
+
+
+def _of_plan(
+    operator: Structured,
+    plan: Plan,
+    source: Mapping[int, Value],
+    known: Mapping[Value, Any],
+) -> Step | None:
+    ((shape, dtype),) = plan.outputs  # type: ignore[misc]  # they have one result
+    name = plan.kernel or operator.own
+    if not isinstance(name, str) or made_dtype(dtype, plan.compute) is not dtype:
+        return None
+    compute = plan.compute or next(
+        each.dtype for each in plan.arguments if isinstance(each, Tensor)
+    )
+    # The kernel sees dtypes that it computes in.
+    operands: list[Any] = []
+    for at, each in enumerate(plan.arguments):
+        is_cast = plan.cast is None or at in plan.cast
+        if isinstance(each, Tensor) and each.number is None:
+            operands.append(source[id(each)])
+        elif isinstance(each, Tensor):
+            value = source[id(each)]
+            fact: Any = known[value]
+            number: Any = value
+            if isinstance(fact, NUMBERS):
+                number = number_for(fact, compute)
+            operands.append(Element(number, compute.name))
+        elif each.__class__ in NUMBERS and is_cast and plan.compute is not None:
+            operands.append(Element(number_for(each, compute), compute.name))
+        elif each.__class__ in NUMBERS:
+            operands.append(Element(each, compute.name))
+        else:
+            operands.append(each)
+    if not any(isinstance(each, Value) for each in operands):
+        return None
+    find: Callable[..., _Found] = _SPECIAL.get(name, _plain)
+    found = find(name, compute.name, operands)
+    if found is None:
+        return None
+    what, taken, read = found
+    if what.result != dtype.name:
+        return None
+    return Step(what.function, taken, read, Facts(dtype, shape), what.grain)
+
+
+# What kernels are more than a function of their operands.
+
+_Found = tuple[Applied, tuple[Any, ...], tuple[str, ...]] | None
+
+
+def _plain(name: str, dtype: str, given: list[Any]) -> _Found:
+    if not all(isinstance(each, Value | Element) for each in given):
+        return None
+    found = applied(name, dtype)
+    return None if found is None else (found, tuple(given), (dtype,) * len(given))
+
+
+def _scaled(name: str, dtype: str, given: list[Any]) -> _Found:
+    *pair, factor = given
+    alpha = factor.value
+    plain = applied(name, dtype)
+    if plain is None:
+        return None
+    if alpha == 1:
+        return plain, tuple(pair), (dtype, dtype)
+    alpha = -alpha if name == "sub" else alpha
+    if isinstance(pair[1], Element):
+        if isinstance(pair[1].value, Value):
+            return None
+        product = Element(pair[1].value * alpha, dtype)
+        return _plain("add", dtype, [pair[0], product])
+    found = Applied(scaled, dtype, plain.grain)
+    return found, (*pair, Element(alpha, dtype)), (dtype,) * 3
+
+
+# Exponents that are another kernel.
+_POWERS = {2: "square", 0.5: "sqrt", 1: "copy", -1: "reciprocal", -0.5: "rsqrt"}
+
+
+def _power(name: str, dtype: str, given: list[Any]) -> _Found:
+    base, exponent = given
+    is_float = dtype.startswith("float")
+    if not (isinstance(exponent, Element) and isinstance(base, Value) and is_float):
+        return None
+    number = exponent.value
+    if isinstance(number, Value) or number not in _POWERS:
+        return None
+    return _plain(_POWERS[number], dtype, [base])
+
+
+def _where(name: str, dtype: str, given: list[Any]) -> _Found:
+    fits = all(isinstance(each, Value | Element) for each in given)
+    if not fits or applied("copy", dtype) is None:
+        return None
+    found = Applied(select, dtype, LIGHT)
+    return found, tuple(given), ("bool", dtype, dtype)
+
+
+def _clamp(name: str, dtype: str, given: list[Any]) -> _Found:
+    x, *bounds = given
+    ends = []
+    for side, bound in zip((-1, 1), bounds, strict=True):
+        if isinstance(bound, Value):
+            return None
+        number = None if bound is None else bound.value
+        if number != number:
+            return None
+        # Of another number than it was, once more, it is the same.
+        ends.append(Element(limit(dtype, number, side).item(), dtype))
+    if applied("copy", dtype) is None:
+        return None
+    return Applied(bounded, dtype, LIGHT), (x, *ends), (dtype,) * 3
+
+
+def _gelu(name: str, dtype: str, given: list[Any]) -> _Found:
+    x, approximate = given
+    return _plain(GELU[approximate], dtype, [x])
+
+
+_SPECIAL: dict[str, Callable[..., _Found]] = {
+    "add": _scaled,
+    "sub": _scaled,
+    "pow": _power,
+    "where": _where,
+    "clamp": _clamp,
+    "gelu": _gelu,
+}
+
 
 # Kernels kept by their text; more than a program has groups.
 REMEMBERED = 1024
 # Below, it costs more to find the beginnings of rows than to walk over them.
 SHORTEST = 16
 
-Fact = Facts | Later
+Fact = Facts | RuntimeNumber
 # Gives an argument of the loop, of the arrays and numbers that the group is given.
 _Argument = Callable[[Sequence[Any]], Any]
 
@@ -358,22 +583,18 @@ def entry_of(loop: Loop) -> Entry:
 
 def family_of(loop: Loop) -> Family:
     """The loop as a family of kernels, of one member."""
-    body = body_of(loop)
-    return Family("fused", body, loop.signature)
+    return Family("fused", body_of(loop), loop.signature)
+
+
+# What is computed in.
+_CASTS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 
 
 def body_of(loop: Loop) -> Callable[..., Any]:
     """The loop as a function of Python's."""
     import numpy as np
 
-    scope: dict[str, Any] = {
-        f"f{at}": function for at, function in enumerate(loop.functions)
-    }
-    for name in _CASTS:
-        scope[f"_{name}"] = np.dtype(name).type
+    scope: dict[str, Any] = {f"f{at}": each for at, each in enumerate(loop.functions)}
+    scope |= {f"_{name}": np.dtype(name).type for name in _CASTS}
     made: Callable[..., Any] = generated("fused kernel", (loop.text,), scope)
     return made
-
-
-# What is computed in.
-_CASTS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")

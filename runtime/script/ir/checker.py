@@ -25,13 +25,7 @@ from runtime.schema.schema import Schema
 from runtime.schema.type_parser import MOST_MEMBERS
 from runtime.schema.types import (
     DICT_KEYS,
-    AwaitType,
     DictType,
-    FutureType,
-    ListType,
-    OptionalType,
-    RRefType,
-    TupleType,
     Type,
     TypeVariable,
     UnionType,
@@ -49,6 +43,7 @@ from runtime.script.ir.kinds import (
     writes_of,
 )
 from runtime.script.ir.printer import printed
+from runtime.script.ir.type_rules import parts_of
 
 # How deeply types are nested; source: what the parser of types reads.
 DEEPEST_TYPE = 64
@@ -446,18 +441,8 @@ def _type_fault(outer: Type) -> str | None:
             return f"has a type with keys of type {each.key}"
         if isinstance(each, UnionType) and len(each.members) > MOST_MEMBERS:
             return f"has a type with a union of more than {MOST_MEMBERS} members"
-        todo += [(inner, depth + 1) for inner in _parts(each)]
+        todo += [(inner, depth + 1) for inner in parts_of(each)]
     return None
-
-
-def _parts(type_: Type) -> tuple[Type, ...]:
-    if isinstance(type_, OptionalType | ListType | FutureType | AwaitType | RRefType):
-        return (type_.element,)
-    if isinstance(type_, DictType):
-        return type_.key, type_.value
-    if isinstance(type_, UnionType):
-        return type_.members
-    return type_.elements if isinstance(type_, TupleType) else ()
 
 
 # Effects

@@ -34,7 +34,7 @@ from runtime.schema.types import OptionalType, TupleType, Type, UnionType
 from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.ir.graph import Block, Graph, Node, Place, Value
 from runtime.script.ir.kinds import Form, known_kind
-from runtime.script.ir.type_rules import DEEPEST_CONSTANT
+from runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
 # Names of graphs that stand without quotes.
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -282,10 +282,6 @@ def _enums(outer: Type | None) -> dict[type, str]:
             python = each.declaration.python
             if python is not None:
                 found[python] = each.declaration.qualname
-        elif isinstance(each, OptionalType):
-            todo.append(each.element)
-        elif isinstance(each, UnionType):
-            todo += each.members
-        elif isinstance(each, TupleType):
-            todo += each.elements
+        elif isinstance(each, OptionalType | UnionType | TupleType):
+            todo += parts_of(each)
     return found

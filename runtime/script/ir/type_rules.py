@@ -62,6 +62,18 @@ Rule = Callable[[Node], Outcome]
 DEEPEST_CONSTANT = 64
 
 
+def parts_of(type_: Type) -> tuple[Type, ...]:
+    """The types that a type is made of; none of what is declared by a name."""
+    if isinstance(type_, DictType):
+        return type_.key, type_.value
+    if isinstance(type_, UnionType):
+        return type_.members
+    if isinstance(type_, TupleType):
+        return type_.elements
+    element = getattr(type_, "element", None)
+    return () if element is None else (element,)
+
+
 def types_of(values: Iterable[Value]) -> tuple[Type, ...]:
     """The types of values."""
     return tuple([each.type for each in values])

@@ -6,7 +6,6 @@ from runtime.script.modules.building import compile_module, define, uncompiled_m
 from runtime.script.modules.freezing import freeze as freeze_module
 from runtime.script.modules.script_module import Compiled, ScriptMethod, ScriptModule
 from runtime.script.modules.shape import (
-    Shape,
     Shaping,
     discard,
     shape_of,
@@ -16,7 +15,6 @@ __all__ = [
     "Compiled",
     "ScriptMethod",
     "ScriptModule",
-    "Shape",
     "Shaping",
     "compile_module",
     "define",

@@ -42,7 +42,7 @@ from runtime.script.modules.shape import Shape, Shaping, shape_of
 from runtime.script.program import SHARED_PROGRAM, Function, Mark, Program, mark_of
 
 
-class Begun:
+class PendingMethods:
     """Methods that are compiled now, to be taken back if anything fails."""
 
     __slots__ = ("methods",)
@@ -61,7 +61,7 @@ class Begun:
 
 
 # Whoever compiles is alone.
-BEGUN = Begun()
+PENDING = PendingMethods()
 
 
 def method_of(
@@ -79,7 +79,7 @@ def method_of(
     found: Any = inspect.getattr_static(shape.python, name)
     if found is vars(Sequential)["forward"]:
         found, types = _through, {"input": _taken(shape), **types}
-    return begun(shape, name, found, compiler, since, types)
+    return begin_method(shape, name, found, compiler, since, types)
 
 
 def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # compiled
@@ -100,7 +100,7 @@ def _taken(shape: Shape) -> Type:
     return forward.arguments[1].type
 
 
-def begun(
+def begin_method(
     shape: Shape,
     name: str,
     python: Any,
@@ -124,7 +124,7 @@ def begun(
         known = compiler.method(python, shape.type, name, since, types)
         declaration.add_method(name, known.schema)
         declaration.functions[name] = known
-        BEGUN.methods.append((declaration, name))
+        PENDING.methods.append((declaration, name))
     return known
 
 
@@ -135,7 +135,7 @@ def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
     if python is None:
         e.fail(f"the property `{name}` of {shape.python.__name__} has no {accessor}ter")
     method = (getter if accessor == "get" else setter)(name)
-    begun(shape, method, python, e.compiler, e.since(name))
+    begin_method(shape, method, python, e.compiler, e.since(name))
     return method
 
 
@@ -158,7 +158,7 @@ def hook_methods(
                 found=f"the hook `{name}` of `{shape.python.__name__}`",
                 reason="a hook is a function of a name of its own",
             )
-        begun(shape, name, hook, compiler)
+        begin_method(shape, name, hook, compiler)
     before = tuple(each.__name__ for each in shape.before)
     return before, tuple(each.__name__ for each in shape.behind)
 
@@ -199,7 +199,7 @@ def compile_module(
     compiler = Compiler(program)
     building = _Building(module, compiler, examples)
     try:
-        with BEGUN:
+        with PENDING:
             made: ScriptModule = compiler.run(lambda: building.of(module))
     except BaseException:
         building.shaping.undo()
@@ -304,7 +304,7 @@ def define(of: ModuleType, text: str, names: Mapping[str, Any]) -> None:
             if isinstance(node, ast.FunctionDef):
                 _define(compiler, of, Definition(written.source, node), scope)
 
-    with BEGUN:
+    with PENDING:
         compiler.run(begin)
 
 
@@ -318,4 +318,4 @@ def _define(
     made = compiler.begin((ast.unparse(definition.tree), of), qualname, body)
     declaration.add_method(name, made.schema)
     declaration.functions[name] = made
-    BEGUN.methods.append((declaration, name))
+    PENDING.methods.append((declaration, name))

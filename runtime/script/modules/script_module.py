@@ -414,7 +414,7 @@ class ModuleClass(OfPython):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the class `{self.python.__name__}` of modules"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
@@ -422,10 +422,12 @@ class ModuleClass(OfPython):
         if isinstance(found, staticmethod):
             return sugar_of(found.__func__, e)
         hint = "Of a class of modules, programs have its static methods."
-        return no_attribute(e, self.says(), name, (), hint)
+        return no_attribute(e, self.describe(), name, (), hint)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        e.fail(f"{self.says()} is called", "Make the module outside of the program.")
+        e.fail(
+            f"{self.describe()} is called", "Make the module outside of the program."
+        )
 
 
 def _class(python: type) -> Sugared | None:

@@ -40,8 +40,8 @@ from runtime.script.emission import (
     sugar_of_value,
 )
 from runtime.script.emission.calls import (
-    LEFT,
-    LeftFunction,
+    IGNORED,
+    IgnoredFunction,
     call_method,
     fail_recursive,
 )
@@ -49,7 +49,7 @@ from runtime.script.emission.objects import attribute_of
 from runtime.script.emission.sugar import Unknown
 from runtime.script.ir import Value
 from runtime.script.modules.building import (
-    begun,
+    begin_method,
     hook_methods,
     method_of,
     property_method,
@@ -102,7 +102,7 @@ class ModuleValue(SimpleValue):
             value = value.node.inputs[0]
         return ".".join([value.hint or "module", *reversed(names)])
 
-    def says(self) -> str:
+    def describe(self) -> str:
         name = str(self.type).rpartition(".")[2]
         return f"the module `{self.path}` of class {name}"
 
@@ -125,7 +125,7 @@ class ModuleValue(SimpleValue):
         if shape is None:
             self._lacks(e, name)
         if name in shape.failures:
-            message = f"`{name}` of {self.says()} is not for programs"
+            message = f"`{name}` of {self.describe()} is not for programs"
             e.fail(f"{message}: {shape.failures[name]}", _ANNOTATE)
         if name in shape.functions:
             return sugar_of(shape.functions[name], e)
@@ -135,26 +135,30 @@ class ModuleValue(SimpleValue):
         found: Any = inspect.getattr_static(shape.python, name, None)
         if isinstance(found, property):
             if name in getattr(shape.python, "__jit_unused_properties__", ()):
-                e.fail(f"the property `{name}` of {self.says()} is not for programs")
+                e.fail(
+                    f"the property `{name}` of {self.describe()} is not for programs"
+                )
             method = property_method(shape, name, "get", e)
             return MethodValue(self, method).call(e, Arguments())
         if isinstance(found, staticmethod):
             return sugar_of(found.__func__, e)
         if found is vars(Module)["forward"]:
             hint = "Define it in the class." if self.container is None else _CALL
-            e.fail(f"{self.says()} has no `forward`", hint)
+            e.fail(f"{self.describe()} has no `forward`", hint)
         if _is_of_python(found):
-            e.fail(f"`{name}` of {self.says()} is for Python only")
+            e.fail(f"`{name}` of {self.describe()} is for Python only")
         if inspect.isfunction(found):
-            if mark_of(found) in LEFT:
-                return LeftFunction(found, self)
+            if mark_of(found) in IGNORED:
+                return IgnoredFunction(found, self)
             return MethodValue(self, name)
         if isinstance(found, classmethod):
-            message = f"`{name}` of {self.says()} is a class method"
+            message = f"`{name}` of {self.describe()} is a class method"
             e.fail(f"{message}, and classes are no values in scripts", _NO_CLASS)
         if found is None:
             self._lacks(e, name)
-        message = f"`{name}` belongs to the class of {self.says()}, not to the module"
+        message = (
+            f"`{name}` belongs to the class of {self.describe()}, not to the module"
+        )
         hint = f"Annotate it as `{name}: Final`, to have it as a constant."
         return e.fail(message, hint)
 
@@ -164,7 +168,7 @@ class ModuleValue(SimpleValue):
         if shape is not None:
             own = (each for each in dir(shape.python) if each not in vars(Module))
             known += [*shape.functions, *own]
-        no_attribute(e, self.says(), name, known)
+        no_attribute(e, self.describe(), name, known)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
         """Set an attribute, or a property; modules and constants stay."""
@@ -172,9 +176,9 @@ class ModuleValue(SimpleValue):
         of = declaration.attributes.get(name)
         if isinstance(of, ModuleType):
             hint = "An attribute whose type is an interface can be."
-            e.fail(f"the module `{name}` of {self.says()} cannot be set", hint)
+            e.fail(f"the module `{name}` of {self.describe()} cannot be set", hint)
         if of is None and name in declaration.constants:
-            e.fail(f"the constant `{name}` of {self.says()} cannot be set")
+            e.fail(f"the constant `{name}` of {self.describe()} cannot be set")
         if of is None and shape is not None:
             if name in shape.failures:
                 self.attribute(e, name)
@@ -184,10 +188,10 @@ class ModuleValue(SimpleValue):
                 MethodValue(self, method).call(e, Arguments((value,)))
                 return
             hint = "What programs set, is there before: set it in `__init__`."
-            no_attribute(e, self.says(), name, [*declaration.attributes], hint)
+            no_attribute(e, self.describe(), name, [*declaration.attributes], hint)
         if of is None:
-            no_attribute(e, self.says(), name, [*declaration.attributes])
-        message = f"`{name}` of {self.says()} is of type {of}, and is set to {{}}"
+            no_attribute(e, self.describe(), name, [*declaration.attributes])
+        message = f"`{name}` of {self.describe()} is of type {of}, and is set to {{}}"
         fitted = e.fit(value.value(e), of, message)
         e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
 
@@ -201,7 +205,7 @@ class ModuleValue(SimpleValue):
             return self._forward(e, arguments)
         if arguments.named:
             hint = "Pass everything by place."
-            e.fail(f"{self.says()} has hooks, and is called by name", hint)
+            e.fail(f"{self.describe()} has hooks, and is called by name", hint)
         items = arguments.positional
         for name in before:
             given = Arguments((SugaredTuple(items),))
@@ -249,38 +253,38 @@ class ModuleValue(SimpleValue):
     def iterate(self, e: Emitter) -> Any:
         elements = self.elements(e)
         if elements is None:
-            e.fail(f"{self.says()} cannot be gone through", _CONTAINERS)
+            e.fail(f"{self.describe()} cannot be gone through", _CONTAINERS)
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
         if self.container is None:
-            e.fail(f"{self.says()} has no elements", _CONTAINERS)
+            e.fail(f"{self.describe()} has no elements", _CONTAINERS)
         names = self._names()
         if self.container is ModuleDict:
             known, key = constant_of(index)
             if not known or not isinstance(key, str):
-                e.fail(f"the key of {self.says()} is no literal", _LITERALS)
+                e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
             if key not in names:
                 told = ", ".join(map(repr, names)) or "none"
-                e.fail(f"{self.says()} has no module {key!r}", f"It has {told}.")
+                e.fail(f"{self.describe()} has no module {key!r}", f"It has {told}.")
             return attribute_value(e, self.node_value, key)
         known, place = constant_of(index)
         if known and isinstance(place, int) and not isinstance(place, bool):
             if not -len(names) <= place < len(names):
                 count = f"{len(names)} module{'s' * (len(names) != 1)}"
-                e.fail(f"{self.says()} has {count}, and none at {place}")
+                e.fail(f"{self.describe()} has {count}, and none at {place}")
             return attribute_value(e, self.node_value, names[place])
         part = part_of(e, self._modules(e), index)
         if not isinstance(part, list):
-            e.fail(f"the index of {self.says()} is no literal", _LITERALS)
+            e.fail(f"the index of {self.describe()} is no literal", _LITERALS)
         return SugaredTuple(part)
 
-    def chosen(self, e: Emitter, index: Sugared, wanted: Any) -> Sugared:
+    def select(self, e: Emitter, index: Sugared, wanted: Any) -> Sugared:
         """One of the modules, all of which have to be of the interface."""
         known, _ = constant_of(index)
         if known or self.container is None:
             return self.subscript(e, index)
-        message = f"a module of type {{}} in {self.says()} is none of {wanted}"
+        message = f"a module of type {{}} in {self.describe()} is none of {wanted}"
         inputs = [e.fit(each.value(e), wanted, message) for each in self._modules(e)]
         kind, of = "prim::ListConstruct", ListType(wanted)
         if self.container is ModuleDict:
@@ -291,10 +295,10 @@ class ModuleValue(SimpleValue):
         return sugar_of_value(made.output).subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        e.fail(f"the modules of {self.says()} stay as they are")
+        e.fail(f"the modules of {self.describe()} stay as they are")
 
     def enter(self, e: Emitter) -> Value:
-        e.fail(f"{self.says()} cannot be used in `with`")
+        e.fail(f"{self.describe()} cannot be used in `with`")
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
         self.set_subscript(e, index, index)
@@ -305,10 +309,10 @@ class ModuleValue(SimpleValue):
         if symbol != "in" or not reflected:
             return None
         if self.container is not ModuleDict:
-            e.fail(f"`in` does not look into {self.says()}")
+            e.fail(f"`in` does not look into {self.describe()}")
         known, key = constant_of(other)
         if not known:
-            e.fail(f"the key of {self.says()} is no literal", _LITERALS)
+            e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
         return SimpleValue(e.constant(key in self._names()))
 
     def truth(self, e: Emitter) -> Value | bool:
@@ -357,7 +361,7 @@ class MethodValue(Sugared):
         assert shape is not None, "what was loaded has all of its methods"
         return inspect.getattr_static(shape.python, self.name, None)
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `{self.owner.path}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -366,7 +370,7 @@ class MethodValue(Sugared):
         if owner.shape is not None and self.name not in methods:
             path = f"{owner.path}.{self.name}"
             if e.compiler.is_active((self.python, owner.module_type)):
-                fail_recursive(e, self.says(), "self, ...")
+                fail_recursive(e, self.describe(), "self, ...")
             method_of(owner.shape, self.name, e.compiler, e.since(path))
         callee = f"`{owner.path}.{self.name}`"
         return call_method(e, callee, methods[self.name], owner, self.name, arguments)
@@ -387,12 +391,12 @@ class Walk(Sugared):
         self.name = name
         self.make = make
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"the method `{self.owner.path}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         if arguments.positional or arguments.named:
-            e.fail(f"{self.says()} takes no arguments in a program")
+            e.fail(f"{self.describe()} takes no arguments in a program")
         return SugaredTuple(self.make(e, self.owner))
 
 
@@ -467,7 +471,7 @@ class Super(Sugared):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "`super`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -493,8 +497,8 @@ class _Above(Sugared):
         self.owner = owner
         self.python = python
 
-    def says(self) -> str:
-        return f"{self.owner.says()} above {self.python.__name__}"
+    def describe(self) -> str:
+        return f"{self.owner.describe()} above {self.python.__name__}"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """A method, which the type has under the name of its class, too."""
@@ -505,9 +509,9 @@ class _Above(Sugared):
         home = next((each for each in above if name in vars(each)), object)
         found = vars(home).get(name)
         if not inspect.isfunction(found) or _is_of_python(found):
-            no_attribute(e, self.says(), name, ())
+            no_attribute(e, self.describe(), name, ())
         method = f"{home.__name__}__{name}"
-        begun(shape, method, found, e.compiler, e.since(f"super().{name}"))
+        begin_method(shape, method, found, e.compiler, e.since(f"super().{name}"))
         return MethodValue(self.owner, method)
 
 
@@ -516,14 +520,14 @@ class UncompiledModule(Unknown):
 
     __slots__ = ()
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return (
             f"a module of class {type(self.python).__name__}, of outside the program,"
         )
 
     def refuse(self, e: Emitter) -> NoReturn:
         hint = "Make it an attribute of a module whose method this is."
-        e.fail(f"{self.says()} means nothing in it", hint)
+        e.fail(f"{self.describe()} means nothing in it", hint)
 
 
 register_value(ModuleType, ModuleValue)

@@ -9,13 +9,6 @@ from runtime.script.passes.folding import (
     propagate_all,
     propagate_constants,
 )
-from runtime.script.passes.inlining import (
-    callee,
-    captured,
-    inline_calls,
-    lift_closures,
-    unroll_loops,
-)
 from runtime.script.passes.peephole import RULES, simplify
 from runtime.script.passes.pipeline import (
     CLEANUP,
@@ -31,6 +24,12 @@ from runtime.script.passes.shapes import (
     propagate_shapes,
     shapes_for,
 )
+from runtime.script.passes.splicing import (
+    captured,
+    inline_calls,
+    lift_closures,
+    unroll_loops,
+)
 
 __all__ = [
     "CLEANUP",
@@ -39,7 +38,6 @@ __all__ = [
     "Aliases",
     "Facts",
     "Pass",
-    "callee",
     "captured",
     "check_passes",
     "erase_list_literals",

@@ -68,6 +68,7 @@ from runtime.script.ir import (
     Value,
     row_of,
 )
+from runtime.script.ir.type_rules import parts_of
 
 # The sorts of memory: a bit for each, and the first bits of every set.
 _TENSOR, _GENERATOR, _LIST, _DICT, _OBJECT, _TUPLE, _LATER, _FUNCTION = (
@@ -142,16 +143,10 @@ def held_sorts(type_: Type) -> int:
 
 
 def _elements(outer: Type) -> tuple[Type, ...]:
-    if isinstance(outer, ListType):
-        return (outer.element,)
-    if isinstance(outer, DictType):
-        return (outer.key, outer.value)
-    if isinstance(outer, TupleType):
-        return outer.elements
-    if isinstance(outer, OptionalType):
-        return _elements(outer.element)
-    if isinstance(outer, UnionType):
-        return tuple([each for inner in outer.members for each in _elements(inner)])
+    if isinstance(outer, ListType | DictType | TupleType):
+        return parts_of(outer)
+    if isinstance(outer, OptionalType | UnionType):
+        return tuple([each for part in parts_of(outer) for each in _elements(part)])
     return (AnyType,) if sorts(outer) == _EVERY else ()
 
 

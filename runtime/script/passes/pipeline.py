@@ -33,8 +33,8 @@ from runtime.script.passes.folding import (
     propagate_all,
     propagate_constants,
 )
-from runtime.script.passes.inlining import lift_closures, unroll_loops
 from runtime.script.passes.peephole import simplify
+from runtime.script.passes.splicing import lift_closures, unroll_loops
 
 
 class Pass(NamedTuple):

@@ -23,10 +23,10 @@ from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
 from runtime.schema.codes import Device, DType
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
+from runtime.script.bound import bound_call, is_own, is_plain
 from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.passes.aliases import Aliases
 from runtime.script.primitives import by_name
-from runtime.script.program.bound import bound_call, is_own, is_plain
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
@@ -47,7 +47,7 @@ class Facts(NamedTuple):
     device: Device = CPU
 
 
-class _Pretended(NamedTuple):
+class _MetaTensor(NamedTuple):
     """A tensor without elements, and the device that it stands for one on."""
 
     tensor: Tensor
@@ -74,7 +74,7 @@ def propagate_shapes(
     if not isinstance(given, Mapping):
         pairs = zip(graph.block.parameters, given, strict=True)
         given = {value: each for value, each in pairs if each is not None}
-    return _walked(graph, {value: _pretended(each) for value, each in given.items()})
+    return _walked(graph, {value: _meta_tensor(each) for value, each in given.items()})
 
 
 def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
@@ -84,7 +84,7 @@ def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
     theirs is run.
     """
     pairs = zip(graph.block.parameters, arguments, strict=True)
-    return _walked(graph, {value: _seen(each) for value, each in pairs})
+    return _walked(graph, {value: _as_meta(each) for value, each in pairs})
 
 
 def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, Facts]:
@@ -94,18 +94,18 @@ def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, Facts]:
     return {
         value: Facts(each.tensor.dtype, each.tensor.shape, each.device)
         for value, each in walk.known.items()
-        if isinstance(each, _Pretended)
+        if isinstance(each, _MetaTensor)
     }
 
 
-def _seen(value: Any) -> Any:
+def _as_meta(value: Any) -> Any:
     """A value that is there, its tensors without elements."""
     if isinstance(value, Tensor):
-        return _pretended(facts_of(value))
+        return _meta_tensor(facts_of(value))
     if value.__class__ is list:
-        return [_seen(each) for each in value]
+        return [_as_meta(each) for each in value]
     if value.__class__ is tuple:
-        return tuple([_seen(each) for each in value])
+        return tuple([_as_meta(each) for each in value])
     return value
 
 
@@ -114,14 +114,14 @@ def _attribute(owner: Any, name: str) -> Any:
     kept = getattr(owner, "__dict__", {})
     for table in (kept, *[kept.get(each, {}) for each in _TABLES]):
         if name in table:
-            return _seen(table[name])
+            return _as_meta(table[name])
     raise _Unknown
 
 
-def _pretended(fact: Any) -> Any:
+def _meta_tensor(fact: Any) -> Any:
     if not isinstance(fact, Facts):
         return fact
-    return _Pretended(empty_tensor(fact.shape, fact.dtype, META), fact.device)
+    return _MetaTensor(empty_tensor(fact.shape, fact.dtype, META), fact.device)
 
 
 class _Walk:
@@ -195,7 +195,7 @@ class _Walk:
         if value not in self.known or self.aliases.is_written(value):
             found = self.known.get(value)
             # Of a tensor only the elements are written.
-            if not isinstance(found, _Pretended):
+            if not isinstance(found, _MetaTensor):
                 raise _Unknown
         return self.known[value]
 
@@ -283,7 +283,7 @@ def _tried(function: Any, given: list[Any]) -> Any:
 
 def _shown(value: Any) -> Any:
     """A value as an operator on `meta` is given it."""
-    if isinstance(value, _Pretended):
+    if isinstance(value, _MetaTensor):
         return value.tensor
     if isinstance(value, Device):
         return META
@@ -293,13 +293,13 @@ def _shown(value: Any) -> Any:
 
 
 def _has_tensors(value: Any) -> bool:
-    if isinstance(value, list | tuple) and not isinstance(value, _Pretended):
+    if isinstance(value, list | tuple) and not isinstance(value, _MetaTensor):
         return any(map(_has_tensors, value))
-    return isinstance(value, _Pretended)
+    return isinstance(value, _MetaTensor)
 
 
-def _tensors(value: Any) -> list[_Pretended]:
-    if isinstance(value, _Pretended):
+def _tensors(value: Any) -> list[_MetaTensor]:
+    if isinstance(value, _MetaTensor):
         return [value]
     if isinstance(value, list | tuple):
         return [each for part in value for each in _tensors(part)]
@@ -322,7 +322,7 @@ def _wrapped(value: Any, device: Device) -> Any:
     if isinstance(value, Tensor):
         if value.device is not META:
             raise _Unknown
-        return _Pretended(value, device)
+        return _MetaTensor(value, device)
     if isinstance(value, list):
         return [_wrapped(each, device) for each in value]
     if isinstance(value, tuple):
@@ -334,7 +334,7 @@ def _alike(one: Any, other: Any) -> bool:
     """Whether two known values are the same, as far as anything is known of them."""
     if one.__class__ is not other.__class__:
         return False
-    if isinstance(one, _Pretended):
+    if isinstance(one, _MetaTensor):
         x, y = one.tensor, other.tensor
         same = x.dtype is y.dtype and x.shape == y.shape
         return same and one.device is other.device

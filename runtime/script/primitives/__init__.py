@@ -1,6 +1,6 @@
 """Primitives: the operators that scripts call on numbers, strings, lists and dicts."""
 
-from runtime.script.primitives.row import NAMESPACE, Row, Way
+from runtime.script.primitives.row import NAMESPACE, Row
 from runtime.script.primitives.table import (
     ROWS,
     by_attribute,
@@ -18,7 +18,6 @@ __all__ = [
     "NAMESPACE",
     "ROWS",
     "Row",
-    "Way",
     "by_attribute",
     "by_form",
     "by_function",

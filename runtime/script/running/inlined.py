@@ -18,8 +18,8 @@ from typing import Any
 from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.keys import LOCAL
 from runtime.schema.values import INT_END, INT_FIRST
+from runtime.script.bound import Bound
 from runtime.script.primitives import NAMESPACE, numbers
-from runtime.script.program.bound import Bound
 
 # Functions of primitives -> what they are in Python's words.
 INLINE: dict[Any, str] = {

@@ -22,7 +22,7 @@ by a call of the same function.  The step that raised is left in the last regist
 the backtrace.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -38,8 +38,8 @@ from runtime.schema.types import (
     StrType,
     Type,
 )
+from runtime.script.bound import Bound
 from runtime.script.ir import Block, Node, Value
-from runtime.script.program.bound import Bound
 from runtime.script.running.steps import With
 
 # Values of these types hold no memory worth speaking of.
@@ -217,28 +217,6 @@ def _within(node: Node, block: Block) -> Node:
         assert node.block.owner is not None, "a value is used in blocks around"
         node = node.block.owner
     return node
-
-
-def captured_by(block: Block) -> list[Value]:
-    """The values of blocks around that a block uses, in the order of their uses."""
-    inside = {block}
-    found: dict[Value, None] = {}
-    for node in _nodes(block):
-        inside.update(node.blocks)
-        for value in node.inputs:
-            if value.node.block not in inside:
-                found[value] = None
-    return list(found)
-
-
-def _nodes(block: Block) -> Iterator[Node]:
-    todo = [block]
-    while todo:
-        each = todo.pop()
-        for node in each:
-            yield node
-            todo += node.blocks
-        yield each.exit
 
 
 # Forms of steps: calls of 0, 1, 2, 3, or any number of values, that give one; calls

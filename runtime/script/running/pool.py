@@ -1,4 +1,9 @@
-"""The pool: tasks that are forked, the threads that run them, and what these carry.
+"""The executor's options, and its pool: forked tasks, and the threads that run them.
+
+Rules of options, which say how programs are run, for the whole process:
+- options are a frozen value, replaced as a whole; a plan remembers the value that it
+  was made with, and is made anew for another one;
+- whatever is chosen, results are the same.
 
 A task lies in a queue until somebody claims it: a thread of the pool, or the first who
 waits for it and finds that it has not begun.  So a fork that is waited for soon costs
@@ -33,21 +38,116 @@ a few small dictionaries, and a task that runs where it was forked finds it ther
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass, fields, replace
 from queue import Empty, SimpleQueue
 from time import sleep
 from typing import Any
 
 from runtime.autograd.autocast import STATE as AUTOCAST
 from runtime.autograd.modes import GRAD
+from runtime.errors.tensor import WrongOption
 from runtime.futures import Future
 from runtime.keys import LOCAL
-from runtime.script.running.options import CHOSEN
-from runtime.script.running.raising import RUN, keep
+from runtime.script.running.raising import RUN, keep_frames
 from runtime.tensors.keys import INFERRING, Presence, inference
 from runtime.tensors.keys import STATE as HANDLING
+
+# From so many runs on, the generated text has paid for its compiling, of any size:
+# 112 to 169 runs, or 195 to 266 trips of loops; measured.  Who waits that long pays for
+# both at most twice what the better of the two costs.
+RUNS = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorOptions:
+    """How programs are run.
+
+    `optimize`: whether passes change the copy that runs.  `text_after`: after how many
+    runs, trips of loops counted, the program is turned into text of Python's; None for
+    never.  `fuse`: whether chains of operators become one kernel, `fuse_after` how many
+    runs are looked at before.  `threads`: how many threads run what is forked at most.
+
+    Raises:
+        WrongOption: a value is none that the option takes.
+    """
+
+    optimize: bool = True
+    text_after: int | None = RUNS
+    fuse: bool = True
+    fuse_after: int = 2
+    threads: int = os.cpu_count() or 1
+
+    def __post_init__(self) -> None:
+        for option in ("optimize", "fuse"):
+            self._check(option, bool, 0, "True or False")
+        self._check("fuse_after", int, 0, "a number of runs")
+        self._check("threads", int, 1, "a number of threads, from 1 on")
+        if self.text_after is not None:
+            self._check("text_after", int, 0, "a number of runs, or None for never")
+
+    def _check(self, option: str, kind: type, least: int, wanted: str) -> None:
+        value: Any = getattr(self, option)
+        fits = value.__class__ is kind
+        if not fits or value < least:
+            raise WrongOption(
+                code="ExecutorRefused", option=option, found=repr(value), wanted=wanted
+            )
+
+
+class _Chosen:
+    """What is chosen now."""
+
+    __slots__ = ("options",)
+
+    def __init__(self) -> None:
+        self.options = ExecutorOptions()
+
+
+CHOSEN = _Chosen()
+
+
+def executor_options() -> ExecutorOptions:
+    """The options that hold now."""
+    return CHOSEN.options
+
+
+def set_executor(
+    options: ExecutorOptions | None = None, **changes: object
+) -> ExecutorOptions:
+    """Choose options, or change some of them; gives those that held before.
+
+    Raises:
+        WrongOption: a value is none that the option takes, or there is no such
+            option.
+    """
+    before = CHOSEN.options
+    try:
+        chosen = replace(options or before, **changes)  # type: ignore[arg-type]  # checked by the class itself
+    except TypeError:
+        known = [each.name for each in fields(ExecutorOptions)]
+        wrong = next(name for name in changes if name not in known)
+        *most, last = known
+        wanted = f"{', '.join(most)} and {last}"
+        raise WrongOption(
+            code="ExecutorRefused", option=wrong, found="", wanted=wanted
+        ) from None
+    if chosen != before:
+        CHOSEN.options = chosen
+    return before
+
+
+@contextmanager
+def executor(**changes: object) -> Iterator[ExecutorOptions]:
+    """Change options for a while; raises as `set_executor`."""
+    before = set_executor(None, **changes)
+    try:
+        yield CHOSEN.options
+    finally:
+        CHOSEN.options = before
+
 
 Dicts = list[dict[str, Any]]
 
@@ -66,7 +166,7 @@ _MINE = _Mine()
 _MODES, _INFERENCE = 3, 4
 
 
-class Carried:
+class ThreadState:
     """The state of the thread that makes it."""
 
     __slots__ = ("_dicts", "_presence", "context", "copies")
@@ -79,12 +179,12 @@ class Carried:
         # What areas above keep for a thread, in variables of its context.
         self.context = copy_context()
 
-    def is_here(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the state of this thread is this very one, in the same thread."""
         dicts = _MINE.dicts
         return dicts is self._dicts and dicts == self.copies
 
-    def carry(self) -> None:
+    def restore(self) -> None:
         """Let this thread have the state."""
         for mine, copy in zip(_MINE.dicts, self.copies, strict=True):
             if mine != copy:
@@ -113,7 +213,7 @@ class Forked(Future[Any]):
         super().__init__()
         self._function: Callable[..., Any] | None = function
         self._arguments = arguments
-        self._state: Carried | None = Carried()
+        self._state: ThreadState | None = ThreadState()
         # Who claimed it; whoever is first to set it did.
         self._claims: dict[str, object] = {}
 
@@ -135,7 +235,7 @@ class Forked(Future[Any]):
                 complete with that, too.
         """
         me = object()
-        before: Carried | None = None
+        before: ThreadState | None = None
         try:
             if self._claims.setdefault("owner", me) is not me:
                 return
@@ -143,23 +243,23 @@ class Forked(Future[Any]):
             assert function is not None, "it is dropped by whoever claimed the task"
             assert state is not None, "it is dropped by whoever claimed the task"
             before = state
-            if not state.is_here():
-                before = Carried()
-                state.carry()
+            if not state.is_current():
+                before = ThreadState()
+                state.restore()
             if before is state:
                 value = function(*arguments)
             else:
                 value = state.context.run(function, *arguments)
-            if not before.is_here():
-                before.carry()
+            if not before.is_current():
+                before.restore()
             self._drop()
             self.set_result(value)
         except BaseException as error:
-            if before is not None and not before.is_here():
-                before.carry()
+            if before is not None and not before.is_current():
+                before.restore()
             if self._claims.get("owner") is me:
                 self._drop()
-                keep(error)
+                keep_frames(error)
                 if not self._failed(error):
                     raise
 

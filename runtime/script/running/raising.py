@@ -112,7 +112,7 @@ class Frame:
         return f"{head}\n{drawn}"
 
 
-def passed(error: BaseException, function: str, place: Place | None) -> None:
+def add_frame(error: BaseException, function: str, place: Place | None) -> None:
     """An exception passes a frame on its way out."""
     attributes = getattr(error, "__dict__", None)
     if attributes is None:
@@ -133,14 +133,14 @@ def script_frames(error: BaseException) -> tuple[Frame, ...]:
     return tuple(reversed(frames))
 
 
-def keep(error: BaseException) -> None:
+def keep_frames(error: BaseException) -> None:
     """Keep the frames of a task that failed: `again` begins with them."""
     with suppress(AttributeError):
         vars(error)[_BASE] = tuple(vars(error).get(_FRAMES, ()))
     note(error)
 
 
-def again(error: BaseException) -> None:
+def restore_frames(error: BaseException) -> None:
     """An exception of a task is raised by one who waited for the task."""
     base = getattr(error, _BASE, None)
     if base is not None:

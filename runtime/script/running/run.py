@@ -26,11 +26,11 @@ from runtime.locks import load
 from runtime.schema.types import CODED, TensorType
 from runtime.schema.values import presenter
 from runtime.script.ir import Block, Graph, Node, Value, copy_graph
-from runtime.script.passes import OPTIMIZE, run_passes, shapes_for
+from runtime.script.passes import OPTIMIZE, captured, run_passes, shapes_for
 from runtime.script.program import Function
-from runtime.script.running.options import CHOSEN, ExecutorOptions
-from runtime.script.running.plan import Inner, Planner, captured_by, run_steps
-from runtime.script.running.raising import RUN, Run, note, passed
+from runtime.script.running.plan import Inner, Planner, run_steps
+from runtime.script.running.pool import CHOSEN, ExecutorOptions
+from runtime.script.running.raising import RUN, Run, add_frame, note
 from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
@@ -99,9 +99,9 @@ class Plan:
         place = None if node is None else node.place
         if isinstance(error, RecursionError) and not isinstance(error, RunningError):
             deep = RunningError(code="TooDeep", function=self.name)
-            passed(deep, self.name, place)
+            add_frame(deep, self.name, place)
             raise deep from None
-        passed(error, self.name, place)
+        add_frame(error, self.name, place)
 
     def run_looking(self, *arguments: Any) -> Any:
         """Run it on registers, or fuse it by the tensors among the arguments."""
@@ -146,16 +146,16 @@ def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
     """What runs the graph of a node, or its block with what that captures."""
     graph = node.attributes.get("graph")
     block = graph.block if isinstance(graph, Graph) else node.blocks[0]
-    captured = () if isinstance(graph, Graph) else captured_by(block)
+    taken = () if isinstance(graph, Graph) else captured(block)
     plan: Plan | None = None
 
     def run_nested(*values: Any) -> Any:
         nonlocal plan
         if plan is None:
-            plan = Plan(block, captured, name, CHOSEN.options)
+            plan = Plan(block, taken, name, CHOSEN.options)
         return plan.execute(*values)
 
-    return run_nested, captured
+    return run_nested, taken
 
 
 def plan_of(graph: Graph, name: str = "") -> Plan:

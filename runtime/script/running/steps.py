@@ -5,7 +5,7 @@ One row for each kind that both executors run by calling a function; branches, l
 
 Rules:
 - a function gives one value for a node of one output, a sequence for several;
-- operators are bound (`runtime.script.program.bound`): what runs is what is registered
+- operators are bound (`runtime.script.bound`): what runs is what is registered
   when the step runs; an operator that does not fit the graph any more is refused;
 - an object is looked into without a question, but in programs from elsewhere;
 - functions and methods are looked up when they are first called, as a program may be
@@ -34,19 +34,19 @@ from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
+from runtime.script.bound import Bound, bound_call
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.plug_ins import added
 from runtime.script.primitives import table
 from runtime.script.program import Function, declared_type
-from runtime.script.program.bound import Bound, bound_call
 from runtime.script.running.pool import Forked, fork_pool
-from runtime.script.running.raising import FUSED, again, exception, warn
+from runtime.script.running.raising import FUSED, exception, restore_frames, warn
 from runtime.script.running.types import checked, test_of
 
 Entry = Callable[..., Any]
 
 
-def planned(function: Function) -> Any:
+def plan_of_function(function: Function) -> Any:
     """The plan of a function, made now if there is none."""
     return PLAN.get()(function)
 
@@ -56,7 +56,7 @@ def entry_of(function: Function) -> Entry:
     memo = function.memo
 
     def run_function(*arguments: Any) -> Any:
-        return (memo.get("plan") or planned(function)).execute(*arguments)
+        return (memo.get("plan") or plan_of_function(function)).execute(*arguments)
 
     return run_function
 
@@ -371,7 +371,7 @@ def _wait(node: Node) -> Run:
         try:
             value = future.wait()
         except BaseException as error:
-            again(error)
+            restore_frames(error)
             raise
         if future.__class__ is Forked:
             return value

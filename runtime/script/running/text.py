@@ -53,12 +53,12 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
+from runtime.script.bound import Bound
 from runtime.script.ir import Node
 from runtime.script.primitives import NAMESPACE
-from runtime.script.program.bound import Bound
 from runtime.script.running.inlined import INLINE, Finder, Known, is_known, tests_of
 from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
-from runtime.script.running.steps import planned
+from runtime.script.running.steps import plan_of_function
 
 # CPython takes 20 blocks within each other, one of which is around the whole.
 DEEPEST = 18
@@ -366,7 +366,7 @@ class _Writer:
 
     def call_function(self, step: Step, function: Any) -> None:
         memo = self.function(function.memo, "m")
-        make = self.function(partial(planned, function), "p")
+        make = self.function(partial(plan_of_function, function), "p")
         # The object of a method is an argument, the function is none.
         is_method = step.node.kind == "prim::CallMethod"
         given = self.several(step.inputs if is_method else step.inputs[1:])

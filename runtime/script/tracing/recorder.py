@@ -57,6 +57,7 @@ from runtime.schema.types import (
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Node, Place, Value
 from runtime.script.ir.printer import place_text
+from runtime.script.ir.type_rules import parts_of
 from runtime.script.program import Function, declared_type
 from runtime.script.running import call
 from runtime.script.running.types import binder_of
@@ -459,12 +460,8 @@ def _holds(given: Any) -> bool:
 def _holds_tensors(of: Type) -> bool:
     if of in (TensorType, AnyType) or variables(of):
         return True
-    if isinstance(of, TupleType):
-        return any(map(_holds_tensors, of.elements))
-    if isinstance(of, DictType):
-        return _holds_tensors(of.value)
-    element = getattr(of, "element", None)
-    return element is not None and _holds_tensors(element)
+    parts = parts_of(of)[-1:] if isinstance(of, DictType) else parts_of(of)
+    return any(map(_holds_tensors, parts))
 
 
 def place_of(node: Node) -> str:

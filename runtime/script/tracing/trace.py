@@ -234,35 +234,29 @@ class _Traced(NamedTuple):
     def _type_of_result(self, result: Any) -> Type:
         path, advice = "The result", "return tensors, or tuples of them"
         if isinstance(result, TracedFuture):
-            reason, advice = "it is a future", "wait for it"
-            raise Untraceable(
-                code="UntraceableOutput",
-                function=self.name,
-                path=path,
-                reason=reason,
-                advice=advice,
-            )
+            raise self._refused(path, "it is a future", "wait for it")
         try:
             found = type_of(result, path, self.program.classes)
         except Unfit as unfit:
-            raise Untraceable(
-                code="UntraceableOutput",
-                function=self.name,
-                path=unfit.path,
-                reason=unfit.reason,
-                advice=advice,
-            ) from None
+            raise self._refused(unfit.path, unfit.reason, advice) from None
         container = _container_in(found) if self.strict else None
         if container is not None:
-            raise Untraceable(
-                code="UntraceableOutput",
-                function=self.name,
-                path=path,
-                reason=f"it has {container} in it, which always has the elements that "
-                "it had while it was traced",
-                advice="return a tuple, or trace with strict=False",
+            reason = (
+                f"it has {container} in it, which always has the elements that it had "
+                "while it was traced"
             )
+            advice = "return a tuple, or trace with strict=False"
+            raise self._refused(path, reason, advice)
         return found
+
+    def _refused(self, path: str, reason: str, advice: str) -> Untraceable:
+        return Untraceable(
+            code="UntraceableOutput",
+            function=self.name,
+            path=path,
+            reason=reason,
+            advice=advice,
+        )
 
     def checked(
         self,
@@ -298,6 +292,8 @@ def trace_function(
     strict: bool = True,
     name: str | None = None,
     program: Program = SHARED_PROGRAM,
+    owner: Any = None,
+    of: ModuleType | None = None,
 ) -> Function:
     """The function of a program that calls what `func` calls when it is run with these.
 
@@ -309,11 +305,25 @@ def trace_function(
         Untraceable: the trace is not the function.
         BaseException: what the function raises.
     """
-    traced = _Traced(func, _name(func, name), strict, program)
-    checks = check_inputs or () if check_trace else None
-    return _function(
-        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
-    )
+    # How the trace is called: as its function, in letters that names have.
+    last = named(func).rpartition(".")[2] if name is None else name
+    written = re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
+    traced = _Traced(func, written, strict, program, owner, of)
+    args, kwargs = _as_arguments(example_inputs), example_kwarg_inputs or {}
+    # A trace within a trace is none of it.
+    with exclude_keys([DispatchKey.Tracer]):
+        recording = traced.record(args, kwargs)
+        function = _named(traced, recording)
+        if check_trace:
+            examples = [("the inputs that it was traced with", args, kwargs)]
+            examples += [
+                (f"check_inputs[{place}]", _as_arguments(each), {})
+                for place, each in enumerate(check_inputs or ())
+            ]
+            traced.checked(function, recording.graph, examples, check_tolerance)
+    if of is None:
+        program.add(function)
+    return function
 
 
 def trace_method(
@@ -321,55 +331,14 @@ def trace_method(
     owner: Any,
     of: ModuleType,
     example_inputs: Examples = (),
-    *,
-    example_kwarg_inputs: Mapping[str, Any] | None = None,
-    check_trace: bool = True,
-    check_inputs: Sequence[Examples] | None = None,
-    check_tolerance: float = 1e-5,
-    strict: bool = True,
-    name: str | None = None,
-    program: Program = SHARED_PROGRAM,
+    **options: Any,
 ) -> Function:
     """The method of a module that calls what `func`, bound to it, calls.
 
     `owner` is the module, of the type `of`: the tensors and modules that the type has
     are read from the first argument of the method.  For the rest see `trace_function`.
     """
-    traced = _Traced(func, _name(func, name), strict, program, owner, of)
-    checks = check_inputs or () if check_trace else None
-    return _function(
-        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
-    )
-
-
-def _name(func: Any, name: str | None) -> str:
-    """How the trace is called: as its function, in letters that names have."""
-    last = named(func).rpartition(".")[2] if name is None else name
-    return re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
-
-
-def _function(
-    traced: _Traced,
-    example_inputs: Examples,
-    kwargs: Mapping[str, Any],
-    check_inputs: Sequence[Examples] | None,
-    tolerance: float,
-) -> Function:
-    args, of = _as_arguments(example_inputs), traced.of
-    # A trace within a trace is none of it.
-    with exclude_keys([DispatchKey.Tracer]):
-        recording = traced.record(args, kwargs)
-        function = _named(traced, recording)
-        examples = [("the inputs that it was traced with", args, kwargs)]
-        examples += [
-            (f"check_inputs[{place}]", _as_arguments(each), {})
-            for place, each in enumerate(check_inputs or ())
-        ]
-        if check_inputs is not None:
-            traced.checked(function, recording.graph, examples, tolerance)
-    if of is None:
-        traced.program.add(function)
-    return function
+    return trace_function(func, example_inputs, owner=owner, of=of, **options)
 
 
 def _named(traced: _Traced, recording: Recording) -> Function:

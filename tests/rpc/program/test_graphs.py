@@ -19,6 +19,7 @@ from runtime.futures import Future, awaitable, awaitable_wait
 from runtime.rpc.program import plug_in
 from runtime.rpc.program.kinds import ROWS
 from runtime.schema import annotation
+from runtime.script import program
 from runtime.script.archive import expressions, recompiled
 from runtime.script.emission import sugar
 from runtime.script.frontend import language
@@ -34,7 +35,7 @@ from runtime.script.ir import (
 from runtime.script.ir import kinds as ir_kinds
 from runtime.script.ir.kinds import kind_names
 from runtime.script.passes import OPTIMIZE, Aliases, run_passes
-from runtime.script.program import Function, Program, fork, program, wait
+from runtime.script.program import Function, Program, fork, wait
 from runtime.script.running import steps, types
 from tests.coded import code
 from tests.rpc.program import fakes as rpc

@@ -157,7 +157,7 @@ class _Plus(Sugared):
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return "a unit"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:

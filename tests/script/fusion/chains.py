@@ -11,6 +11,7 @@ from runtime.schema.types import TensorType
 from runtime.script.fusion import Compiled, compiled, fuse, step_of
 from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from runtime.script.passes import Facts, facts_of, propagate_shapes
+from runtime.script.running import Plan, executor_options
 from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor
 
@@ -19,6 +20,12 @@ GROUP = "prim::FusionGroup"
 
 # Where functions bend, and what no arithmetic leaves alone.
 EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 1e30, 2e5, -88.5)
+
+
+def with_plan(graph: Graph) -> Compiled:
+    """What runs a group: its kernel, or else a plan of its graph."""
+    plan = Plan(graph.block, (), "<fused>", executor_options())
+    return compiled(graph, plan.execute)
 
 
 def array_of(dtype: str, count: int, seed: int = 0) -> Any:
@@ -82,7 +89,7 @@ def group_of(text: str, inputs: Sequence[Any]) -> Compiled:
     assert count == 1, graph_text(graph)
     (node,) = groups_of(graph)
     assert all(each.kind in (GROUP, "prim::Constant") for each in graph.block)
-    return compiled(node.attributes["graph"])
+    return with_plan(node.attributes["graph"])
 
 
 def bits_of(value: Any) -> Any:

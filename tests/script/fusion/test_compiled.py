@@ -12,8 +12,8 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.tensor import DTypeRefused
 from runtime.operators.call import core
 from runtime.python_dispatch import TorchDispatchMode
+from runtime.script.bound import is_own
 from runtime.script.fusion import Compiled, compiled, group, kernel
-from runtime.script.program.bound import is_own
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
 PAIR = """\

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from runtime.operators.call import core
-from runtime.script.fusion import compiled, kernel, one_by_one
+from runtime.script.fusion import kernel
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of
 from runtime.tensors.making import from_numpy
@@ -23,6 +23,7 @@ from tests.script.fusion.chains import (
     groups_of,
     same,
     tensor_of,
+    with_plan,
 )
 
 MANY = 100_000
@@ -209,7 +210,7 @@ def drawn(seed: int) -> None:
         if not all(each in values for each in node.inputs):
             continue
         given = [values[each] for each in node.inputs]
-        group = compiled(node.attributes["graph"])
+        group = with_plan(node.attributes["graph"])
         same(group, *given)
         found = group(*given)
         results = found if isinstance(found, tuple) else (found,)
@@ -237,7 +238,7 @@ def test_a_kernel_that_does_not_round_is_found(monkeypatch: pytest.MonkeyPatch) 
     widened = lambda loop: body(loop._replace(text=loop.text.replace("_uint8(", "(")))  # noqa: E731  # in the place of another
     monkeypatch.setattr(kernel, "body_of", widened)
     kernel.entry_of.cache_clear()
-    group = compiled(node.attributes["graph"])
+    group = with_plan(node.attributes["graph"])
     found = group(x, y)
     kernel.entry_of.cache_clear()
     assert group.kernels == 1
@@ -249,4 +250,4 @@ def test_operators_one_by_one() -> None:
     x, y = tensor_of("float32", 8), tensor_of("float32", 8, 1)
     product = core.relu(core.add(core.mul(x, y), 0.5))
     expected = core.tanh(core.sub(product, x))
-    assert bits_of(one_by_one(graph)(x, y)) == bits_of(expected)
+    assert bits_of(with_plan(graph).otherwise(x, y)) == bits_of(expected)

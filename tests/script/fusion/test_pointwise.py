@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from runtime.schema.schema import Schema
-from runtime.script.fusion import compiled, operators, step_of
+from runtime.script.fusion import operators, step_of
 from runtime.script.ir import Graph, parse_graph, row_of
 from runtime.script.passes import Facts
 from tests.opinfo.table import ROWS
-from tests.script.fusion.chains import FLOATS, WHOLE, facts, same, tensor_of
+from tests.script.fusion.chains import FLOATS, WHOLE, facts, same, tensor_of, with_plan
 
 HEAD = """\
 graph(%x.1 : Tensor, %y.1 : Tensor, %m.1 : Tensor):
@@ -119,7 +119,7 @@ def test_each_gives_the_bits_of_the_eager_operator(dtype: str) -> None:
     # As many as the compiler takes at once.
     for begin in range(0, len(lines), 12):
         part = graph_of(lines[begin : begin + 12])
-        same(compiled(part), *given, mask)
+        same(with_plan(part), *given, mask)
 
 
 FORMS = (
@@ -138,4 +138,4 @@ FORMS = (
 
 def test_numbers_and_factors_on_each_side() -> None:
     given = tensor_of("float32", 3_000), tensor_of("float32", 3_000, 1)
-    same(compiled(graph_of([*FORMS])), *given, tensor_of("bool", 3_000))
+    same(with_plan(graph_of([*FORMS])), *given, tensor_of("bool", 3_000))

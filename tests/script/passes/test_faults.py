@@ -11,7 +11,7 @@ import pytest
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import BrokenGraph
 from runtime.schema.types import FloatType
-from runtime.script.ir import KINDS, Effect, Graph, Sharing, copy_graph, row_of
+from runtime.script.ir import KINDS, Effect, Graph, Node, Sharing, copy_graph, row_of
 from runtime.script.passes import (
     aliases,
     elimination,
@@ -209,7 +209,7 @@ FAULTS: dict[str, Fault] = {
         ),
     ),
     "a condition is known in both blocks": Fault(
-        "simplify", _instead(peephole, "_is_within", lambda node, block: True)
+        "simplify", _instead(Node, "is_within", lambda node, block: True)
     ),
 }
 

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import graph_text, parse_graph
-from runtime.script.passes import inline_calls, inlining, lift_closures, unroll_loops
+from runtime.script.passes import inline_calls, lift_closures, splicing, unroll_loops
 from runtime.script.program import Function
 from tests.script.passes.programs import CELL
 from tests.script.passes.texts import changed, read
@@ -168,7 +168,7 @@ graph(%c.1 : __torch__.passes.Cell):
 def test_a_graph_does_not_grow_beyond_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(inlining, "MOST_NODES", 6)
+    monkeypatch.setattr(splicing, "MOST_NODES", 6)
     graph = read(CALLED)
     assert inline_calls(graph) == 1
 
@@ -228,7 +228,7 @@ def test_other_loops_stay(before: str, after: str) -> None:
 
 
 def test_no_loop_grows_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inlining, "MOST_UNROLLED", 3)
+    monkeypatch.setattr(splicing, "MOST_UNROLLED", 3)
     assert changed(unroll_loops, LOOP) == (LOOP, 0)
 
 

@@ -8,7 +8,7 @@ import runtime
 from runtime.dispatch import Dispatcher, Library
 from runtime.errors.call import KernelError, OperatorGone
 from runtime.schema import parse_name
-from runtime.script.program.bound import Bound, bound_call
+from runtime.script.bound import Bound, bound_call
 from tests.coded import code
 
 

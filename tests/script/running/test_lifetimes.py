@@ -9,7 +9,7 @@ from weakref import WeakSet
 import pytest
 
 from runtime.script.running import call, executor
-from runtime.script.running.pool import Carried
+from runtime.script.running.pool import ThreadState
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -173,7 +173,7 @@ with prim::awaitable_0 = graph(%m : int):
     with executor(threads=1):
         assert call(program, (3,)) == 0
         here, interrupted = threading.get_ident(), 0
-        state = Carried().copies
+        state = ThreadState().copies
         for at in range(0, 600, 2):
             lines = 0
 
@@ -196,6 +196,6 @@ with prim::awaitable_0 = graph(%m : int):
                 interrupted += 1
             finally:
                 sys.settrace(before)
-            assert Carried().copies == state
+            assert ThreadState().copies == state
             assert call(program, (3,)) == 0
     assert interrupted > 50
