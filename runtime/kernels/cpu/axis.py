@@ -22,7 +22,7 @@ kernel for each item size does, and NaN counts as not zero.  Elements of 16 byte
 read as two words.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
@@ -31,7 +31,7 @@ import numpy as np
 
 from runtime.kernels.cpu.operand import Geometry, Ints, Run, dense, in_rows, nothing
 from runtime.kernels.cpu.reduce_bodies import Array
-from runtime.kernels.jit import Family
+from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of
@@ -76,6 +76,51 @@ def along(shape: tuple[int, ...], dim: int) -> tuple[int, int, int, int, int]:
 def grain_of(work: int) -> int:
     """How many tasks of so many elements a thread gets at least."""
     return -(-GRAIN // max(work, 1))
+
+
+def by_rows(
+    entry: Entry, count: int, grain: int, sizes: Ints, *others: Any
+) -> Callable[..., None]:
+    """The call `entry(*arrays, *others)` of so many rows, shared by threads if many.
+
+    `sizes` are the elements of a row in each array, 0 for an array that is every row's.
+    """
+
+    def run(*arrays: Array) -> None:
+        def part(lo: int, hi: int) -> None:
+            cut = [
+                array[lo * size : hi * size] if size else array
+                for array, size in zip(arrays, sizes, strict=True)
+            ]
+            entry(*cut, *others)
+
+        parallel_for(count, grain, part)
+
+    def once(*arrays: Array) -> None:
+        entry(*arrays, *others)
+
+    return once if count < 2 * grain else run
+
+
+def by_tiles(
+    entry: Entry,
+    geometry: tuple[int, int, int, int, int],
+    rooms: Sequence[tuple[int, Any]],
+) -> Callable[..., None]:
+    """The call of tiles of columns, shared likewise; `geometry` is that of `along`.
+
+    `rooms` are sizes and dtypes of arrays that each thread has for itself.
+    """
+    _, length, inner, tasks, grain = geometry
+
+    def run(*arrays: Array) -> None:
+        def part(lo: int, hi: int) -> None:
+            own = [np.empty(size, form) for size, form in rooms]
+            entry(*arrays, *own, lo, hi, length, inner)
+
+        parallel_for(tasks, grain, part)
+
+    return run
 
 
 # kind of the output -> the type of its totals
@@ -148,37 +193,15 @@ def _running(shape: Ints, dim: int, dtype: DType, wide: DType) -> Run:
     """From the rows of the input to those of the output."""
     if 0 in shape:
         return nothing
-    outer, length, inner, tasks, grain = along(shape, dim)
-    names = dtype.name, wide.name
-    kind = numpy_dtype(wide).kind
+    geometry = outer, length, inner, _, grain = along(shape, dim)
+    names, kind = (dtype.name, wide.name), numpy_dtype(wide).kind
     if inner > 1:
-        entry, form = _RUNNING_COLUMNS[kind][names], TOTALS[kind]
-
-        def columns(a: Array, to: Array) -> None:
-            if tasks < 2 * grain:
-                entry(a, to, np.empty(TILE, form), 0, tasks, length, inner)
-                return
-
-            def run(lo: int, hi: int) -> None:
-                entry(a, to, np.empty(TILE, form), lo, hi, length, inner)
-
-            parallel_for(tasks, grain, run)
-
-        return columns
-    entry, zeros = _RUNNING_ROWS[kind][names], _ZEROS[kind]
-
-    def rows(a: Array, to: Array) -> None:
-        if outer < 2 * grain:
-            entry(a, to, zeros, length)
-            return
-
-        def run(lo: int, hi: int) -> None:
-            some = slice(lo * length, hi * length)
-            entry(a[some], to[some], zeros, length)
-
-        parallel_for(outer, grain, run)
-
-    return rows
+        rooms = [(TILE, TOTALS[kind])]
+        return by_tiles(_RUNNING_COLUMNS[kind][names], geometry, rooms)
+    sizes = length, length
+    return by_rows(
+        _RUNNING_ROWS[kind][names], outer, grain, sizes, _ZEROS[kind], length
+    )
 
 
 # Elements of a piece of a whole tensor: 10 us for NumPy.
@@ -253,7 +276,7 @@ class _Search:
             return whole
         if 0 in shape:
             return nothing
-        outer, length, inner, tasks, grain = along(shape, dim)
+        geometry = outer, length, inner, _, grain = along(shape, dim)
         if inner == 1:
 
             def rows(a: Array, to: Array) -> None:
@@ -268,19 +291,7 @@ class _Search:
                 parallel_for(outer, grain, run)
 
             return rows
-        entry = self.columns[name]
-
-        def columns(a: Array, to: Array) -> None:
-            if tasks < 2 * grain:
-                entry(a, to, np.empty(TILE, a.dtype), 0, tasks, length, inner)
-                return
-
-            def run(lo: int, hi: int) -> None:
-                entry(a, to, np.empty(TILE, a.dtype), lo, hi, length, inner)
-
-            parallel_for(tasks, grain, run)
-
-        return columns
+        return by_tiles(self.columns[name], geometry, [(TILE, name)])
 
     def whole(self, a: Array) -> int:
         """The place in a flat array."""

@@ -11,12 +11,12 @@ in an order that does not depend on threads.
 """
 
 from collections.abc import Callable
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import grain_of, result
+from runtime.kernels.cpu.axis import by_rows, grain_of, result
 from runtime.kernels.cpu.operand import Operand, Run, dense, in_rows
 from runtime.kernels.cpu.reduce import SUM, planned
 from runtime.kernels.cpu.reduce_bodies import LEAF, Array, Pass
@@ -30,7 +30,7 @@ from runtime.tensors.tensor import Tensor
 # work, enough for the partial rows to be little beside the input.
 BLOCK = 64
 
-# output, mean, rstd, input, weight, bias, elements of a row, epsilon
+# input, weight, bias, output, mean, rstd, elements of a row, epsilon
 FORWARD = "void(T[::1], T[::1], T[::1], T[::1], T[::1], T[::1], int64, float64)"
 
 # input's gradient, gradient, input, mean, rstd, weight, elements of a row
@@ -44,12 +44,12 @@ def forward_of(affine: bool) -> Any:
     """The body that normalises rows; `affine` ones are scaled and shifted."""
 
     def body(
-        out: Any,
-        means: Any,
-        rstds: Any,
         x: Any,
         weight: Any,
         bias: Any,
+        out: Any,
+        means: Any,
+        rstds: Any,
         inner: int,
         eps: float,
     ) -> None:
@@ -187,21 +187,8 @@ def _ready(
         return _of_nothing
     affine = weight is not None or bias is not None
     entry = _FORWARD[affine][out.dtype.name]
-    grain, form = grain_of(inner), numpy_dtype(out.dtype)
-
-    def normalise(
-        a: Array, w: Array, b: Array, to: Array, means: Array, rstds: Array
-    ) -> None:
-        if means.size < 2 * grain:
-            entry(to, means, rstds, a, w, b, inner, eps)
-            return
-
-        def run(lo: int, hi: int) -> None:
-            some = slice(lo * inner, hi * inner)
-            entry(to[some], means[lo:hi], rstds[lo:hi], a[some], w, b, inner, eps)
-
-        parallel_for(means.size, grain, run)
-
+    form, sizes = numpy_dtype(out.dtype), (inner, 0, 0, inner, 1, 1)
+    normalise = by_rows(entry, prod(mean.shape), grain_of(inner), sizes, inner, eps)
     if weight is not None and bias is not None:
         return normalise
     if weight is not None:
@@ -249,16 +236,9 @@ def _input_gradient(
     to, name = result(dx), dx.dtype.name
     w = a[:inner] if weight is None else dense(weight)
     entry = _INPUT[weight is not None][name]
-    grain = grain_of(inner)
-    if means.size < 2 * grain:
-        entry(to, g, a, means, rstds, w, inner)
-        return
-
-    def run(lo: int, hi: int) -> None:
-        some = slice(lo * inner, hi * inner)
-        entry(to[some], g[some], a[some], means[lo:hi], rstds[lo:hi], w, inner)
-
-    parallel_for(means.size, grain, run)
+    sizes = inner, inner, inner, 1, 1, 0
+    run = by_rows(entry, means.size, grain_of(inner), sizes, inner)
+    run(to, g, a, means, rstds, w)
 
 
 def _sum_gradients(

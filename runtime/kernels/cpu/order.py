@@ -48,6 +48,7 @@ SIGNATURE = (
 
 def key32(x: Any) -> Any:
     """The order of float32 as an integer."""
+    # Adding 0.0 makes -0.0 positive.
     number = x + np.float32(0.0)
     b = np.int64(bits(number))
     key = b ^ ((b >> 31) & 0x7FFFFFFF)
@@ -192,12 +193,7 @@ def pack_floats(x: Any, packed: Any, length: int, descending: bool) -> None:
         row = x[k * length : (k + 1) * length]
         to = packed[k * length : (k + 1) * length]
         for i in range(length):
-            # Adding 0.0 makes -0.0 positive.
-            number = row[i] + np.float32(0.0)
-            b = np.int64(bits(number))
-            key = b ^ ((b >> 31) & 0x7FFFFFFF)
-            key = np.int64(0x7FFFFFFF) if number != number else key
-            key = ((key + 0x80000000) ^ flip) & 0xFFFFFFFF
+            key = ((key32(row[i]) + 0x80000000) ^ flip) & 0xFFFFFFFF
             to[i] = np.uint64((key << 32) | i)
 
 

@@ -154,63 +154,53 @@ _ANY = _operation("any", rows(either), columns(truth, either, keep), 0)
 _ALL = _operation("all", rows(both), columns(truth, both, keep), 1)
 
 
-def _rows(
-    operation: Operation, name: str, form: Form, step: Pass, divisor: float
+def _loop(
+    operation: Operation,
+    name: str,
+    form: Form,
+    step: Pass,
+    divisor: float,
+    by_rows: bool,
 ) -> Call:
-    """Rows leaf by leaf, and the leaves again until one is left."""
-    length, stride = step.reduced, step.outer_stride
-    leaf = operation.leaf
-    leaves = -(-length // leaf)
-    count = step.outer * leaves
-    grain = -(-GRAIN // min(length, leaf))
-    entry = operation.rows[name, form.name]
-    last = float(divisor) if leaves == 1 else 1.0
-    first = operation.first(form)
+    """One pass: rows leaf by leaf, or columns block by block of rows.
 
-    def leaf_by_leaf(a: Array, out: Array) -> None:
-        if count < 2 * grain:
-            entry(a, out, 0, leaves, length, stride, leaf, first, last)
-            return
-
-        def run(lo: int, hi: int) -> None:
-            entry(a, out[lo:hi], lo, leaves, length, stride, leaf, first, last)
-
-        parallel_for(count, grain, run)
-
-    if leaves == 1:
-        return leaf_by_leaf
-    again = _rows(
-        operation, form.name, form, Pass(step.outer, leaves, leaves, 1, 1), divisor
-    )
-    return _chained(leaf_by_leaf, count, form, again)
-
-
-def _columns(
-    operation: Operation, name: str, form: Form, step: Pass, divisor: float
-) -> Call:
-    """Columns block by block of rows, and the blocks again until one is left."""
+    Where that leaves more than one, these are reduced again.
+    """
     outer, stride, length, row, inner = step
-    blocks = -(-length // BLOCK)
-    tasks = outer * blocks * -(-inner // TILE)
-    grain = -(-GRAIN // (min(length, BLOCK) * min(inner, TILE)))
-    entry = operation.columns[name, form.name]
-    last = float(divisor) if blocks == 1 else 1.0
+    size = operation.leaf if by_rows else BLOCK
+    parts = -(-length // size)
+    grain = -(-GRAIN // (min(length, size) * min(inner, TILE)))
+    last = float(divisor) if parts == 1 else 1.0
+    part: Callable[[Array, Array, int, int], None]
+    if by_rows:
+        tasks = outer * parts
+        entry, first = operation.rows[name, form.name], operation.first(form)
 
-    def block_by_block(a: Array, out: Array) -> None:
-        if tasks < 2 * grain:
+        def once(a: Array, out: Array) -> None:
+            entry(a, out, 0, parts, length, stride, size, first, last)
+
+        def part(a: Array, out: Array, lo: int, hi: int) -> None:
+            entry(a, out[lo:hi], lo, parts, length, stride, size, first, last)
+
+    else:
+        tasks = outer * parts * -(-inner // TILE)
+        entry = operation.columns[name, form.name]
+
+        def once(a: Array, out: Array) -> None:
             entry(a, out, 0, tasks, length, row, stride, inner, last)
-            return
 
-        def run(lo: int, hi: int) -> None:
+        def part(a: Array, out: Array, lo: int, hi: int) -> None:
             entry(a, out, lo, hi, length, row, stride, inner, last)
 
-        parallel_for(tasks, grain, run)
+    def shared(a: Array, out: Array) -> None:
+        parallel_for(tasks, grain, lambda lo, hi: part(a, out, lo, hi))
 
-    if blocks == 1:
-        return block_by_block
-    step = Pass(outer, blocks * inner, blocks, inner, inner)
-    again = _columns(operation, form.name, form, step, divisor)
-    return _chained(block_by_block, outer * blocks * inner, form, again)
+    call = once if tasks < 2 * grain else shared
+    if parts == 1:
+        return call
+    rest = Pass(outer, parts * inner, parts, inner, inner)
+    again = _loop(operation, form.name, form, rest, divisor, by_rows)
+    return _chained(call, outer * parts * inner, form, again)
 
 
 def _chained(first: Call, between: int, form: Form, second: Call) -> Call:
@@ -220,6 +210,10 @@ def _chained(first: Call, between: int, form: Form, second: Call) -> Call:
         second(temporary, out)
 
     return both_passes
+
+
+def _is_of_rows(step: Pass) -> bool:
+    return step.inner == 1 and step.reduced_stride == 1
 
 
 @lru_cache(REMEMBERED)
@@ -232,8 +226,8 @@ def planned(
 ) -> Call:
     """The call that goes through the passes of a plan, then divides."""
     step, *rest = plan
-    loop = _rows if step.inner == 1 and step.reduced_stride == 1 else _columns
-    call = loop(operation, name, form, step, 1 if rest else divisor)
+    whole = 1 if rest else divisor
+    call = _loop(operation, name, form, step, whole, _is_of_rows(step))
     if not rest:
         return call
     again = planned(operation, form.name, form, tuple(rest), divisor)
@@ -259,6 +253,37 @@ def flat_input(x: Tensor) -> Array:
     return flat
 
 
+def _of_geometry(
+    shape: Ints,
+    strides: Ints | None,
+    dims: Ints,
+    nothing: Call,
+    through: Callable[[tuple[Pass, ...]], Call | None],
+) -> Call:
+    """The call for a geometry: what goes `through` passes, or of no elements `nothing`.
+
+    Where there are no passes, or none goes through them, rows are made by a copy.
+    """
+    if 0 in shape:
+        return nothing
+    steps = contiguous_strides(shape) if strides is None else strides
+    plan = passes(shape, steps, dims)
+    call = None if plan is None else through(plan)
+    if call is not None:
+        return call
+    row = prod(shape[dim] for dim in dims)
+    whole = through((Pass(prod(shape) // row, row, row, 1, 1),))
+    assert whole is not None, "rows are one pass"
+    return lambda a, out: whole(moved_last(a, shape, steps, dims), out)
+
+
+def _remembered(calls: dict[Any, Call], key: Any, call: Call) -> Call:
+    if len(calls) >= REMEMBERED:
+        calls.clear()
+    calls[key] = call
+    return call
+
+
 def _make_ready(
     operation: Operation,
     shape: Ints,
@@ -269,32 +294,18 @@ def _make_ready(
 ) -> Call:
     """Make the call for a geometry, and remember it."""
     form = np.dtype(out_name)
-    steps = contiguous_strides(shape) if strides is None else strides
     divisor = prod(shape[dim] for dim in dims) if operation.mean else 1
-    plan = None if 0 in shape else passes(shape, steps, dims)
-    call: Call
-    if 0 in shape:
-        # The quotient of zero by zero, also of complex numbers.
-        number = complex(np.nan, np.nan) if form.kind == "c" else np.nan
-        nothing = operation.first(form) if divisor else form.type(number)
-
-        def call(a: Array, out: Array) -> None:
-            out.fill(nothing)
-
-    elif plan is not None:
-        call = planned(operation, name, form, plan, divisor)
-    else:
-        rows = prod(n for dim, n in enumerate(shape) if dim not in dims)
-        row = prod(shape[dim] for dim in dims)
-        whole = planned(operation, name, form, (Pass(rows, row, row, 1, 1),), divisor)
-
-        def call(a: Array, out: Array) -> None:
-            whole(moved_last(a, shape, steps, dims), out)
-
-    if len(operation.ready) >= REMEMBERED:
-        operation.ready.clear()
-    operation.ready[shape, strides, dims, name, out_name] = call
-    return call
+    # The quotient of zero by zero, also of complex numbers.
+    number = complex(np.nan, np.nan) if form.kind == "c" else np.nan
+    start = operation.first(form) if divisor else form.type(number)
+    call = _of_geometry(
+        shape,
+        strides,
+        dims,
+        lambda a, out: out.fill(start),
+        lambda plan: planned(operation, name, form, plan, divisor),
+    )
+    return _remembered(operation.ready, (shape, strides, dims, name, out_name), call)
 
 
 def _kernel(by_dtype: dict[str, Operation], other: Operation, doc: str) -> Kernel:
@@ -408,48 +419,31 @@ _WIDE = np.dtype("float64")
 VARIANCES: dict[Any, Call] = {}
 
 
-def _by_rows(name: str, step: Pass, divisor: float) -> Call:
-    length, stride = step.reduced, step.outer_stride
-    leaves = -(-length // LEAF)
-    count = step.outer * leaves
-    grain = -(-GRAIN // min(length, LEAF))
-    entry = _SQUARE_ROWS[name]
-    mean = planned(WIDE_MEAN, name, _WIDE, (step,), length)
-    left = Pass(step.outer, leaves, leaves, 1, 1)
-    rest = planned(SUM, _WIDE.name, _WIDE, (left,), divisor)
-
-    def call(a: Array, out: Array) -> None:
-        means = np.empty(step.outer, _WIDE)
-        mean(a, means)
-        squares = np.empty(count, _WIDE)
-
-        def run(lo: int, hi: int) -> None:
-            entry(a, means, squares[lo:hi], lo, leaves, length, stride, LEAF)
-
-        parallel_for(count, grain, run)
-        rest(squares, out)
-
-    return call
-
-
-def _by_columns(name: str, step: Pass, divisor: float) -> Call:
+def _squares(name: str, step: Pass, divisor: float) -> Call:
+    """The mean, then the squares off it."""
     outer, stride, length, row, inner = step
-    blocks = -(-length // BLOCK)
-    grain = -(-GRAIN // (min(length, BLOCK) * min(inner, TILE)))
-    entry = _SQUARE_COLUMNS[name]
+    by_rows = _is_of_rows(step)
+    size = LEAF if by_rows else BLOCK
+    parts = -(-length // size)
+    tasks = outer * parts * (1 if by_rows else -(-inner // TILE))
+    grain = -(-GRAIN // (min(length, size) * min(inner, TILE)))
+    entry = (_SQUARE_ROWS if by_rows else _SQUARE_COLUMNS)[name]
     mean = planned(WIDE_MEAN, name, _WIDE, (step,), length)
-    left = Pass(outer, blocks * inner, blocks, inner, inner)
+    left = Pass(outer, parts * inner, parts, inner, inner)
     rest = planned(SUM, _WIDE.name, _WIDE, (left,), divisor)
 
     def call(a: Array, out: Array) -> None:
         means = np.empty(outer * inner, _WIDE)
         mean(a, means)
-        squares = np.empty(outer * blocks * inner, _WIDE)
+        squares = np.empty(outer * parts * inner, _WIDE)
 
-        def run(lo: int, hi: int) -> None:
+        def rows(lo: int, hi: int) -> None:
+            entry(a, means, squares[lo:hi], lo, parts, length, stride, LEAF)
+
+        def columns(lo: int, hi: int) -> None:
             entry(a, means, squares, lo, hi, length, row, stride, inner)
 
-        parallel_for(outer * blocks * -(-inner // TILE), grain, run)
+        parallel_for(tasks, grain, rows if by_rows else columns)
         rest(squares, out)
 
     return call
@@ -464,29 +458,16 @@ def _make_variance(
     correction: float,
 ) -> Call:
     """Make the call for a geometry, and remember it."""
-    length = prod(shape[dim] for dim in dims)
-    divisor = float(max(length - correction, 0))
-    steps = contiguous_strides(shape) if strides is None else strides
-    plan = None if 0 in shape else passes(shape, steps, dims)
-    call: Call
-    if 0 in shape:
-        call = _nothing
-    elif plan is not None and len(plan) == 1:
-        by_rows = plan[0].inner == 1 and plan[0].reduced_stride == 1
-        call = (_by_rows if by_rows else _by_columns)(name, plan[0], divisor)
-    else:
-        rows = prod(shape) // length
-        whole = _by_rows(name, Pass(rows, length, length, 1, 1), divisor)
+    divisor = float(max(prod(shape[dim] for dim in dims) - correction, 0))
 
-        def call(a: Array, out: Array) -> None:
-            whole(moved_last(a, shape, steps, dims), out)
+    def through(plan: tuple[Pass, ...]) -> Call | None:
+        return _squares(name, plan[0], divisor) if len(plan) == 1 else None
 
+    call = _of_geometry(shape, strides, dims, _nothing, through)
     if out_name != _WIDE.name and 0 not in shape:
         call = _narrowed(call, out_name)
-    if len(VARIANCES) >= REMEMBERED:
-        VARIANCES.clear()
-    VARIANCES[shape, strides, dims, name, out_name, correction] = call
-    return call
+    key = shape, strides, dims, name, out_name, correction
+    return _remembered(VARIANCES, key, call)
 
 
 def _narrowed(call: Call, name: str) -> Call:

@@ -26,7 +26,14 @@ from typing import Any
 import numpy as np
 
 from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu.axis import REMEMBERED, TILE, along, result
+from runtime.kernels.cpu.axis import (
+    REMEMBERED,
+    TILE,
+    along,
+    by_rows,
+    by_tiles,
+    result,
+)
 from runtime.kernels.cpu.operand import (
     Geometry,
     Ints,
@@ -39,7 +46,6 @@ from runtime.kernels.cpu.operand import (
 from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
 from runtime.kernels.jit import Family
 from runtime.kernels.math import bits, exp, from_bits, like, log
-from runtime.kernels.threads import parallel_for
 from runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
@@ -240,32 +246,16 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
         """From the arrays of the inputs to that of the output, the last."""
         if 0 in shape:
             return nothing
-        outer, length, inner, tasks, grain = along(shape, dim)
+        geometry = outer, length, inner, _, grain = along(shape, dim)
         entry = (rows if inner == 1 else columns)[name]
-        if inner == 1 and outer < 2 * grain:
+        if inner > 1:
+            return by_tiles(entry, geometry, [(2 * TILE, name), (TILE, np.float64)])
+        if outer < 2 * grain:
             # The path of small networks: nothing is left to find out.
             if of_two:
                 return lambda grad, outcome, to: entry(grad, outcome, to, length)
             return lambda a, to: entry(a, to, length)
-
-        def by_row(*given: Array) -> None:
-            def run(lo: int, hi: int) -> None:
-                some = slice(lo * length, hi * length)
-                entry(*[each[some] for each in given], length)
-
-            parallel_for(outer, grain, run)
-
-        def some_columns(given: tuple[Array, ...], lo: int, hi: int) -> None:
-            room, totals = np.empty(2 * TILE, given[0].dtype), np.empty(TILE)
-            entry(*given, room, totals, lo, hi, length, inner)
-
-        def by_column(*given: Array) -> None:
-            if tasks < 2 * grain:
-                some_columns(given, 0, tasks)
-            else:
-                parallel_for(tasks, grain, lambda lo, hi: some_columns(given, lo, hi))
-
-        return by_row if inner == 1 else by_column
+        return by_rows(entry, outer, grain, (length,) * (3 if of_two else 2), length)
 
     def forward(out: Tensor, x: Tensor, dim: int) -> None:
         call(out.shape, dim, out.dtype.name)(dense(x), result(out))
