@@ -1,16 +1,32 @@
-"""Copies and fills on the device: layouts, dtypes, and to and from the host."""
+"""Copies, fills, cat and even steps on the device: layouts, dtypes, to and from the host.
+
+Elements at fault are found before anything is written; tensors go to other workers by
+way of the host.
+"""
 
 import itertools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import runtime
+from runtime.errors.tensor import IndexOutOfRange
+from runtime.kernels.cpu.table import KERNELS as CPU
 from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.copy import contiguous
+from runtime.kernels.cuda.copy import (
+    contiguous,
+    first_outside,
+    first_zero,
+    require_indices,
+)
+from runtime.rpc.values import pack, restricted, unpack
 from runtime.tensors.making import wrap_number
+from tests.cuda.simulated.agreement import agree, empty, same
 from tests.cuda.simulated.arrays import (
     COMPUTED,
+    INTEGERS,
     STORED,
     form,
     fresh,
@@ -159,3 +175,107 @@ def test_nothing_is_copied_into_nothing() -> None:
     CUDA["copy"](out, put(np.empty((0, 3), np.int8)))
     CUDA["fill"](out, 2)
     assert get(out).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_every_dtype(dtype: str) -> None:
+    first, second = samples(dtype)[:6].reshape(2, 3), samples(dtype)[6:16].reshape(2, 5)
+    out = empty((2, 8), form(dtype))
+    agree("cat", [out], [first, second], 1, compare=same)
+    out = empty((8, 2), form(dtype))
+    given = [first.T.copy(), second.T.copy()]
+    agree("cat", [out], given, 0, compare=same)
+
+
+def test_empty_ones_fit_everywhere() -> None:
+    given = [np.zeros(0, np.int32), np.arange(6, dtype=np.int32).reshape(2, 3)]
+    agree("cat", [empty((2, 3), np.int32)], given, 1, compare=same)
+    agree("cat", [empty((0,), np.int32)], [given[0], given[0]], 0, compare=same)
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (5, -2), (0.5, 0.25)])
+def test_steps(name: str, start: float, step: float) -> None:
+    count = 2 if name == "bool" else 3
+    if name == "uint8" and step < 0:
+        count = 2
+    expected, found = host((count,), name), fresh((count,), name)
+    CPU["arange"](expected, start, step)
+    CUDA["arange"](found, start, step)
+    np.testing.assert_array_equal(get(found), get(expected))
+
+
+def test_no_steps() -> None:
+    out = fresh((0,), "int64")
+    CUDA["arange"](out, 0, 1)
+    assert get(out).shape == (0,)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_the_first_one_is_found(name: str) -> None:
+    array = np.array([[1, 2, 3], [9, 0, 9], [0, 2, 8]], name)
+    for layout in (put, spaced):
+        assert first_zero(layout(array)) == (4, 0)
+        assert first_outside(layout(array), 0, 7) == (3, 9)
+        assert first_outside(layout(array), 0, 9) is None
+
+
+def test_nothing_is_at_fault_in_nothing() -> None:
+    assert first_zero(put(np.empty(0, np.int64))) is None
+
+
+def test_indices() -> None:
+    index = put(np.array([0, 4, -1, 5]))
+    require_indices("core::gather", put(np.array([0, 4])), 5, 1)
+    require_indices("core::index", put(np.array([-5, 4])), 5, 1, wraps=True)
+    with pytest.raises(IndexOutOfRange) as caught:
+        require_indices("core::gather", index, 5, 1)
+    assert caught.value.fields() == {
+        "operator": "core::gather",
+        "index": -1,
+        "size": 5,
+        "dim": 1,
+        "wraps": False,
+    }
+    with pytest.raises(IndexOutOfRange) as caught:
+        require_indices("core::index", index, 5, 1, wraps=True)
+    assert caught.value.index == 5
+
+
+def there(value: Any) -> Any:
+    return unpack([bytearray(each) for each in pack(value).payload])
+
+
+def restricted_there(value: Any) -> Any:
+    payload = restricted.pack(value).payload
+    return unpack([bytearray(each) for each in payload], trusted=False)
+
+
+@pytest.mark.parametrize("send", [there, restricted_there])
+def test_tensors_arrive_on_their_device(send: Any) -> None:
+    sent = runtime.arange(12, dtype="float32").reshape(3, 4).to("cuda").transpose(0, 1)
+    found = send(sent)
+    assert (found.device, found.strides) == (sent.device, (1, 4))
+    assert found.tolist() == sent.tolist()
+    assert found.data_ptr() != sent.data_ptr()
+
+
+@pytest.mark.parametrize("send", [there, restricted_there])
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "complex64", "bool"])
+def test_views_stay_views_and_send_what_they_show(send: Any, dtype: str) -> None:
+    whole = runtime.tensor([0, 1] * 500, dtype=dtype).to("cuda")
+    first, second = send([whole[100:104], whole[102:110]])
+    assert first.storage() is second.storage()
+    assert first.storage().nbytes() <= 10 * whole.itemsize + 16
+    assert first.tolist() == whole[100:104].tolist()
+    column = whole.reshape(100, 10)[:, 3]
+    assert send(column).tolist() == column.tolist()
+
+
+def test_large_ones_have_a_frame() -> None:
+    sent = runtime.zeros(5000).to("cuda")
+    packed = pack(sent)
+    assert [memoryview(each).nbytes for each in packed.payload[1:]] == [20_000]
+    found = unpack(packed.payload)
+    found[0] = 1
+    assert (sent[0].item(), found[0].item()) == (0, 1)
