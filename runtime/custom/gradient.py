@@ -166,29 +166,16 @@ def _kernel(
     form: str,
     setup_context: Function | None,
 ) -> Function:
-    """The function of a call, recorded or not."""
-    positional = schema.arguments[: schema.kwarg_only_start]
-    kinds = tuple(kind_of(argument.type) for argument in positional)
-    single = [each.type for each in schema.returns] == [TensorType]
-    if single and TENSORS not in kinds and not schema.is_vararg:
-        return recorded_tensors(run, schema, backward, form, setup_context, kinds)
-    record = recorded_lists(run, schema, backward, form, setup_context, kinds)
-    return careful(schema, run, record)
+    """The function of a call, recorded or not.
 
-
-def recorded_tensors(
-    run: Function,
-    schema: Schema,
-    backward: Function,
-    setup: str,
-    setup_context: Function | None,
-    kinds: tuple[int, ...],
-) -> Function:
-    """The kernel where no argument is a list and the result is one tensor.
-
-    `setup` is how `setup_context` is called, "" if there is none; see `_form`.
+    `form` is how `setup_context` is called, "" if there is none; see `_form`.
     """
-    arguments, start = schema.arguments, len(kinds)
+    arguments, start = schema.arguments, schema.kwarg_only_start
+    kinds = tuple(kind_of(argument.type) for argument in arguments[:start])
+    record = recorded_lists(run, schema, backward, form, setup_context, kinds)
+    single = [each.type for each in schema.returns] == [TensorType]
+    if not single or TENSORS in kinds or schema.is_vararg:
+        return careful(schema, run, record)
     places = tuple(
         (place, isinstance(arguments[place].type, OptionalType))
         for place, kind in enumerate(kinds)
@@ -197,9 +184,9 @@ def recorded_tensors(
     if not places:
         return run
     named = tuple(argument.name for argument in arguments[start:])
-    return _recording(places, start, setup, named)(
+    return _recording(places, start, form, named)(
         run,
-        recorded_lists(run, schema, backward, setup, setup_context, kinds),
+        record,
         str(schema.name),
         Formula(schema, backward, [kind or None for kind in kinds], (1,)),
         _Needs(start, tuple(place for place, _ in places)),
@@ -241,7 +228,7 @@ def recorded_lists(
     setup_context: Function | None,
     kinds: tuple[int, ...],
 ) -> Function:
-    """The recorded call for any arguments and results; as `recorded_tensors`."""
+    """The recorded call for any arguments and results; see `_kernel`."""
     operator, single = str(schema.name), len(schema.returns) == 1
     start, returns = len(kinds), returner(schema)
     named = tuple(argument.name for argument in schema.arguments[start:])

@@ -1,4 +1,4 @@
-"""Reductions and the variance over every kind of layout; their passes and loops alone."""
+"""Reductions and the variance over every kind of layout; passes and loops alone."""
 
 import os
 from itertools import combinations

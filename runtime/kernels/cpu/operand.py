@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.errors.tensor import IndexOutOfRange
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of, flat_of, place_of
 from runtime.tensors.elements import SUPPORTED, info, itemsize, numpy_dtype
@@ -169,6 +170,23 @@ def in_rows(ready: Callable[..., Any], outputs: int = 1) -> Callable[..., Any]:
         return copied
 
     return ready_in_rows
+
+
+def out_of_range(
+    operator: str, index: int, size: int, dim: int, wraps: bool = False
+) -> IndexOutOfRange:
+    """The error of an index that dimension `dim` of that size lacks.
+
+    `wraps`: negative values count from the end.
+    """
+    return IndexOutOfRange(
+        code="IndexOutOfRange",
+        operator=operator,
+        index=index,
+        size=size,
+        dim=dim,
+        wraps=wraps,
+    )
 
 
 Number = bool | int | float | complex

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.axis import (
     REMEMBERED,
     TILE,
@@ -42,6 +41,7 @@ from runtime.kernels.cpu.operand import (
     dense,
     in_rows,
     nothing,
+    out_of_range,
 )
 from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
 from runtime.kernels.jit import Family
@@ -410,19 +410,6 @@ def _targets(target: Tensor) -> Array:
     return flat if target.dtype.name == "int64" else flat.astype(np.int64)
 
 
-def _refusal(bad: int, targets: Array, classes: int) -> IndexOutOfRange:
-    """What says that the target at a position is bad."""
-    index = int(targets[bad])
-    return IndexOutOfRange(
-        code="IndexOutOfRange",
-        operator="nll_loss",
-        index=index,
-        size=classes,
-        dim=1,
-        wraps=False,
-    )
-
-
 def nll_loss(
     out: Tensor,
     total_weight: Tensor,
@@ -457,7 +444,7 @@ def _ready_loss(
     def run(a: Array, targets: Array, w: Array, to: Array, total: Array) -> None:
         bad = entry(to, total, a, targets, w, classes, positions, ignore_index, way)
         if bad >= 0:
-            raise _refusal(bad, targets, classes)
+            raise out_of_range("nll_loss", int(targets[bad]), classes, 1)
 
     if weight is not None:
         return run
@@ -500,7 +487,7 @@ def _ready_loss_back(
     def run(g: Array, targets: Array, w: Array, total: Array, to: Array) -> None:
         bad = entry(to, g, total, targets, w, classes, positions, ignore_index, way)
         if bad >= 0:
-            raise _refusal(bad, targets, classes)
+            raise out_of_range("nll_loss", int(targets[bad]), classes, 1)
 
     if weight is not None:
         return run

@@ -41,6 +41,7 @@ from runtime.kernels.cpu.operand import (
     Lying,
     Run,
     coalesced,
+    out_of_range,
     strides_of,
 )
 from runtime.kernels.jit import Entry, Family
@@ -83,14 +84,7 @@ def refusal(
     bad = index[(index < (-size if wraps else 0)) | (index >= size)]
     # Another thread may have put it right since; what it was is not known then.
     first = int(bad[0]) if len(bad) else size
-    return IndexOutOfRange(
-        code="IndexOutOfRange",
-        operator=operator,
-        index=first,
-        size=size,
-        dim=dim,
-        wraps=wraps,
-    )
+    return out_of_range(operator, first, size, dim, wraps)
 
 
 def refused(

@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cpu.operand import BY_SIZE, out_of_range
 from runtime.kernels.cuda.device import (
     SIMULATED,
     cuda,
@@ -289,14 +288,7 @@ def require_indices(
     """
     found = first_outside(index, -size if wraps else 0, size - 1)
     if found is not None:
-        raise IndexOutOfRange(
-            code="IndexOutOfRange",
-            operator=operator,
-            index=found[1],
-            size=size,
-            dim=dim,
-            wraps=wraps,
-        )
+        raise out_of_range(operator, found[1], size, dim, wraps)
 
 
 def _first(kernels: Family, x: Tensor, *bounds: int) -> tuple[int, int] | None:

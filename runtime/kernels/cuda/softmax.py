@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.tensor import IndexOutOfRange
 from runtime.kernels.cpu.axis import around
+from runtime.kernels.cpu.operand import out_of_range
 from runtime.kernels.cpu.softmax import layout_of
 from runtime.kernels.cuda.copy import fill, first_outside, flat
 from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
@@ -258,14 +258,7 @@ def _checked(target: Tensor, classes: int, ignored: int) -> Tensor:
         POINTWISE["where"](others, meant, targets, 0)
         found = first_outside(others, 0, max(classes - 1, 0))
     if found is not None:
-        raise IndexOutOfRange(
-            code="IndexOutOfRange",
-            operator="nll_loss",
-            index=found[1],
-            size=classes,
-            dim=1,
-            wraps=False,
-        )
+        raise out_of_range("nll_loss", found[1], classes, 1)
     return targets
 
 

@@ -1,4 +1,4 @@
-"""Copies, fills, cat and even steps on the device: layouts, dtypes, to and from the host.
+"""Copies, fills, cat, even steps on the device: layouts, dtypes, to and from the host.
 
 Elements at fault are found before anything is written; tensors go to other workers by
 way of the host.
