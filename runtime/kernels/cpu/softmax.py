@@ -235,7 +235,7 @@ def back_columns_of(logarithm: bool) -> Any:
     return body
 
 
-def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
+def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool) -> None:
     """Enter the kernel of one input, or of two, and what makes it ready."""
     arrays = "T[::1], " * (3 if of_two else 2)
     rows = Family(f"{name}_rows", bodies[0], f"void({arrays}int64)", fastmath=True)
@@ -268,36 +268,14 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool, doc: str) -> None:
         return call(out.shape, given[-1], out.dtype.name)
 
     kernel: Kernel = backward if of_two else forward
-    kernel.__doc__ = doc
     SOFTMAX[name], SOFTMAX_READY[name] = kernel, in_rows(ready)
 
 
 SOFTMAX: dict[str, Kernel] = {}
 SOFTMAX_READY: dict[str, Callable[..., Run]] = {}
-_kernel(
-    "softmax",
-    (rows_of(False), columns_of(False)),
-    False,
-    "exp(x) by its sum along `dim`.",
-)
-_kernel(
-    "log_softmax",
-    (rows_of(True), columns_of(True)),
-    False,
-    "x less the logarithm of the sum of exp(x) along `dim`.",
-)
-_kernel(
-    "softmax_backward",
-    (back_rows_of(False), back_columns_of(False)),
-    True,
-    "The gradient of softmax from that of its result.",
-)
-_kernel(
-    "log_softmax_backward",
-    (back_rows_of(True), back_columns_of(True)),
-    True,
-    "The gradient of log_softmax from that of its result.",
-)
+for _name, _log in (("softmax", False), ("log_softmax", True)):
+    _kernel(_name, (rows_of(_log), columns_of(_log)), False)
+    _kernel(f"{_name}_backward", (back_rows_of(_log), back_columns_of(_log)), True)
 
 # losses, total weight, log-probabilities, targets, weights, classes, positions, what is
 # ignored, reduction; returns the first position of a bad target, or -1

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors.tensor import IndexOutOfRange
+from runtime.generated import block, template
 from runtime.kernels.cpu.operand import (
     FORMS,
     Geometry,
@@ -215,113 +216,78 @@ def _strays(index: Any, first: int, table: Any) -> bool:
     return signs < 0
 
 
-def _loop(along: Any, through: Any, one: Any) -> Any:
-    """The loop of one way for the data to go.
+@template(
+    "walk",
+    "",
+    np=np,
+    shift=_shift,
+    strays=_strays,
+    STEP=STEP,
+    ROWS=ROWS,
+    COLS=COLS,
+)
+def _loop(way: str) -> list[str]:
+    """The loop of one way for the data to go: a statement about two elements."""
 
-    `along(linear, addressed, alpha)` moves a row of as many elements on either side,
-    `through(linear, addressed, values, a, step, alpha)` one through `values` of the
-    index, and `one(linear, o, addressed, a, alpha)` a single element.
-    """
+    def each(linear: str, addressed: str) -> list[str]:
+        move = way.format(linear=linear, addressed=addressed)
+        return block("for j in range(len(some)):", [move])
 
-    def body(
-        addressed: Any,
-        index: Any,
-        linear: Any,
-        table: Any,
-        begin: int,
-        first: int,
-        start: int,
-        lo: int,
-        hi: int,
-        alpha: Any,
-    ) -> bool:
-        if _strays(index, first, table):
-            return True
-        step = table[STEP]
-        rows, a_row, i_row, o_row = (
-            table[ROWS],
-            table[ROWS + 1],
-            table[ROWS + 2],
-            table[ROWS + 3],
-        )
-        n, a_step, i_step, o_step = (
-            table[COLS],
-            table[COLS + 1],
-            table[COLS + 2],
-            table[COLS + 3],
-        )
-        for sheet in range(lo, hi):
-            a = begin + _shift(table, sheet, 1)
-            i = first + _shift(table, sheet, 2)
-            o = start + _shift(table, sheet, 3)
-            if i_step == 0 and a_step == 1 and o_step == 1:
-                for row in range(rows):
-                    at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
-                    to = o + row * o_row
-                    along(linear[to : to + n], addressed[at : at + n], alpha)
-            elif i_step == 1 and a_step == 0 and o_step == 1:
-                for row in range(rows):
-                    at, to = i + row * i_row, o + row * o_row
-                    values, where = index[at : at + n], a + row * a_row
-                    through(linear[to : to + n], addressed, values, where, step, alpha)
-            else:
-                for row in range(rows):
-                    for j in range(n):
-                        at = index[np.uint64(i + row * i_row + j * i_step)] * step
-                        at += a + row * a_row + j * a_step
-                        to = o + row * o_row + j * o_step
-                        one(linear, to, addressed, at, alpha)
-        return False
-
-    return body
-
-
-def _read_along(linear: Any, addressed: Any, alpha: Any) -> None:
-    for j in range(len(linear)):
-        linear[j] = addressed[j]
-
-
-def _read_through(
-    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
-) -> None:
-    for j in range(len(linear)):
-        linear[j] = addressed[np.uint64(a + values[j] * step)]
-
-
-def _read_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
-    linear[np.uint64(o)] = addressed[np.uint64(a)]
-
-
-def _write_along(linear: Any, addressed: Any, alpha: Any) -> None:
-    for j in range(len(linear)):
-        addressed[j] = linear[j]
-
-
-def _write_through(
-    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
-) -> None:
-    for j in range(len(linear)):
-        addressed[np.uint64(a + values[j] * step)] = linear[j]
-
-
-def _write_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
-    addressed[np.uint64(a)] = linear[np.uint64(o)]
-
-
-def _add_along(linear: Any, addressed: Any, alpha: Any) -> None:
-    for j in range(len(linear)):
-        addressed[j] += alpha * linear[j]
-
-
-def _add_through(
-    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
-) -> None:
-    for j in range(len(linear)):
-        addressed[np.uint64(a + values[j] * step)] += alpha * linear[j]
-
-
-def _add_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
-    addressed[np.uint64(a)] += alpha * linear[np.uint64(o)]
+    whole = [
+        "at = a + row * a_row + index[np.uint64(i + row * i_row)] * step",
+        "to = o + row * o_row",
+        "some, here = linear[to : to + n], addressed[at : at + n]",
+        *each("some[j]", "here[j]"),
+    ]
+    values = [
+        "at, to, where = i + row * i_row, o + row * o_row, a + row * a_row",
+        "some, values = linear[to : to + n], index[at : at + n]",
+        *each("some[j]", "addressed[np.uint64(where + values[j] * step)]"),
+    ]
+    single = [
+        "at = index[np.uint64(i + row * i_row + j * i_step)] * step",
+        "at += a + row * a_row + j * a_step",
+        "to = o + row * o_row + j * o_step",
+        way.format(
+            linear="linear[np.uint64(to)]", addressed="addressed[np.uint64(at)]"
+        ),
+    ]
+    sheet = [
+        "a = begin + shift(table, sheet, 1)",
+        "i = first + shift(table, sheet, 2)",
+        "o = start + shift(table, sheet, 3)",
+        # A row with one index value; a row of values; anything else.
+        *block(
+            "if i_step == 0 and a_step == 1 and o_step == 1:",
+            block("for row in range(rows):", whole),
+        ),
+        *block(
+            "elif i_step == 1 and a_step == 0 and o_step == 1:",
+            block("for row in range(rows):", values),
+        ),
+        *block(
+            "else:",
+            block("for row in range(rows):", block("for j in range(n):", single)),
+        ),
+    ]
+    given = "addressed, index, linear, table, begin, first, start, lo, hi, alpha"
+    return block(
+        f"def body({given}):",
+        [
+            "if strays(index, first, table): return True",
+            "step = table[STEP]",
+            *[
+                f"{name} = table[{at} + {number}]"
+                for at, names in (
+                    ("ROWS", ("rows", "a_row", "i_row", "o_row")),
+                    ("COLS", ("n", "a_step", "i_step", "o_step")),
+                )
+                for number, name in enumerate(names)
+            ],
+            *block("for sheet in range(lo, hi):", sheet),
+            "return False",
+        ],
+    )
 
 
 # addressed, index, linear, table, where each begins, first sheet, end, factor
@@ -332,11 +298,9 @@ _SIGNATURE = (
 
 # The three ways the data can go; the first two by words, the last by dtype: the linear
 # operand from the addressed one, the other way round, and by a factor onto it.
-READ = Family("lines_read", _loop(_read_along, _read_through, _read_one), _SIGNATURE)
-WRITE = Family(
-    "lines_write", _loop(_write_along, _write_through, _write_one), _SIGNATURE
-)
-ADD = Family("lines_add", _loop(_add_along, _add_through, _add_one), _SIGNATURE)
+READ = Family("lines_read", _loop("{linear} = {addressed}")(), _SIGNATURE)
+WRITE = Family("lines_write", _loop("{addressed} = {linear}")(), _SIGNATURE)
+ADD = Family("lines_add", _loop("{addressed} += alpha * {linear}")(), _SIGNATURE)
 
 
 # addressed, index, linear: flat arrays; where each begins; a factor of sums.
