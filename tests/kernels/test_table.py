@@ -32,7 +32,7 @@ def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setitem(copy.KERNELS, "add", copy.fill)
     with pytest.raises(AssertionError, match="two of KERNELS are called add"):
-        table.merged("runtime.kernels.cpu", "KERNELS")
+        table.tables_of("runtime.kernels.cpu", "KERNELS")
 
 
 def test_what_is_made_ready_has_a_kernel() -> None:

@@ -38,11 +38,11 @@ from runtime.kernels.cpu.operand import (
     WORDS,
     Geometry,
     Ints,
-    Lying,
     Run,
+    Strided,
     dense,
     integers,
-    lying,
+    strided,
     strides_of,
     words,
 )
@@ -125,7 +125,7 @@ class Sums:
         out: Tensor,
         dim: int,
         own: Ints,
-        index: Lying,
+        index: Strided,
         src: Tensor,
         alpha: Number = 1,
     ) -> bool:
@@ -135,8 +135,8 @@ class Sums:
         nothing was written.
         """
         places, i, steps = index
-        target, a, strides = lying(out)
-        source, o, by = lying(src)
+        target, a, strides = strided(out)
+        source, o, by = strided(src)
         dtype = out.dtype
         call = self.walks[dtype, out.shape, strides, dim, own, steps, by, src.shape]
         if dtype.name in ("float32", "float64") and alpha == 1:
@@ -393,7 +393,7 @@ def index_put(
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    read = lying if accumulate else words
+    read = strided if accumulate else words
     target, a, strides = read(out)
     source, o, by = read(values)
     shapes = tuple([None if one is None else one.shape for one in indices])

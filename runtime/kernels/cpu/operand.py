@@ -41,7 +41,7 @@ Operand = Tensor | Geometry
 Run = Callable[..., Any]
 
 # (flat array, offset of the first element, strides or None)
-Lying = tuple[Any, int, Ints | None]
+Strided = tuple[Any, int, Ints | None]
 
 # What moves by its own name; anything else by the words of its size.
 _OWN = frozenset(("uint8", "float32", "float64", "int64", "complex128"))
@@ -62,7 +62,7 @@ FORMS = {
 _INT64 = DType.named("int64")
 
 
-def lying(tensor: Tensor) -> Lying:
+def strided(tensor: Tensor) -> Strided:
     """Where a tensor lies."""
     place = tensor._place
     if place is None:
@@ -74,10 +74,10 @@ def lying(tensor: Tensor) -> Lying:
     return place_of(tensor)
 
 
-def words(tensor: Tensor) -> Lying:
+def words(tensor: Tensor) -> Strided:
     """Where a tensor lies, its elements as words."""
     array: Any
-    array, offset, strides = lying(tensor)
+    array, offset, strides = strided(tensor)
     form = FORMS[tensor.dtype]
     return (array if form is None else array.view(form)), offset, strides
 
@@ -97,10 +97,10 @@ def dense(tensor: Tensor) -> Any:
     return np.ascontiguousarray(array_of(tensor)).reshape(-1) if flat is None else flat
 
 
-def integers(tensor: Tensor) -> Lying:
+def integers(tensor: Tensor) -> Strided:
     """Where an index tensor lies; copied to int64 from another integer dtype."""
     if tensor.dtype is _INT64:
-        return lying(tensor)
+        return strided(tensor)
     return dense(tensor).astype(np.int64), 0, None
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 
-def merged(package: str, what: str) -> dict[str, Callable[..., Any]]:
+def tables_of(package: str, what: str) -> dict[str, Callable[..., Any]]:
     """The tables of that name of all modules of a package, as one."""
     table: dict[str, Callable[..., Any]] = {}
     (folder,) = import_module(package).__path__
@@ -33,5 +33,5 @@ def merged(package: str, what: str) -> dict[str, Callable[..., Any]]:
     return table
 
 
-KERNELS = merged("runtime.kernels.cpu", "KERNELS")
-READY = merged("runtime.kernels.cpu", "READY")
+KERNELS = tables_of("runtime.kernels.cpu", "KERNELS")
+READY = tables_of("runtime.kernels.cpu", "READY")

@@ -39,8 +39,8 @@ from runtime.kernels.cpu.operand import (
     FORMS,
     Geometry,
     Ints,
-    Lying,
     Run,
+    Strided,
     coalesced,
     out_of_range,
     strides_of,
@@ -89,7 +89,7 @@ def refusal(
 
 
 def refused(
-    index: Lying, own: Ints, shape: Ints, operator: str, dim: int
+    index: Strided, own: Ints, shape: Ints, operator: str, dim: int
 ) -> IndexOutOfRange:
     """The same for an index of shape `own` that is used along `dim` of `shape`."""
     flat, offset, strides = index

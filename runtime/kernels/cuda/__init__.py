@@ -1,6 +1,6 @@
 """Kernels for tensors on NVIDIA devices, compiled by Numba-CUDA, and their memory."""
 
-from runtime.kernels.cpu.table import merged
+from runtime.kernels.cpu.table import tables_of
 from runtime.kernels.cuda.arena import Statistics
 from runtime.kernels.cuda.device import (
     Event,
@@ -53,4 +53,4 @@ __all__ = [
 ]
 
 # Names and meanings are those of the CPU's, and a test compares the two tables.
-KERNELS = merged(__name__, "KERNELS")
+KERNELS = tables_of(__name__, "KERNELS")

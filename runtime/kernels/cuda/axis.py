@@ -143,7 +143,7 @@ _SUM_COLUMNS = Family(
 _CARRY = Family("cumsum_carry", _carry, "T[::1], T[::1]" + ", int64" * 5, _NUMBERS)
 
 
-def running(
+def cumulate(
     key: Key, out: Array, x: Array, outer: int, length: int, inner: int, where: int
 ) -> None:
     """Running sums along the middle of (outer, length, inner), which has elements."""
@@ -161,7 +161,7 @@ def running(
         return
     same = (key[1], key[1])
     before = device_array(tasks, np.dtype(scalar_type(key[1])), where)
-    running(same, before, totals, outer, runs, inner, where)
+    cumulate(same, before, totals, outer, runs, inner, where)
     count = outer * length * inner
     _CARRY[key[1]](spread(count, where), out, before, count, runs, length, run, inner)
 
@@ -175,7 +175,7 @@ def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
         same = empty_tensor(x.shape, out.dtype, x.device)
         copy(same, x)
         x, key = same, (key[1], key[1])
-    running(key, flat(out), flat(x), *around(x.shape, dim), index_of(x))
+    cumulate(key, flat(out), flat(x), *around(x.shape, dim), index_of(x))
 
 
 def _maker(beats: Scalar) -> Maker:
@@ -333,7 +333,7 @@ def _ranked(x: Tensor) -> tuple[Array, Array]:
     count, where = x.numel(), index_of(x)
     marks, ranks = (device_array(count, _COUNTED, where) for _ in range(2))
     _MARKS[form(x)](spread(count, where), marks, flat(x), count)
-    running(("int64", "int64"), ranks, marks, 1, count, 1, where)
+    cumulate(("int64", "int64"), ranks, marks, 1, count, 1, where)
     return marks, ranks
 
 

@@ -37,15 +37,15 @@ from runtime.kernels.cuda.device import (
 from runtime.kernels.cuda.elementwise import (
     Array,
     Number,
+    as_dtype,
     family,
     form,
     index_of,
-    moved,
     run,
     run_values,
-    shown,
     source,
     value,
+    word_of,
 )
 from runtime.kernels.cuda.jit import (
     Body,
@@ -88,22 +88,18 @@ _CONVERT = family(
     tuple((to, of) for to in ALL for of in ALL if to != of),
     operands="U",
 )
+
+
+def _of_halves(name: str, function: Scalar, key: tuple[str, str]) -> Family:
+    return family(name, lambda kind, other: function, (key,), operands="U")
+
+
 _WIDEN = {
-    name: family(
-        f"widen_{name}",
-        lambda kind, other, function=function: function,
-        (("float32", "uint16"),),
-        operands="U",
-    )
+    name: _of_halves(f"widen_{name}", function, ("float32", "uint16"))
     for name, function in (("float16", from_float16), ("bfloat16", from_bfloat16))
 }
 _NARROW = {
-    name: family(
-        f"narrow_{name}",
-        lambda kind, other, function=function: function,
-        (("uint16", "float32"),),
-        operands="U",
-    )
+    name: _of_halves(f"narrow_{name}", function, ("uint16", "float32"))
     for name, function in (("float16", to_float16), ("bfloat16", to_bfloat16))
 }
 
@@ -122,7 +118,7 @@ def flat(tensor: Tensor, name: str | None = None) -> Array:
     array = flat_of(tensor)
     if array is None:
         array = flat_of(contiguous(tensor))
-    return shown(array, name or form(tensor))
+    return as_dtype(array, name or form(tensor))
 
 
 def copy(dst: Tensor, src: Tensor) -> None:
@@ -178,7 +174,7 @@ def _by_way_of_float32(dst: Tensor, src: Tensor) -> None:
 
 
 def _move(dst: Tensor, src: Tensor) -> None:
-    at, name = index_of(dst), moved(dst)
+    at, name = index_of(dst), word_of(dst)
     into, out_of = flat_of(dst), flat_of(src)
     if into is not None and out_of is not None and dst.shape == src.shape:
         with on_device(at):

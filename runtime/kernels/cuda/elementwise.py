@@ -1,7 +1,7 @@
 """Elementwise kernels on CUDA: operands, pieces of work, and bodies around a function.
 
 Operands: a kernel is handed an array, an offset and strides for each tensor (`source`),
-or a number.  Where only the size of an element matters, `form` and `moved` show the
+or a number.  Where only the size of an element matters, `word_of` names what shows the
 array as unsigned integers of that size (of 128 bits: as complex128), and 16-bit floats
 are shown so always, because kernels know no other form of them.
 
@@ -142,7 +142,7 @@ def index_of(tensor: Tensor) -> int:
     return current_device() if index is None else index
 
 
-def shown(array: Array, name: str) -> Array:
+def as_dtype(array: Array, name: str) -> Array:
     """An array as elements of another dtype of the same size."""
     wanted = np.dtype(scalar_type(name))
     return array if array.dtype == wanted else array.view(wanted)
@@ -154,7 +154,7 @@ def form(tensor: Tensor) -> str:
     return _BITS.get(name, name)
 
 
-def moved(tensor: Tensor) -> str:
+def word_of(tensor: Tensor) -> str:
     """The dtype under which elements of this size are moved about."""
     return BY_SIZE[itemsize(tensor.dtype)]
 
@@ -164,7 +164,7 @@ def source(tensor: Tensor, to: Ints | None = None, name: str | None = None) -> S
     array, offset, strides = place_of(tensor)
     if to is not None and to != tensor.shape:
         strides = broadcast_strides(tensor.shape, strides, to)
-    return Source(shown(array, name or form(tensor)), offset, strides)
+    return Source(as_dtype(array, name or form(tensor)), offset, strides)
 
 
 class Value(NamedTuple):

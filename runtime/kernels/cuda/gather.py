@@ -46,11 +46,11 @@ from runtime.kernels.cuda.elementwise import (
     Piece,
     Source,
     index_of,
-    moved,
     parts,
     pieces,
     place,
     source,
+    word_of,
 )
 from runtime.kernels.cuda.jit import (
     Body,
@@ -104,8 +104,8 @@ def _read(kind: Any) -> Body:
         stride = cuda.gridsize(1)
         while i < count:
             spot = _spot(i, extents, count)
-            moved = index[place(at, spot, by)] * step
-            out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + moved]
+            jump = index[place(at, spot, by)] * step
+            out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + jump]
             i += stride
 
     return body
@@ -373,7 +373,7 @@ def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
     Raises `IndexOutOfRange`, before anything is written.
     """
     chosen = checked(index, x.shape, dim, "core::gather")
-    words = moved(x)
+    words = word_of(x)
     read(along(source(x, name=words), chosen, dim), source(out, name=words), words)
 
 
@@ -385,7 +385,7 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
     chosen = spanning(
         checked(index, x.shape, dim, "core::index_select"), out.shape, dim
     )
-    words = moved(x)
+    words = word_of(x)
     read(along(source(x, name=words), chosen, dim), source(out, name=words), words)
 
 
@@ -409,7 +409,7 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
     Raises `IndexOutOfRange`, before anything is written.
     """
     chosen = checked(index, out.shape, dim, "core::scatter")
-    words = moved(out)
+    words = word_of(out)
     walk = along(_target(out, words), chosen, dim)
     alike = not isinstance(src, Tensor)
     if isinstance(src, Tensor):
@@ -430,7 +430,7 @@ def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
     count = index.numel()
     if not count:
         return
-    walk = along(_target(out, moved(out)), chosen, dim)
+    walk = along(_target(out, word_of(out)), chosen, dim)
     # The index may be smaller than the source.
     given = view_of(src, index.shape, src.strides, src.offset)
     add_targets(out, targets(walk), given, count)
@@ -503,7 +503,7 @@ def index(out: Tensor, x: Tensor, indices: Indices) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    words = moved(x)
+    words = word_of(x)
     addressed = source(x, name=words)
     walk = _indexed(x, addressed, indices, "core::index")
     read(walk, source(out, name=words), words)
@@ -516,7 +516,7 @@ def index_put(
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    words = moved(out)
+    words = word_of(out)
     target = Source(flat(out, words), 0, contiguous_strides(out.shape))
     walk = _indexed(out, target, indices, "core::index_put")
     count = prod(walk.shape)

@@ -177,24 +177,24 @@ def upload(
     array: Array, host: "np.ndarray[Any, Any]", index: int | None = None
 ) -> None:
     """Copy a contiguous array of the host into one of the device; does not wait."""
-    if host.size:
-        at = device_of(array) if index is None else index
-        with on_device(at):
-            array.view(_BYTE).copy_to_device(
-                host.reshape(-1).view(_BYTE), stream=current_stream(at).native
-            )
+    _transfer("copy_to_device", array, host, index)
 
 
 def download(
     host: "np.ndarray[Any, Any]", array: Array, index: int | None = None
 ) -> None:
     """Copy an array of the device into a contiguous one of the host; does not wait."""
+    _transfer("copy_to_host", array, host, index)
+
+
+def _transfer(
+    way: str, array: Array, host: "np.ndarray[Any, Any]", index: int | None
+) -> None:
     if host.size:
         at = device_of(array) if index is None else index
         with on_device(at):
-            array.view(_BYTE).copy_to_host(
-                host.reshape(-1).view(_BYTE), stream=current_stream(at).native
-            )
+            copy = getattr(array.view(_BYTE), way)
+            copy(host.reshape(-1).view(_BYTE), stream=current_stream(at).native)
 
 
 def pinned_array(count: int, form: "np.dtype[Any]") -> "np.ndarray[Any, Any]":

@@ -22,7 +22,7 @@ from runtime.kernels.cpu.axis import around
 from runtime.kernels.cpu.operand import BY_SIZE
 from runtime.kernels.cuda.copy import flat
 from runtime.kernels.cuda.device import cuda, spread
-from runtime.kernels.cuda.elementwise import Array, index_of, moved
+from runtime.kernels.cuda.elementwise import Array, index_of, word_of
 from runtime.kernels.cuda.jit import (
     Body,
     Family,
@@ -190,7 +190,7 @@ _CHOSEN = Family(
 )
 
 
-def merged(
+def merge_sort(
     keys: Array, places: Array, count: int, length: int, where: int
 ) -> tuple[Array, Array]:
     """Rows of `length` keys in ascending order, and their places; `count` in all.
@@ -212,7 +212,7 @@ def ordered_places(keys: Array, count: int, where: int) -> tuple[Array, Array]:
     made, places = (device_array(count, _INT64, where) for _ in range(2))
     shape = spread(count, where)
     _FAMILIES["int64"]["int64"](shape, made, places, keys, count, count, 1, 0)
-    return merged(made, places, count, count, where)
+    return merge_sort(made, places, count, count, where)
 
 
 def _order(
@@ -230,8 +230,8 @@ def _order(
     read = "uint16" if name in ("float16", "bfloat16") else name
     shape = spread(count, where)
     family[read](shape, keys, places, seen, count, length, inner, int(descending))
-    _, places = merged(keys, places, count, length, where)
-    words = moved(x)
+    _, places = merge_sort(keys, places, count, length, where)
+    words = word_of(x)
     total = outer * kept * inner
     _CHOSEN[words](
         spread(total, where),
