@@ -112,15 +112,18 @@ def by_tiles(
     `rooms` are sizes and dtypes of arrays that each thread has for itself.
     """
     _, length, inner, tasks, grain = geometry
+    sizes, forms = [size for size, _ in rooms], [np.dtype(form) for _, form in rooms]
 
     def run(*arrays: Array) -> None:
         def part(lo: int, hi: int) -> None:
-            own = [np.empty(size, form) for size, form in rooms]
-            entry(*arrays, *own, lo, hi, length, inner)
+            entry(*arrays, *map(np.empty, sizes, forms), lo, hi, length, inner)
 
         parallel_for(tasks, grain, part)
 
-    return run
+    def once(*arrays: Array) -> None:
+        entry(*arrays, *map(np.empty, sizes, forms), 0, tasks, length, inner)
+
+    return once if tasks < 2 * grain else run
 
 
 # kind of the output -> the type of its totals

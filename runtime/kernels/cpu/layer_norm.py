@@ -11,12 +11,13 @@ in an order that does not depend on threads.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import by_rows, grain_of, result
+from runtime.kernels.cpu.axis import REMEMBERED, by_rows, grain_of, result
 from runtime.kernels.cpu.operand import Operand, Run, dense, in_rows
 from runtime.kernels.cpu.reduce import SUM, planned
 from runtime.kernels.cpu.reduce_bodies import LEAF, Array, Pass
@@ -235,10 +236,13 @@ def _input_gradient(
 ) -> None:
     to, name = result(dx), dx.dtype.name
     w = a[:inner] if weight is None else dense(weight)
-    entry = _INPUT[weight is not None][name]
+    _input_run(name, weight is not None, means.size, inner)(to, g, a, means, rstds, w)
+
+
+@lru_cache(REMEMBERED)
+def _input_run(name: str, affine: bool, count: int, inner: int) -> Run:
     sizes = inner, inner, inner, 1, 1, 0
-    run = by_rows(entry, means.size, grain_of(inner), sizes, inner)
-    run(to, g, a, means, rstds, w)
+    return by_rows(_INPUT[affine][name], count, grain_of(inner), sizes, inner)
 
 
 def _sum_gradients(
