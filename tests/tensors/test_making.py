@@ -1,4 +1,4 @@
-"""Making tensors from parts: views, empty ones, NumPy arrays, wrapped numbers."""
+"""Making tensors from parts: views, empty ones, arrays, wrapped numbers."""
 
 import sys
 from enum import IntEnum
@@ -24,8 +24,9 @@ from runtime.tensors import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.keys import inference_keys_of, keys_of
-from runtime.tensors.making import from_flat, place_on
+from runtime.tensors.arrays import TensorBase
+from runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
+from runtime.tensors.making import CPU, from_flat, host_tensor, place_on
 from runtime.tensors.storage import MEMORIES
 from tests.coded import code
 from tests.tensors.far import Far
@@ -233,3 +234,28 @@ def test_making_a_tensor_is_cheap() -> None:
         sys.settrace(tracer)
     # 250 ns are aimed at; a busy machine is granted some more.
     assert best / 500 < 2e-6
+
+
+# Slots that only tensors with handlers fill.
+HANDLED = {"__weakref__", "_context", "_policy"}
+PARTS = tuple(name for name in TensorBase.__slots__ if name not in HANDLED)
+
+
+def test_every_part_is_that_of_a_tensor_made_by_the_class() -> None:
+    flat, dtype = np.zeros(6, np.float32), tensor(0.0).dtype
+    for mode in (False, True):
+        with inference_mode(mode):
+            plain = Tensor(flat, (2, 3), dtype, CPU, fresh_key_bits("cpu"))
+            made = host_tensor(flat, (2, 3), dtype)
+        for name in PARTS:
+            assert getattr(made, name) is getattr(plain, name) or (
+                getattr(made, name) == getattr(plain, name) and name != "_flat"
+            )
+
+
+def test_a_view_has_every_part() -> None:
+    base = tensor([[1.0, 2.0], [3.0, 4.0]])
+    made = view_of(base, (2,), (2,), 1)
+    assert made.tolist() == [2, 4]
+    assert all(hasattr(made, name) for name in PARTS)
+    assert (made.number, made._history, made.requires_grad) == (None, None, False)

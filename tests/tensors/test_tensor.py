@@ -1,8 +1,10 @@
-"""The tensor: what it says about itself, its numbers, its keys, its storage."""
+"""The tensor: what it says about itself, its constructor, methods put on it."""
 
+import copy
+import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import index
 from threading import Barrier, Thread
 from typing import Any
@@ -11,6 +13,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
+import runtime
 from runtime.errors.tensor import (
     BadSize,
     IndexOutOfRange,
@@ -24,7 +27,8 @@ from runtime.schema.annotation import kernel_signature
 from runtime.schema.binding import bind
 from runtime.schema.codes import Device, DType
 from runtime.schema.parser import parse_schema
-from runtime.tensors import Storage, Tensor, tensor, view_of, wrap_number
+from runtime.tensors import Storage, Tensor, install, tensor, view_of, wrap_number
+from runtime.tensors.tensor import METHODS
 from tests.coded import code
 
 
@@ -286,3 +290,116 @@ def test_what_the_memory_is_cannot_be_set(name: str) -> None:
         setattr(x, name, (100,))
     assert refused.value.name == name
     assert getattr(x, name) is before
+
+
+class Kept(Tensor):
+    """A class without a handler, and without a word on how it is made."""
+
+
+class Slotted(Tensor):
+    __slots__ = ("mark",)
+
+
+class Mixed:
+    __slots__ = ()
+
+    def shouted(self) -> str:
+        return "mixed"
+
+
+class Both(Mixed, Slotted):
+    __slots__ = ("__other",)
+
+
+@pytest.mark.parametrize("kind", [Tensor, Kept, Slotted, Both])
+def test_of_data(kind: type[Tensor]) -> None:
+    made = kind([[1, 2.5], [3, 4]])
+    assert (type(made), str(made.dtype)) == (kind, "float32")
+    assert made.tolist() == [[1, 2.5], [3, 4]]
+    assert kind(made).tolist() == made.tolist()
+    assert kind(runtime.ones(2, dtype="int64")).tolist() == [1, 1]
+    assert (made + 1).sum().item() == 14.5
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (2, 3), (1, 2, 3, 1, 2), (1,) * 8])
+def test_of_sizes(sizes: tuple[int, ...]) -> None:
+    for kind in (Tensor, Kept):
+        made = kind(*sizes)
+        assert (made.shape, str(made.dtype)) == (sizes or (0,), "float32")
+    assert Tensor(2, 3, device="meta").is_meta
+
+
+@pytest.mark.parametrize("given", [(3.0,), (True,), ([1], [2]), (2, [3]), ("cpu", 1)])
+def test_of_what_is_neither(given: tuple[Any, ...]) -> None:
+    with pytest.raises(UnfitValue) as caught:
+        Tensor(*given)
+    assert "tensor" in str(caught.value)
+
+
+def noted() -> Any:
+    x: Any = runtime.ones(2)
+    x.tag = ["a"]
+    return x
+
+
+def test_whoever_wants_to_notes_something() -> None:
+    x = noted()
+    assert copy.copy(x).tag is x.tag
+    deep = copy.deepcopy(x)
+    assert (deep.tag, deep.tag is x.tag) == (["a"], False)
+    assert pickle.loads(pickle.dumps(x)).tag == ["a"]
+    for other in (x + 1, x.detach(), x.view(2), x.clone()):
+        assert not hasattr(other, "tag")
+    del x.tag
+    assert not hasattr(x, "tag")
+
+
+@pytest.mark.torch
+def test_notes_are_kept_where_torch_keeps_them() -> None:
+    torch = pytest.importorskip("torch")
+    x, ours = torch.ones(2), noted()
+    x.tag = ["a"]
+    acts: tuple[Any, ...] = (
+        copy.copy,
+        copy.deepcopy,
+        lambda t: pickle.loads(pickle.dumps(t)),
+        lambda t: t + 1,
+        lambda t: t.detach(),
+    )
+    for act in acts:
+        assert hasattr(act(ours), "tag") == hasattr(act(x), "tag")
+
+
+def test_slots_of_subclasses() -> None:
+    made: Any = Both([1.0])
+    made.mark, made._Both__other, made.extra = 1, 2, 3
+    again = pickle.loads(pickle.dumps(made))
+    for each in (made, copy.copy(made), copy.deepcopy(made), again):
+        assert (each.mark, each._Both__other, each.extra) == (1, 2, 3)
+        assert each.shouted() == "mixed"
+
+
+@pytest.fixture(autouse=True)
+def _taken_off() -> Iterator[None]:
+    yield
+    for name in ("doubled", "halved", "__lshift__"):
+        if METHODS.pop(name, None) is not None:
+            delattr(Tensor, name)
+
+
+def test_methods_properties_and_operators() -> None:
+    install("doubled", lambda self: 2 * self.item())
+    install("halved", property(lambda self: self.item() / 2))
+    install("__lshift__", lambda self, other: self.item() << other)
+    made: Any = tensor(3)
+    assert (made.doubled(), made.halved, made << 2) == (6, 1.5, 12)
+    assert {"doubled", "halved", "__lshift__"} <= set(METHODS)
+    install("doubled", lambda self: "again")
+    assert made.doubled() == "again"
+
+
+def test_iterating_goes_through_indexing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Tensor, "__getitem__", lambda self, index: ("row", index), raising=False
+    )
+    assert list(tensor([1, 2])) == [("row", 0), ("row", 1)]
