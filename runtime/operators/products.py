@@ -18,6 +18,7 @@ from runtime.operators.plan import (
     INTEGERS,
     NUMBERS,
     KernelTable,
+    NamedTensor,
     Plan,
     bad_option,
     bad_shapes,
@@ -29,58 +30,57 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import as_rows
 from runtime.operators.structured import Structured, Unstructured, composite
+from runtime.schema.codes import Device, DType
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 
 _FITS = "integers, floating-point and complex numbers"
 
 
+def _operands(ndim: int, self: NamedTensor, other: NamedTensor) -> tuple[Device, DType]:
+    """The one device and dtype of two operands of so many dimensions."""
+    device = same_device(self[1], other[1])
+    dtype = one_dtype(NUMBERS, _FITS, self, other)
+    require_ndim(self, ndim)
+    require_ndim(other, ndim)
+    return device, dtype
+
+
 def plan_mm(self: Tensor, mat2: Tensor) -> Plan:
     """(n, k) by (k, m)."""
-    device = same_device(self, mat2)
-    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("mat2", mat2))
-    require_ndim(("self", self), 2)
-    require_ndim(("mat2", mat2), 2)
+    named = ("self", self), ("mat2", mat2)
+    device, dtype = _operands(2, *named)
     (rows, inner), (depth, columns) = self.shape, mat2.shape
     if inner != depth:
-        raise _inner(("self", self), ("mat2", mat2), inner, depth)
+        raise _inner(*named, inner, depth)
     outputs = (((rows, columns), dtype),)
     return Plan(outputs, device, (self, mat2), computing(dtype))
 
 
 def plan_bmm(self: Tensor, mat2: Tensor) -> Plan:
     """(b, n, k) by (b, k, m), matrix by matrix."""
-    device = same_device(self, mat2)
-    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("mat2", mat2))
-    require_ndim(("self", self), 3)
-    require_ndim(("mat2", mat2), 3)
+    named = ("self", self), ("mat2", mat2)
+    device, dtype = _operands(3, *named)
     (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
     if batch != other:
         raise bad_shapes(
             f"they hold {batch} and {other} matrices",
             "equally many matrices; matmul(self, mat2) repeats where one is enough",
-            ("self", self),
-            ("mat2", mat2),
+            *named,
         )
     if inner != depth:
-        raise _inner(("self", self), ("mat2", mat2), inner, depth)
+        raise _inner(*named, inner, depth)
     outputs = (((batch, rows, columns), dtype),)
     return Plan(outputs, device, (self, mat2), computing(dtype))
 
 
 def plan_dot(self: Tensor, other: Tensor) -> Plan:
     """(k) by (k)."""
-    device = same_device(self, other)
-    dtype = one_dtype(NUMBERS, _FITS, ("self", self), ("other", other))
-    require_ndim(("self", self), 1)
-    require_ndim(("other", other), 1)
+    named = ("self", self), ("other", other)
+    device, dtype = _operands(1, *named)
     if self.shape != other.shape:
-        raise bad_shapes(
-            "they are not equally long",
-            f"length {self.shape[0]} for both",
-            ("self", self),
-            ("other", other),
-        )
+        fits = f"length {self.shape[0]} for both"
+        raise bad_shapes("they are not equally long", fits, *named)
     return Plan((((), dtype),), device, (self, other), computing(dtype))
 
 

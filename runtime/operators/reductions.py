@@ -32,6 +32,7 @@ from runtime.operators.plan import (
     Plan,
     Shape,
     bad_option,
+    computing,
     many_dims,
     one_dim,
     require_dtype,
@@ -225,10 +226,7 @@ def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> Plan:
     dtype = self.dtype
     require_dtype("self", dtype, REALS, "real dtypes, not bool")
     at, shape = _place_geometry(self.shape, dim, keepdim)
-    compute: DType | None = compute_dtype(dtype)
-    if compute is dtype:
-        compute = None
-    return Plan(((shape, INT64),), self.device, (self, at), compute, (0,))
+    return Plan(((shape, INT64),), self.device, (self, at), computing(dtype), (0,))
 
 
 @lru_cache(maxsize=1024)

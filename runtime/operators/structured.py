@@ -243,16 +243,16 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A composite that is refused by its own name, not by those that it calls."""
+    """The function, refused by the name of `call`, not by those that it calls."""
 
-    def composite(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
         try:
             return function(*arguments)
         except REFUSALS as error:
             error.operator = call
             raise
 
-    return composite
+    return run
 
 
 @dataclass(frozen=True, slots=True)
