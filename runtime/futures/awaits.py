@@ -111,6 +111,7 @@ class Await(Unmovable, Generic[W]):
             FutureMisuse: always.
         """
         raise FutureMisuse(
+            code="FutureMisuse",
             call=f"{cls.__name__}()",
             found="what no await is made of",
             wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
@@ -197,6 +198,7 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
     """
     if not callable(func):
         raise FutureMisuse(
+            code="FutureMisuse",
             call="awaitable",
             found=described(func),
             wanted="a callable, then its arguments",
@@ -215,6 +217,7 @@ def awaitable_wait(aw: Await[W]) -> W:
     """
     if type(aw) is not Await:
         raise FutureMisuse(
+            code="FutureMisuse",
             call="awaitable_wait",
             found=described(aw),
             wanted="what `awaitable` or `awaitable_nowait` made",

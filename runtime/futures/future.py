@@ -129,6 +129,7 @@ class Future(Settling, Generic[T]):
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
+                code="FutureMisuse",
                 call="Future.set_exception",
                 found=described(result),
                 wanted="an instance of Exception",
@@ -220,6 +221,7 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
         return Value(result)
     if result is child:
         misuse = FutureMisuse(
+            code="FutureMisuse",
             call="Future.then_async",
             found="a callback that returned the future of its own result",
             wanted="callbacks that return a value or another future",
@@ -237,6 +239,7 @@ def _complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:
     return FutureMisuse(
+        code="FutureMisuse",
         call=f"Future.{method}",
         found=described(callback),
         wanted="a callable of one argument, the future",
@@ -248,6 +251,7 @@ def _check_devices(devices: Iterable[object]) -> None:
         name = str(each)
         if name.partition(":")[0] != "cpu":
             raise FutureMisuse(
+                code="FutureMisuse",
                 call="Future(devices=...)",
                 found=f"the device `{name}`",
                 wanted="the CPU only: values of other devices are not waited for",
@@ -307,6 +311,7 @@ def _tell(other: Any, settled: Future[Any], *, asks: str = "") -> None:
     if asks and isinstance(error, StopIteration):
         # Inside of a coroutine it means an end without an error; asyncio refuses it.
         misuse = FutureMisuse(
+            code="FutureMisuse",
             call=asks,
             found="a future that was completed with StopIteration",
             wanted="errors that a coroutine can raise",
@@ -413,6 +418,7 @@ def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
     for place, each in enumerate(members):
         if not isinstance(each, Future):
             raise FutureMisuse(
+                code="FutureMisuse",
                 call=call,
                 found=f"{described(each)} at place {place}",
                 wanted="futures of `runtime.futures`",
@@ -477,6 +483,7 @@ def _take(future: Future[Any], settled: Any, library: str) -> None:
 def _check(call: str, other: object, kind: type) -> None:
     if not isinstance(other, kind):
         raise FutureMisuse(
+            code="FutureMisuse",
             call=call,
             found=described(other),
             wanted=f"a future of `{call.removeprefix('from_')}`",

@@ -44,6 +44,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
     """
     if not callable(fn):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="async_execution",
             found=described(fn),
             wanted="a function that gives a future; under staticmethod and classmethod",
@@ -115,6 +116,7 @@ class Registry:
         """
         if not callable(function):
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="register",
                 found=described(function),
                 wanted="a callable",
@@ -123,6 +125,7 @@ class Registry:
             name = f"{getattr(function, '__module__', '')}.{named(function)}"
         if not isinstance(name, str) or not name:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="register",
                 found=described(name),
                 wanted="a text that is not empty",
@@ -136,6 +139,7 @@ class Registry:
                 self._names.setdefault(id(function), []).append(name)
         if taken:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="register",
                 found=f"the name `{name}`, which stands for another function",
                 wanted="another name; or close the handle of that function first",

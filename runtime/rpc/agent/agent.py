@@ -179,6 +179,7 @@ class Agent(Server):
             found = f"name {to}" if isinstance(to, str) else f"id {to}"
         else:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="to",
                 found=f"the worker {to!r}: Cannot get WorkerInfo from name {to!r}",
                 wanted="a name, an id, or a WorkerInfo",

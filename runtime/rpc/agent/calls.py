@@ -121,7 +121,9 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
     name, worker, detail = pending.name(), pending.to.name, event.detail
     if event.reason is Reason.DEADLINE:
         milliseconds = round((pending.seconds or 0.0) * 1000)
-        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
+        return RpcTimeout(
+            code="RpcTimeout", call=name, worker=worker, milliseconds=milliseconds
+        )
     if event.reason is Reason.TOO_LARGE:
         return Unsendable(
             code="PayloadTooLarge", call=name, worker=worker, detail=detail

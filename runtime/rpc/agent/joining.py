@@ -138,6 +138,7 @@ def _of_environment(
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:
     return RpcMisuse(
+        code="RpcMisuse",
         call="init_rpc",
         found=f"the address {init_method!r}: {why}",
         wanted=(
@@ -155,6 +156,7 @@ def check_name(name: object) -> str:
     """
     if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"the name {name!r}",
             wanted=(
@@ -176,6 +178,7 @@ def check_rank(rank: object, world_size: object) -> tuple[int, int | None]:
             not isinstance(value, int) or isinstance(value, bool)
         ):
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="init_rpc",
                 found=f"{what}={value!r}",
                 wanted="a whole number",
@@ -184,12 +187,14 @@ def check_rank(rank: object, world_size: object) -> tuple[int, int | None]:
     size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
     if number > LARGEST_ID:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"the rank {number}",
             wanted=f"RPC worker id out of bound of int16_t: at most {LARGEST_ID}",
         )
     if size is not None and (size < 0 or number >= size):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"rank {number} of {size} workers",
             wanted="a rank below the size of the group",
@@ -363,7 +368,9 @@ def _become_member(
         why = "the two do not trust each other's keys"
         if agent.options.keys is None:
             why += ", and this one was given no folder of keys"
-        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
+        raise NotAdmitted(
+            code="NotAdmitted", name=agent.name, address=where.endpoint, why=why
+        )
     given = agent.options.join_timeout
     # Nobody may have needed it before that was over.
     taken = round(monotonic() - until + given, 1)
@@ -378,7 +385,9 @@ def _become_member(
 def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)
-    return NotAdmitted(name=name, address=where.endpoint, why=event.why)
+    return NotAdmitted(
+        code="NotAdmitted", name=name, address=where.endpoint, why=event.why
+    )
 
 
 def _missing(agent: Agent) -> tuple[str, ...]:

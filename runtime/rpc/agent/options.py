@@ -53,6 +53,7 @@ def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
 
 def _no_timeout(call: str, found: str) -> RpcMisuse:
     return RpcMisuse(
+        code="RpcMisuse",
         call=call,
         found=found,
         wanted=(
@@ -113,6 +114,7 @@ class RpcBackendOptions:
             for own, other in devices.items():
                 if own != other:
                     raise RpcMisuse(
+                        code="RpcMisuse",
                         call=call,
                         found=f"a map from {own!r} to {other!r} for `{worker}`",
                         wanted="maps from each device to itself: `to` moves a tensor",
@@ -121,18 +123,21 @@ class RpcBackendOptions:
             raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
         if not isinstance(self.init_method, str):
             raise RpcMisuse(
+                code="RpcMisuse",
                 call=call,
                 found=f"the address {self.init_method!r}",
                 wanted='a text, such as "tcp://HOST:PORT"',
             )
         if not isinstance(self.host, str):
             raise RpcMisuse(
+                code="RpcMisuse",
                 call=call,
                 found=f"the host {self.host!r}",
                 wanted="a name or number of this machine, as others know it",
             )
         if not isinstance(self.keys, str | Path | None):
             raise RpcMisuse(
+                code="RpcMisuse",
                 call=call,
                 found=f"keys={self.keys!r}",
                 wanted="a folder of keys",
@@ -140,6 +145,7 @@ class RpcBackendOptions:
         join = self.join_timeout
         if isinstance(join, bool) or not isinstance(join, int | float) or not join >= 0:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call=call,
                 found=f"join_timeout={join!r}",
                 wanted="a number of seconds, 0 or more",
@@ -150,6 +156,7 @@ class RpcBackendOptions:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise RpcMisuse(
+                    code="RpcMisuse",
                     call=call,
                     found=f"{name}={value!r}",
                     wanted=f"a whole number: {name} must be positive, got {value!r}",
@@ -202,6 +209,7 @@ def register_backend(
     global _TYPE
     if backend_name in _BACKENDS:
         raise RpcMisuse(
+            code="RpcMisuse",
             call="register_backend",
             found=f"a taken name: RPC backend {backend_name}: already registered",
             wanted="a name of its own for each backend",
@@ -241,12 +249,14 @@ def choose_backend(
     """
     if backend is not None and not isinstance(backend, BackendType):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"the backend {backend!r}",
             wanted="Argument backend must be a member of BackendType",
         )
     if options is not None and not isinstance(options, RpcBackendOptions):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="init_rpc",
             found=f"options of type {type(options).__name__}",
             wanted=(
@@ -262,6 +272,7 @@ def choose_backend(
                 break
         else:
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="init_rpc",
                 found=f"no backend: Could not infer backend for options {options}",
                 wanted="options of a backend that is registered, or its name",

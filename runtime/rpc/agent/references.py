@@ -195,6 +195,7 @@ class References:
         if handle.agent is not self._agent:
             ended = ", which has stopped" if handle.agent.ended else ""
             raise RpcMisuse(
+                code="RpcMisuse",
                 call="pack",
                 found=f"a reference of the worker `{handle.agent.name}`{ended}",
                 wanted=f"references of `{self._agent.name}`, which sends them",

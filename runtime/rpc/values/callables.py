@@ -141,6 +141,7 @@ def _in_words(function: Any) -> str:
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
+            code="RpcMisuse",
             call="rpc",
             found=described(function),
             wanted="a function should be callable",
@@ -161,6 +162,7 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
 
 def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
+        code="RpcMisuse",
         call="rpc",
         found=f"`{name}` with {described(found_)}",
         wanted=wanted,
