@@ -165,7 +165,12 @@ class Registry:
             known = [] if handles else [*self._handles]
         if not handles:
             near = nearest(name, known)
-            raise UnknownCallable(kind="registered function", name=name, near=near)
+            raise UnknownCallable(
+                code="UnknownCallable",
+                kind="registered function",
+                name=name,
+                near=near,
+            )
         function: Callable[..., Any] = handles[0].function
         return function
 
