@@ -1,6 +1,6 @@
 """Python classes as types of a program: named tuples, enums, dataclasses.
 
-True only here: what the fields of a class say about its type.
+What the fields of a class say about its type.
 
 Rules:
 - a named tuple is what it is by its fields; those without annotation are tensors;

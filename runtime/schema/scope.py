@@ -159,15 +159,17 @@ class Reader:
 
     def text(self, span: Span) -> Type:
         """The type that is written in a part of the source; raises as `type`."""
-        tree = self._tree(self.source.text[slice(*span)], span, "eval")
-        assert isinstance(tree, ast.Expression)  # that is what the mode gives
-        return _Walk(self, self._places(span)).type(tree.body)
+        text = self.source.text[slice(*span)]
+        return self._expression(text, span, self._places(span))
 
     def escaped(self, text: str, span: Span) -> Type:
         """The type in a text that the source has in other words; raises as `type`."""
+        return self._expression(text, span, lambda node: span)
+
+    def _expression(self, text: str, span: Span, place: Place) -> Type:
         tree = self._tree(text, span, "eval")
-        assert isinstance(tree, ast.Expression)  # as above
-        return _Walk(self, lambda node: span).type(tree.body)
+        assert isinstance(tree, ast.Expression)  # that is what the mode gives
+        return _Walk(self, place).type(tree.body)
 
     def assignment(self, node: ast.stmt) -> Type | None:
         """The type in the comment behind an assignment, or None; raises as `type`."""

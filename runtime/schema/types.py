@@ -1,7 +1,7 @@
 """The types of the schema language.
 
-True only here: which types exist, how they print, what a value of a type looks like
-on the boxed stack (`fake`), and which types an operator dispatches on.
+Which types exist, how they print, what they are made of (`parts`), what a value of a
+type looks like on the boxed stack (`fake`), and which types an operator dispatches on.
 
 Rules:
 - every type is a frozen value, and there is one object for each: two types are the

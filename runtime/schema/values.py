@@ -390,8 +390,7 @@ def _list(element: Type, size: int | None, integers_only: bool) -> Converter:
     tensors = element == TensorType
     inner = _strict_tensor if tensors else converter(element, None, integers_only)
     repeats = () if size is None else _REPEATS.get(element, ())
-
-    plain = _plain_list(element)
+    plain = _PLAIN_LISTS.get(element, lambda value: False)
 
     def to_list(value: object) -> object:
         kind = type(value)
@@ -409,13 +408,6 @@ def _list(element: Type, size: int | None, integers_only: bool) -> Converter:
         return MISMATCH if _lost(converted) else converted
 
     return to_list
-
-
-def _plain_list(element: Type) -> Callable[[Any], bool]:
-    """Whether a list holds nothing that is to be converted, as most lists do."""
-    if element == TensorType:
-        return _all_tensors
-    return _all_ints if element == IntType else lambda value: False
 
 
 def _all_ints(value: Iterable[object]) -> bool:
@@ -571,6 +563,12 @@ _BASES: dict[Type, Converter] = {
     FunctionType: _function,
     PyObjectType: _anything,
 } | {code: _code(kind) for code, kind in _CODES.items()}
+
+# Element type -> whether a list holds nothing that is to be converted, as most do.
+_PLAIN_LISTS: dict[Type, Callable[[Any], bool]] = {
+    TensorType: _all_tensors,
+    IntType: _all_ints,
+}
 
 # The conversions of integers that take no bool.
 _INTEGERS: dict[Type, Converter] = {
