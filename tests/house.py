@@ -12,6 +12,7 @@ through when all of it is loaded and warm.
 """
 
 import ast
+import builtins
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -158,14 +159,25 @@ def _says(node: ast.AST, word: str) -> bool:
 
 
 def error_classes() -> Counter[str]:
-    """Classes of errors of the runtime, and how many places make one of each."""
-    defined = [
-        node.name
+    """Classes of errors of the runtime, and how many places make one of each.
+
+    What errors hold (a text, a fault) is no error.
+    """
+    bases = {
+        node.name: [ast.unparse(base) for base in node.bases]
         for file in FILES
         if file.startswith("runtime/errors/")
         for node in tree_of(file).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    ]
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def is_error(name: str) -> bool:
+        known = getattr(builtins, name, None)
+        if isinstance(known, type):
+            return issubclass(known, Exception)
+        return any(map(is_error, bases.get(name, ())))
+
+    defined = [name for name in bases if name[0] != "_" and is_error(name)]
     made = Counter(
         node.func.id if isinstance(node.func, ast.Name) else node.func.attr
         for file in FILES
