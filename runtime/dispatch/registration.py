@@ -102,7 +102,7 @@ class Registration(Closing):
         """Take down what was registered; the second time nothing happens.
 
         Raises:
-            WriteInsideListener: called by a listener; the registration stays.
+            LibraryMisuse: called by a listener; the registration stays.
             ExceptionGroup: listeners raised; it was taken down all the same.
         """
         tokens = self._ledger.get(self.key)

@@ -35,7 +35,7 @@ Shape = tuple[int, ...]
 
 
 class LazyBroadcast(Tensor):
-    """`small`, shown in a shape that it broadcasts to.  Raises `ShapesDiffer`."""
+    """`small`, shown in a shape that it broadcasts to.  Raises `ShapesDoNotFit`."""
 
     small: Tensor
 

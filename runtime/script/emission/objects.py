@@ -115,7 +115,7 @@ def call_own(
     """Call a method of an object that there is.
 
     Raises:
-        NoSuchCall: it does not take the arguments.
+        IllTyped: it does not take the arguments.
     """
     declared = owner.type
     assert isinstance(declared, DeclaredType), "an object is of a declared type"
@@ -336,7 +336,7 @@ def interface_type(compiler: Compiler, python: type) -> InterfaceType:
     """The type of a class that is marked as an interface.
 
     Raises:
-        NoSource: its source is not there.
+        NotScriptable: its source is not there.
         MalformedProgram: it has something that interfaces do not have.
         ProgramError: a method of it cannot be read.
     """

@@ -10,7 +10,7 @@ Rules:
 - `function` takes every argument of the schema by position, in the order of the schema,
   and gives the value, or a tuple for several;
 - what Python refuses raises what Python raises; where Python has a result of which the
-  schema has none, a `ScriptValueError` is raised;
+  schema has none, a `RunningError` is raised;
 - `raises` says that it may raise for values of the right types; running out of memory
   does not count;
 - the schema's annotations say what is written and what is shared with the result: a

@@ -85,7 +85,7 @@ rpc.init_rpc("a", rank=0, world_size=1, rpc_backend_options=options)
 print(rpc.rpc_sync("a", max, (1, 2)))
 rpc.shutdown()
 """
-    assert ran(program) == "ExtraMissing True\n2\n"
+    assert ran(program) == "RpcMisuse True\n2\n"
 
 
 def test_what_is_missing_is_told_as_a_text() -> None:
