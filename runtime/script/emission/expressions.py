@@ -115,14 +115,7 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
     """A variable, or what the name means around the function."""
     text = mangled(node.id, e.definition.owner)
     if node.id in e.scopes.variables or node.id in e.names:
-        _check_defined(e, node)
-        found = e.names.get(node.id)
-        if found is None:
-            raise not_defined(node, NOT_YET, e.source)
-        if isinstance(found, TypeConflict):
-            fail_conflict(e, node.id, found)
-        result: Sugared = found
-        return result
+        return variable(e, node)
     try:
         python = e.find(text)
     except LookupError:
@@ -134,6 +127,18 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
             near=nearest(node.id, tuple(e.scopes.variables)),
         ) from None
     return sugar_of(python, e)
+
+
+def variable(e: Emitter, node: ast.Name) -> Sugared:
+    """A variable of the function, which has a value at this place."""
+    _check_defined(e, node)
+    found = e.names.get(node.id)
+    if found is None:
+        raise not_defined(node, NOT_YET, e.source)
+    if isinstance(found, TypeConflict):
+        fail_conflict(e, node.id, found)
+    result: Sugared = found
+    return result
 
 
 def _check_defined(e: Emitter, node: ast.Name) -> None:

@@ -61,11 +61,8 @@ from runtime.script.emission.sugar import (
     sugar_of_value,
 )
 from runtime.script.frontend import (
-    Annotations,
     read_class,
     read_function,
-    read_signature,
-    scope_of,
 )
 from runtime.script.ir import Value
 
@@ -382,8 +379,7 @@ def _method(
         if not words and not isinstance(each, ast.Pass):
             message = f"is an interface, and its method `{name}` does something"
             raise made.fault(message, "Write `pass`.", each)
-    scope = scope_of(function, definition, compiler.classes)
-    signature = read_signature(Annotations(definition, scope), function, declared)
+    signature = compiler.signature(function, declared)
     declared.declaration.add_method(name, signature.schema())
 
 

@@ -24,9 +24,7 @@ from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import NoneType_, PyObjectType, Type
 from runtime.script.emission.branches import (
     Condition,
-    TypeConflict,
     condition,
-    fail_conflict,
     gone,
     join,
     refine,
@@ -44,12 +42,12 @@ from runtime.script.emission.expressions import (
     CONVERT,
     assign,
     for_type,
+    variable,
 )
 from runtime.script.emission.operators import in_place
 from runtime.script.emission.sugar import SimpleValue, SugaredTuple, sugar_of_value
 from runtime.script.emission.values import text_of
-from runtime.script.frontend import JUMPS, Exit, mangled, not_defined
-from runtime.script.frontend.scopes import NOT_YET, absences
+from runtime.script.frontend import JUMPS, Exit, mangled
 from runtime.script.ir import Value
 
 S = TypeVar("S", bound=ast.stmt)
@@ -265,7 +263,7 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
     symbol = BINARY[type(node.op)]
     target = node.target
     if isinstance(target, ast.Name):
-        read = _read_name(e, target)
+        read = variable(e, target)
         result = in_place(e, symbol, read, e.expression(node.value))
         assign(e, target, result)
         return
@@ -282,28 +280,13 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
     owner.set_subscript(e, index, result)
 
 
-def _read_name(e: Emitter, target: ast.Name) -> Sugared:
-    """The variable, as a use at the place of the target."""
-    found = e.memo.get("absences")
-    if found is None:
-        found = e.memo["absences"] = absences(e.definition.tree)
-    if target in found:
-        raise not_defined(target, found[target], e.source)
-    value: Sugared | TypeConflict | None = e.names.get(target.id)
-    if value is None:
-        raise not_defined(target, NOT_YET, e.source)
-    if isinstance(value, TypeConflict):
-        fail_conflict(e, target.id, value)
-    return value
-
-
 @emits(ast.Delete)
 def delete(e: Emitter, node: ast.Delete) -> None:
     """`del x, xs[0]`."""
     for target in node.targets:
         with e.placed(target):
             if isinstance(target, ast.Name):
-                _read_name(e, target)
+                variable(e, target)
                 del e.names[target.id]
             elif isinstance(target, ast.Subscript):
                 owner = e.expression(target.value)

@@ -4,7 +4,8 @@ Attributes, methods, subscripts and truth of values; operators are
 `runtime.script.emission.operators`.
 
 Rules:
-- a field of a named tuple and an attribute of an object come before methods;
+- a field of a named tuple comes before methods; objects of programs are
+  `runtime.script.emission.objects`;
 - methods of numbers, texts, lists and dictionaries are primitives, those of tensors
   operators of the runtime;
 - a subscript of a tuple is a constant; that of a tensor becomes views, dimension by
