@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import runtime.operators.methods  # noqa: F401  # installs the brackets
 from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, NoData, ShapesDoNotFit
 from runtime.operators import core
 from runtime.tensors import tensor

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import runtime.autograd.install  # noqa: F401  # counts versions
 from runtime import Library, default_dispatcher
 from runtime.errors.call import CallError, KernelError
 from runtime.errors.registration import LookupFailed
