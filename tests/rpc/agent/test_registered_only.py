@@ -64,6 +64,7 @@ def test_it_runs_what_is_registered_and_reads_what_runs_no_code() -> None:
         with pytest.raises(RemoteError) as caught:
             a.call_and_wait(b.node, Request(offered, (Trap(),)), timeout=SECONDS)
         assert caught.value.remote_type == "UnknownCallable"
+        assert caught.value.code == "OnlyRegistered"
         assert RAN == []
         # Elsewhere the same value is read, and what it runs is run.
         assert a.call_and_wait(
@@ -118,6 +119,7 @@ def test_nothing_else_runs_there_or_is_asked_by_it(asked: Request) -> None:
         with pytest.raises(RemoteError) as caught:
             a.call_and_wait(b.node, asked, timeout=SECONDS)
         assert caught.value.remote_type == "UnknownCallable"
+        assert caught.value.code == "OnlyRegistered"
         with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
             b.call_and_wait(a.node, asked, timeout=SECONDS)
         assert b.is_idle()
