@@ -30,7 +30,9 @@ def coded(kind: type[Error], code: str) -> type[Error]:
         def __call__(self, /, **fields: Any) -> Error:
             return kind(code=code, **fields)
 
-    sentence = _SENTENCES.setdefault((kind, code), Sentence(code, (kind,), {}))
+    sentence = _SENTENCES.setdefault(
+        (kind, code), Sentence(code, (kind.of_code(code),), {})
+    )
     return cast(type[Error], sentence)
 
 

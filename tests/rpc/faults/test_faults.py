@@ -22,7 +22,7 @@ from runtime.rpc.agent.starting import stop
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import Keys, parse_address
-from tests.coded import coded, kind_of
+from tests.coded import coded
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder
 from tests.rpc.transport.proxying import Proxy
@@ -51,7 +51,7 @@ class Ends:
                 try:
                     self.results[number] = done.value()
                 except ERRORS as error:
-                    self.results[number] = kind_of(error)
+                    self.results[number] = type(error)
                 self._changed.notify()
 
         future.add_done_callback(ended)
@@ -98,7 +98,7 @@ def test_killed_while_it_is_asked() -> None:
         assert set(held.wait().values()) == {WorkerLost}
         assert set(more.wait().values()) <= {
             WorkerLost,
-            coded(RpcMisuse, "UnknownWorker"),
+            RpcMisuse,
         }
         done = asked("w2", bodies.double, range(50)).wait()
         assert done == {number: 2 * number for number in range(50)}
