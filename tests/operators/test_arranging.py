@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused(case: str) -> None:
 def test_sizes_that_cannot_be_counted_are_refused() -> None:
     """Nothing is there to be copied, and the sum of the sizes is too large."""
     most = 2**63 - 1
-    wide = tensor(np.zeros((0, 1), np.float32)).expand(0, most)
+    wide = core.expand(tensor(np.zeros((0, 1), np.float32)), [0, most])
     for joined in ([wide, wide], [wide, tensor(np.zeros((0, 1), np.float32))]):
         with pytest.raises(
             WrongOption, check=code("WrongOption"), match="at most 9223372036854775807"
