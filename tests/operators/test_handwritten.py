@@ -132,7 +132,7 @@ WRONG: tuple[tuple[Callable[[], Any], type[Exception]], ...] = (
     (lambda: runtime.bernoulli(tensor([2.0])), OptionRefused),
     (lambda: runtime.multinomial(tensor([0.0, 0.0]), 1), OptionRefused),
     (lambda: runtime.multinomial(tensor([1.0, 1.0]), 3), OptionRefused),
-    (lambda: tensor(A).round(bogus=1), CallError),
+    (lambda: tensor(A).round(bogus=1), CallError),  # type: ignore[call-arg]  # refused
 )
 
 
