@@ -8,7 +8,7 @@ looked for or made.
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from runtime.errors.base import ErrorType, EveryorderError, sentences
+from runtime.errors.base import EveryorderError, sentences
 
 Error = TypeVar("Error", bound=EveryorderError)
 
@@ -23,15 +23,15 @@ def code(expected: str) -> Callable[[BaseException], bool]:
 def coded(kind: type[Error], code: str) -> type[Error]:
     """The errors of `kind` with that code, as if they had a class of their own."""
 
-    class Sentence(ErrorType):
-        def __instancecheck__(self, error: object) -> bool:
+    class Sentence(type):
+        def __instancecheck__(cls, error: object) -> bool:
             return isinstance(error, kind) and error.code == code
 
-        def __call__(self, /, **fields: Any) -> Error:
+        def __call__(cls, /, **fields: Any) -> Error:
             return kind(code=code, **fields)
 
     sentence = _SENTENCES.setdefault(
-        (kind, code), Sentence(code, (kind.of_code(code),), {})
+        (kind, code), Sentence(code, (kind.of_code(code),), {"_named": kind})
     )
     return cast(type[Error], sentence)
 

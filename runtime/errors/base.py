@@ -13,7 +13,8 @@ Rules:
   only, so that an exception kept by somebody keeps nothing else alive;
 - a class may add a builtin base (`ValueError`, `NotImplementedError`) where callers of
   such functions expect one.  Where that holds for one sentence only, the sentence names
-  it: an error of that sentence is of the class, and of the builtin one.
+  it: an error of that sentence is of a class made of both (`of_code`), so that `except`
+  and `isinstance` take it by either; pickles name the class that has the words.
 
     words = '''
     ShapesDiffer: The shapes {shapes: and } do not broadcast, which is said in a head
@@ -40,12 +41,15 @@ import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 Row = tuple[str, str]
 
 # The width of a terminal by convention; rendered errors are tested at it.
 COLUMNS = 80
+
+# A class that was made by a `class` statement: `Py_TPFLAGS_HEAPTYPE`.
+_MADE = 1 << 9
 
 # Where a sentence begins: its code, builtin classes, how it is laid out, its head.
 _BEGIN = re.compile(r"(\w+)(?: \(([\w, ]+)\))?(:| \|)(.*)")
@@ -96,26 +100,20 @@ def _sentences(words: str) -> Iterator[tuple[str, Sentence]]:
         yield code, Sentence(rows[0][1], tuple(rows[1:]), as_it_is=False)
 
 
+def builtin_base(kind: type[Exception]) -> Any:
+    """The class of Python's own that has the layout, and makes objects, of a class."""
+    base: Any = kind
+    while base.__flags__ & _MADE:
+        base = base.__base__
+    return base
+
+
 @dataclass_transform(eq_default=False, kw_only_default=True)
 class _Declared(Exception):
     """What a class annotates is what it is made of, for type checkers."""
 
 
-class ErrorType(type):
-    """Where a sentence names builtin classes, its errors are of these as well."""
-
-    def __call__(cls, /, *args: Any, **fields: Any) -> Any:
-        """An error, of the class of its sentence."""
-        kind = cls.of_code(fields.get("code"))
-        return type.__call__(kind, *args, **fields)
-
-    def of_code(cls, code: object) -> Any:
-        """The class of the errors of a class that have this code."""
-        kinds: Mapping[str, type] = vars(cls).get("_kinds", {})
-        return kinds.get(code, cls) if isinstance(code, str) else cls
-
-
-class EveryorderError(_Declared, metaclass=ErrorType):
+class EveryorderError(_Declared):
     """Base of all errors of `runtime`; its code and its fields say what happened."""
 
     code: str = ""
@@ -126,10 +124,17 @@ class EveryorderError(_Declared, metaclass=ErrorType):
 
     # Code -> the class of its errors, where the sentence names builtin classes.
     _kinds: ClassVar[Mapping[str, type]] = {}
+    # What makes its errors.
+    _builtin: ClassVar[type[Exception]] = Exception
     # Of such a class: the one that modules know.
     _named: ClassVar[type["EveryorderError"] | None] = None
     # Whether it stands for an exception of a class that is none of ours.
     _foreign: ClassVar[bool] = False
+
+    def __new__(cls, /, *args: Any, **fields: Any) -> Self:
+        """An error, of the class of its sentence."""
+        kind = cls.of_code(fields.get("code", cls.code))
+        return kind._builtin.__new__(kind, *args)
 
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -140,12 +145,19 @@ class EveryorderError(_Declared, metaclass=ErrorType):
         own = vars(cls)
         if "code" not in own and ("words" in own or "render" in own or not cls.code):
             cls.code = cls.__name__
-        if "words" in own and "_named" not in own:
+        cls._builtin = builtin_base(cls)
+        if "_named" not in own:
             tagged = _WITH_BUILTINS.findall(cls.words)
             cls._kinds = {code: cls._with(names) for code, names in tagged}
 
     @classmethod
-    def _with(cls, names: str) -> type:
+    def of_code(cls, code: object) -> type[Self]:
+        """The class of the errors of a class that have this code."""
+        kinds: Mapping[str, type[Self]] = vars(cls).get("_kinds", {})
+        return kinds.get(code, cls) if isinstance(code, str) else cls
+
+    @classmethod
+    def _with(cls, names: str) -> type[Self]:
         """The class, and builtin ones."""
         bases = [getattr(builtins, name) for name in names.split(", ")]
         also = {
@@ -154,7 +166,9 @@ class EveryorderError(_Declared, metaclass=ErrorType):
             "__doc__": cls.__doc__,
             "_named": cls,
         }
-        return ErrorType(cls.__name__, (cls, *bases), also)
+        metaclass: Any = type(cls)
+        made: type[Self] = metaclass(cls.__name__, (cls, *bases), also)
+        return made
 
     def _head(self, text: str) -> str:
         """The head of a page, of the sentence's own."""

@@ -262,7 +262,7 @@ def due(future: Settling, steps: list[Step]) -> list[Step]:
 
 
 # So many calls below `run` is the deepest one of ours, callbacks apart.
-_ROOM = 5
+_ROOM = 7
 
 
 def _have_room(calls: int) -> None:

@@ -294,7 +294,7 @@ def norm(
     """The length of vectors: the p-th root of the sum of the p-th powers."""
     if dtype is not None:
         fits = COMPLEXES if self.dtype.is_complex else FLOATS
-        require_dtype("dtype", dtype, fits, ", ".join(map(str, fits)))
+        require_dtype("dtype", dtype, fits, ", ".join(sorted(map(str, fits))))
         self = core.to(self, dtype=dtype)
     if self.dtype in HALVES:
         wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)

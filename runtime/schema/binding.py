@@ -182,7 +182,8 @@ def _diagnosed(
     """
     fault = misfit(parameters, args, kwargs)
     if fault is not None:
-        raise CallError(**_facts(schema, args, kwargs), **fault)
+        facts = _facts(schema, args, kwargs)
+        raise CallError(code=fault.code, **facts, **fault.fields)
     positional = parameters.positional
     given = {**dict(zip(positional, args, strict=False)), **kwargs}
     bound: list[Any] = []

@@ -93,32 +93,37 @@ class Parameters(NamedTuple):
     takes_any: bool = False
 
 
+class Misfit(NamedTuple):
+    """The code of a `CallError`, and those of its fields that tell what is wrong."""
+
+    code: str
+    fields: Mapping[str, Any]
+
+
 def misfit(
     parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """What is wrong with the count and names of a call, None if they fit.
-
-    These are fields of a `CallError`, which has the operator, call and schema besides.
-    """
+) -> Misfit | None:
+    """What is wrong with the count and names of a call, None if they fit."""
     positional, named, required, takes_more, takes_any = parameters
     if len(args) > len(positional) and not takes_more:
-        return {
-            "code": "TooManyArguments",
+        fields = {
             "maximum": len(positional),
             "given": len(args),
             "keyword_only": tuple(name for name in named if name not in positional),
         }
+        return Misfit("TooManyArguments", fields)
     filled = positional[: len(args)]
     for name in kwargs:
         if name not in named and not takes_any:
             near = nearest(name, named)
-            return {"code": "UnknownArgument", "argument": name, "near": near}
+            return Misfit("UnknownArgument", {"argument": name, "near": near})
         if name in filled and name in named:
             place = filled.index(name)
-            return {"code": "DuplicateArgument", "argument": name, "position": place}
+            fields = {"argument": name, "position": place}
+            return Misfit("DuplicateArgument", fields)
     given = {*filled, *kwargs}
     missing = tuple(name for name in required if name not in given)
-    return {"code": "MissingArgument", "missing": missing} if missing else None
+    return Misfit("MissingArgument", {"missing": missing}) if missing else None
 
 
 def checked(function: F) -> F:
@@ -137,7 +142,8 @@ def checked(function: F) -> F:
                     return call(*args, **named)
                 fault = misfit(_parameters(function), args, kwargs)
                 if fault is not None:
-                    raise CallError(**_facts(function, args, kwargs), **fault) from None
+                    facts = _facts(function, args, kwargs)
+                    raise CallError(code=fault.code, **facts, **fault.fields) from None
             raise
 
     return call  # type: ignore[return-value]  # of the parameters of `function`

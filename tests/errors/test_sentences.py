@@ -1,12 +1,15 @@
 """Tables of words: how they are read and laid out, and the classes of their errors."""
 
+import copy
 import pickle
+from abc import ABC
 from typing import Any
 
 import pytest
 
 import runtime.errors
 from runtime.errors.base import EveryorderError, Sentence, sentences
+from runtime.errors.future import FutureMisuse
 
 KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
 
@@ -103,3 +106,22 @@ def test_every_sentence_crosses_a_process_as_what_it_is() -> None:
             assert copy.code == code
             count += 1
     assert count > 250
+
+
+class OfTheirs(Told, ABC):
+    """A class of somebody's own, with a metaclass of its own."""
+
+
+def test_the_first_sentence_may_name_builtin_classes_too() -> None:
+    error = FutureMisuse(call="f", found="x", wanted="y")
+    assert isinstance(error, TypeError)
+    assert type(copy.copy(error)) is type(pickle.loads(pickle.dumps(error)))
+    assert type(copy.copy(error)) is type(error)
+
+
+def test_a_class_below_has_the_builtin_classes_of_its_sentences() -> None:
+    low, plain = OfTheirs(code="TooLow"), OfTheirs()
+    assert all(isinstance(low, each) for each in (OfTheirs, KeyError, OverflowError))
+    assert isinstance(plain, OfTheirs)
+    assert not isinstance(plain, KeyError)
+    assert type(pickle.loads(pickle.dumps(low))) is type(low)

@@ -139,4 +139,4 @@ def test_what_cannot_be_imported_is_not_killed() -> None:
     name = "transition:_add_implementation:is to is not:1"
     found = tried(Order(name, (BLIND,), everything=False))
     assert (found.outcome, found.by) == ("discarded", "")
-    assert found.how.startswith("UnknownOperator: no operator core::")
+    assert found.how.startswith("LookupFailed: no operator core::")

@@ -18,7 +18,7 @@ ROWS: dict[str, Rows] = {
         ("so that a new default breaks no handler", "programs::defaults"),
         (
             "the API that fills defaults in",
-            "schema/test_strip::test_filling_undoes_stripping",
+            "schema/test_defaults::test_filling_undoes_stripping",
         ),
         (
             "all arguments are scanned, then the handlers are asked",
@@ -185,7 +185,7 @@ ROWS: dict[str, Rows] = {
         (
             "1: positional arguments from the end",
             "programs::defaults",
-            "schema/test_strip::test_7_4_a_default_in_the_middle_stays",
+            "schema/test_defaults::test_7_4_a_default_in_the_middle_stays",
         ),
         ("2: keyword-only ones each by itself", "programs::defaults"),
         ("3: by name becomes positional", "programs::defaults"),
@@ -193,25 +193,25 @@ ROWS: dict[str, Rows] = {
             "4: when a value is its default",
             "programs::defaults",
             "programs::zeros",
-            "schema/test_strip::test_7_4_a_scalar_knows_the_kinds_of_numbers",
+            "schema/test_defaults::test_7_4_a_scalar_knows_the_kinds_of_numbers",
         ),
         ("5: values of their real types", "programs::defaults"),
         (
             "6: kernels and modes get the same",
             "programs::functions",
-            "schema/test_strip::test_kernels_that_see_values_are_shown_the_same",
+            "schema/test_defaults::test_kernels_that_see_values_are_shown_the_same",
         ),
         ("7: what was once", "history: nothing to hold"),
     ),
     "7.5": (
         (
             "upstream's helpers have holes",
-            "schema/test_strip::test_filling_gives_every_argument",
+            "schema/test_defaults::test_filling_gives_every_argument",
         ),
         (
             "bind, fill, strip, normalize",
-            "schema/test_strip::test_stripping_undoes_filling",
-            "schema/test_strip::test_filling_undoes_stripping",
+            "schema/test_defaults::test_stripping_undoes_filling",
+            "schema/test_defaults::test_filling_undoes_stripping",
         ),
     ),
     "7.6": (

@@ -84,7 +84,7 @@ def test_the_list_is_whole() -> None:
 
 
 def test_a_test_that_does_not_exist_is_found() -> None:
-    for missing in ("programs::none", "test_modes::none", "schema/test_strip::none"):
+    for missing in ("programs::none", "test_modes::none", "schema/test_defaults::none"):
         with pytest.raises(KeyError):
             docstring(missing)
     with pytest.raises(FileNotFoundError):

@@ -38,7 +38,6 @@ UNREACHED = {
         "absences are told before, by the frontend: whoever changes one of the two "
         "and forgets the other gets an error that is ours"
     ),
-    "raise not_defined(target, NOT_YET, e.source)": "as above, of `x += 1`",
     'e.fail(f"{python!r} is no type of programs")': (
         "what annotations read refuses such classes first, in words of its own"
     ),

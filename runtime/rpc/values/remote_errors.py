@@ -21,6 +21,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from inspect import getattr_static
 from pathlib import Path
@@ -28,7 +29,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from runtime.errors.base import EveryorderError
+from runtime.errors.base import EveryorderError, builtin_base
 from runtime.errors.rpc import RemoteError, Undecodable
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.session.events import Payload
@@ -50,8 +51,6 @@ _MORE: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
     (AttributeError, ("name",)),
 )
 
-# A class of Python's own, not made by a `class` statement (Py_TPFLAGS_HEAPTYPE).
-_MADE = 1 << 9
 
 # Frames of these are not where an exception comes from.
 _FOLDER = str(Path(__file__).parent.parent)
@@ -274,13 +273,12 @@ def _of_class(
             return None
         if issubclass(original, EveryorderError):
             # Its sentence may be of builtin classes, too.
-            sent = dict(record.state).get("code")
-            original = original.of_code(sent and _received(sent, trusted))
+            with suppress(Exception):  # what a peer sends as a code may be none
+                sent = dict(record.state)["code"]
+                original = original.of_code(_received(sent, trusted))
         kind = _derived(original)
         # No `__new__` and no `__init__` of anybody but Python runs.
-        base: Any = kind
-        while base.__flags__ & _MADE:
-            base = base.__base__
+        base = builtin_base(kind)
         args = _given(record, members, trusted)
         error: RemoteError = base.__new__(kind, *args)
         base.__init__(error, *args)

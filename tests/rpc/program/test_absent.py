@@ -122,12 +122,12 @@ from runtime import jit
 from runtime.schema import annotation
 from runtime.script.emission import sugar
 from runtime.script.ir import kinds
-from runtime.script.program import program
+from runtime.script import program
 from runtime.script.running import steps, types
 from runtime.script.archive import expressions
 from runtime.script.frontend import sections
 print(sorted(kinds._ADDED), sorted(expressions.ADDED), len(types._ADDED))
-print(sugar.special_form(rpc_sync).says(), annotation._WRAPPERS[RRef])
+print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS[RRef])
 print(sorted(each.__name__ for each in program._ADDED), len(sections()) > 100)
 print(all(kind in steps._MAKERS for kind in kinds._ADDED))
 print(all(kind in expressions.FORMS for kind in kinds._ADDED))

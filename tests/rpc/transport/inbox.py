@@ -21,6 +21,8 @@ from runtime.rpc.transport.interface import Buffer
 ROOT = Path(__file__).parents[3]
 # Nothing takes as long: a test that waits for more has failed.
 SECONDS = 60
+# So often is looked whether something came of what was told.
+LOOK = 0.05
 
 
 class Inbox:
@@ -63,9 +65,12 @@ class Inbox:
             raise self.fails.pop()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something that what is told makes true."""
+        """Wait for something that what is told makes true, or what follows from it."""
         with self._changed:
-            said = self._changed.wait_for(condition, SECONDS)
+            said = any(
+                self._changed.wait_for(condition, LOOK)
+                for _ in range(round(SECONDS / LOOK))
+            )
         assert said, (self.packets[:9], self.links, self.times)
 
     def until_packets(self, many: int) -> None:

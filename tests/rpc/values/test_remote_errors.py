@@ -7,6 +7,7 @@ import sys
 import textwrap
 import traceback
 import weakref
+from abc import ABC
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import runtime
 from runtime.errors import (
     EveryorderError,
+    FutureMisuse,
     LookupFailed,
     RemoteError,
     RpcError,
@@ -658,3 +660,17 @@ def test_a_code_that_is_no_text_gives_no_class() -> None:
     found = here(error)
     assert isinstance(found, LookupFailed)
     assert not isinstance(found, KeyError)
+
+
+class OfTheirs(Exception, ABC):
+    """A class with a metaclass of its own."""
+
+
+def test_a_class_with_a_metaclass_is_caught_by_its_class() -> None:
+    assert isinstance(here(OfTheirs("x")), OfTheirs)
+
+
+def test_a_code_that_cannot_be_read_leaves_the_class() -> None:
+    error = raised(FutureMisuse(call="f", found="x", wanted="y"))
+    error.code = LOCK  # type: ignore[attr-defined]  # whatever it is
+    assert isinstance(here(error), FutureMisuse)
