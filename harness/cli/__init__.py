@@ -1,4 +1,4 @@
-"""The command line: `everyorder run`, `gate`, `review`, `replay` and `show`."""
+"""The command line: `everyorder run` and the other commands that `--help` tells."""
 
 from harness.cli.command import main
 

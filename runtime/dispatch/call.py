@@ -141,7 +141,7 @@ class Callee:
         return again
 
     def _settle(self, caller: "Caller") -> None:
-        """Give the owner the front of the definition, if it has one."""
+        """Give the owner the call stub of the definition, if it has one."""
         owner, reading = self.owner(), caller.reading
         maker = reading.maker
         if owner is None or maker is None:
