@@ -186,10 +186,14 @@ RUN = _Local()
 
 
 class Run:
-    """A call from Python; `warned` has what it warned of, by the nodes, in order."""
+    """A call from Python; `warned` has what it warned of, by the nodes, in order.
+
+    Tasks of the run may go on when it is over, and what they warn of is raised at once.
+    A message is taken out of its list by whoever raises it: once, whoever is first.
+    """
 
     # Most runs end without a warning: what holds them is made by the first.
-    warned: Mapping[Node, str] = MappingProxyType({})
+    warned: Mapping[Node, list[str]] = MappingProxyType({})
     is_over = False
 
     def finish(self, is_failing: bool) -> None:
@@ -199,10 +203,9 @@ class Run:
             Warning: a filter turned a warning into an error, and none is on its way.
         """
         self.is_over = True
-        # Tasks of the run may go on, and warn of more: that is raised at once.
-        for node, message in list(self.warned.items()):
+        for node in list(self.warned):
             try:
-                _raise(message, node)
+                self._tell(node)
             except Warning:
                 # The error that is on its way is what the caller has to see.
                 if not is_failing:
@@ -210,12 +213,18 @@ class Run:
 
     def warn(self, message: str, node: Node) -> None:
         """Collect a warning, unless the node has warned."""
-        # Two tasks may be the first: either gets the same dictionary.
-        warned: dict[Node, str] = vars(self).setdefault("warned", {})
-        if node not in warned:
-            warned[node] = message
-            if self.is_over:
-                _raise(message, node)
+        # Two tasks may be the first: each step is one that both see alike.
+        warned: dict[Node, list[str]] = vars(self).setdefault("warned", {})
+        mine = [message]
+        if warned.setdefault(node, mine) is mine and self.is_over:
+            self._tell(node)
+
+    def _tell(self, node: Node) -> None:
+        try:
+            message = self.warned[node].pop()
+        except IndexError:
+            return
+        _raise(message, node)
 
 
 def warn(message: str, node: Node) -> None:

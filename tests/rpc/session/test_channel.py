@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from runtime.rpc.messages import Cancel, encode
+from runtime.rpc.messages import KINDS, Cancel, encode
 from runtime.rpc.session.channel import (
     ANSWERING,
     CLOSED,
@@ -609,3 +609,25 @@ def test_bodies_are_kept_as_they_were_written() -> None:
     pair["a"].send(body, (tail,), len(body) + len(tail), pair.now)
     (sent,) = pair.collect()
     assert pair.sent[sent][1][1] is tail
+
+
+def test_the_numbers_of_kinds_are_a_part_of_the_format() -> None:
+    """A worker of another version reads them: what is new gets a number behind all."""
+    assert {number: kind.__name__ for number, kind in KINDS.items()} == {
+        1: "Call",
+        2: "Answer",
+        3: "Decline",
+        4: "Cancel",
+        5: "Register",
+        6: "Registered",
+        7: "Refused",
+        8: "Accept",
+        9: "Delete",
+        10: "MemberJoined",
+        11: "MemberLeft",
+        12: "Idle",
+        13: "Survey",
+        14: "Waiting",
+        15: "Finish",
+        16: "Part",
+    }

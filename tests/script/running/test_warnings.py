@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.script.running import call, fork_pool, run
+from runtime.script.running.raising import Run
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -142,3 +143,27 @@ with prim::fork_0 = graph(%m : int):
         assert future.wait() == 1
     assert [str(each.message) for each in caught] == ["late"]
     assert fork_pool.size >= 0
+
+
+class EndsMeanwhile(Run):
+    """A run that ends in the moment in which a task asks whether it is over."""
+
+    ended = False
+
+    @property
+    def is_over(self) -> bool:
+        if not self.ended:
+            self.finish(False)
+        return self.ended
+
+    @is_over.setter
+    def is_over(self, ended: bool) -> None:
+        self.ended = ended
+
+
+def test_a_warning_at_the_end_of_the_run_is_raised_once() -> None:
+    (node,) = (each for each in warning().graph.block if each.kind == "prim::Loop")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        EndsMeanwhile().warn("just now", node)
+    assert [str(each.message) for each in caught] == ["just now"]
