@@ -53,9 +53,8 @@ LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 LEG_kernels := tests/kernels
-LEG_opinfo := tests/opinfo
-UNWATCHED := zoo followed mutants kernels catalogue cli opinfo heap engine registries \
-	plugin examples
+UNWATCHED := zoo followed mutants kernels catalogue cli heap engine registries plugin \
+	examples
 
 # Legs that are watched; the last one is all that is in no other.
 LEG_compiler := tests/script/emission tests/script/frontend tests/script/passes \
@@ -63,9 +62,11 @@ LEG_compiler := tests/script/emission tests/script/frontend tests/script/passes 
 LEG_script := tests/script $(addprefix --ignore=,$(LEG_compiler))
 LEG_rpc := tests/rpc
 LEG_operators := tests/operators tests/autograd tests/tensors
+# The sample table is the one oracle of operators.
+LEG_opinfo := tests/opinfo
 LEG_rest := tests $(addprefix --ignore=,$(filter tests/%,$(foreach leg,$(UNWATCHED) \
-	compiler script rpc operators,$(LEG_$(leg)))))
-WATCHED := rpc rest operators script compiler
+	compiler script rpc operators opinfo,$(LEG_$(leg)))))
+WATCHED := rpc rest operators opinfo script compiler
 
 # Many tests start processes, which need not compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
