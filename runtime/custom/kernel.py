@@ -77,7 +77,7 @@ from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.call import KernelError
 from runtime.errors.custom import DefinitionRefused, MissingFake
 from runtime.generated import block, numbered, template
-from runtime.keys import DispatchKey, KeySet, key_of_device
+from runtime.keys import DispatchKey
 from runtime.schema.calls import shortened
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
@@ -91,7 +91,7 @@ from runtime.schema.types import (
     is_dispatch_type,
     unwrap_optional,
 )
-from runtime.tensors.keys import PYTHON
+from runtime.tensors.keys import PYTHON, backend_select
 from runtime.tensors.shape import span
 from runtime.tensors.tensor import Tensor
 
@@ -491,27 +491,10 @@ def selecting(schema: Schema) -> Kernel:
     for place, argument in enumerate(schema.arguments):
         kind = unwrap_optional(argument.type)
         if argument.name == "device" and kind == DeviceType:
-            return linked(_factory(place), "backend_select")
+            return linked(backend_select(place), "backend_select")
     raise DefinitionRefused(
         code="NoDeviceArgument", operator=str(schema.name), schema=str(schema)
     )
-
-
-def _factory(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
-    def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
-        chosen: dict[str, Callable[..., Any]] = {}
-
-        def select(*arguments: Any) -> Any:
-            device = arguments[place]
-            kind = "cpu" if device is None else device.type
-            run = chosen.get(kind)
-            if run is None:
-                run = chosen[kind] = below.at(KeySet([key_of_device(kind)]))
-            return run(*arguments)
-
-        return select
-
-    return factory
 
 
 def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:

@@ -26,7 +26,6 @@ from numpy import zeros
 
 from runtime.dispatch.kernel import linked
 from runtime.errors.tensor import OperandError
-from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
 from runtime.operators.call import core
 from runtime.operators.fast_paths import fast_fill
@@ -63,6 +62,7 @@ from runtime.operators.structured import EXPLICIT, Unstructured, naming
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
+from runtime.tensors.keys import backend_select
 from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.storage import memory_of, resolved
 from runtime.tensors.tensor import Tensor
@@ -72,21 +72,6 @@ SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
 
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
-
-
-def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
-    """The kernel at BackendSelect: on to the backend of the device."""
-    chosen: dict[str, Callable[..., Any]] = {}
-
-    def select(*arguments: Any) -> Any:
-        device = arguments[DEVICE_AT]
-        kind = "cpu" if device is None else device.type
-        run = chosen.get(kind)
-        if run is None:
-            run = chosen[kind] = below.at(KeySet([key_of_device(kind)]))
-        return run(*arguments)
-
-    return select
 
 
 # (arguments..., dtype, device) -> tensor, whatever the backend
@@ -111,7 +96,7 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructure
             error.operator = call
             raise
 
-    select = linked(_select, f"{name.replace('.', '_')}_select")
+    select = linked(backend_select(DEVICE_AT), f"{name.replace('.', '_')}_select")
     kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
     return Unstructured(schema, {**kernels, "BackendSelect": select}, tags)
 

@@ -21,6 +21,7 @@ Rules:
 """
 
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 from weakref import ref
@@ -109,6 +110,28 @@ def watcher() -> Watcher | None:
     """Who is to be told of what the thread does now, or None."""
     view = LOCAL.view
     return WATCHER.answer if view.included & ~view.excluded & TRACER else None
+
+
+def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
+    """What makes a linked kernel at BackendSelect: on to the backend of a device.
+
+    `place` is where the device stands among the arguments; None is the CPU.
+    """
+
+    def select(below: Any, keyset: KeySet) -> Callable[..., Any]:
+        backends: dict[str, Callable[..., Any]] = {}
+
+        def run(*arguments: Any) -> Any:
+            device = arguments[place]
+            kind = "cpu" if device is None else device.type
+            kernel = backends.get(kind)
+            if kernel is None:
+                kernel = backends[kind] = below.at(KeySet([key_of_device(kind)]))
+            return kernel(*arguments)
+
+        return run
+
+    return select
 
 
 class Keyed(Protocol):
