@@ -1,19 +1,18 @@
-"""Awaits: values that a function computes when somebody first asks for them.
+"""Awaits: values that a function computes when they are first asked for.
 
 Rules:
 - an await owns the function and all of its arguments; nothing runs before the first
   wait, and no thread is started: the function runs on the thread that waits first;
-- its result is kept, whatever it is; an exception is not: it is raised as it is, and
-  the next wait runs the function again;
-- one thread runs the function; others that wait meanwhile wait for that, and get the
-  same object.  Two awaits that wait for one another in two threads wait for ever, as
-  with locks;
+- its result is kept; an exception is not: it is raised, and the next wait runs the
+  function again;
+- one thread runs the function; other threads that wait meanwhile wait for that run, and
+  get the same object.  Two awaits that wait for each other in two threads deadlock, as
+  locks do;
 - a function that waits for its own await runs once more inside of itself; the result of
   the outermost run is the one that stays;
-- an attribute that an await lacks is asked of its value, which waits.  Nothing else is:
-  operators, calls, subscripts and `with` are those of the await, and so are equality,
-  hash and text; attributes are set on the value itself only, and what takes tensors
-  does not take an await.
+- an attribute that an await lacks is looked up on its value, which waits.  Operators,
+  calls, subscripts, `with`, equality, hash and text are those of the await; attributes
+  can be set on the value only, and operators on tensors do not accept an await.
 """
 
 import os
@@ -22,11 +21,11 @@ from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from runtime.errors.future import FutureMisuse, described, named
-from runtime.futures.settling import Unmovable
+from runtime.futures.completion import Unmovable
 
-# By this attribute the dispatcher knows a tensor.  An await is none: operators that are
-# given one refuse it, and it does not run.
-_OF_TENSORS = "key_bits"
+# The attribute by which the dispatcher recognises a tensor.  An await must not pass for
+# one: operators refuse it without running it.
+_TENSOR_MARK = "key_bits"
 _UNASKED = "value that was not asked"
 
 W = TypeVar("W")
@@ -34,7 +33,7 @@ P = ParamSpec("P")
 
 
 class _Call:
-    """What an await runs, and what came of it."""
+    """The function of an await, its arguments, and its result."""
 
     __slots__ = ("args", "done", "fn", "kwargs", "lock", "value")
 
@@ -53,7 +52,7 @@ class _Call:
         self.lock = RLock()
 
     def run(self) -> Any:
-        """The value, computed unless it is there."""
+        """The value, computed if it is not there yet."""
         user = self, get_ident()
         nested = user in _USERS
         try:
@@ -74,8 +73,8 @@ class _Call:
         return value
 
 
-# Who may hold a lock now, by threads.  A forked child has one of these: the one that
-# forked.
+# (call, thread) that may hold the call's lock now.  Of these threads a forked child has
+# the one that forked.
 _USERS: set[tuple[_Call, int]] = set()
 
 
@@ -164,14 +163,14 @@ class Await(Unmovable, Generic[W]):
             FutureMisuse: the value has none of that name.
             BaseException: what the function raised.
         """
-        if name == _OF_TENSORS:
+        if name == _TENSOR_MARK:
             raise FutureMisuse(code="AwaitedAttribute", attribute=name, kind=_UNASKED)
         value = self.wait()
         try:
             return getattr(value, name)
         except AttributeError as error:
             if isinstance(error, FutureMisuse):
-                # The value is an await, and says whose attribute is missing.
+                # The value is an await itself, and its error names the innermost value.
                 raise
             kind = type(value).__name__
             raise FutureMisuse(
@@ -185,8 +184,8 @@ class Await(Unmovable, Generic[W]):
         return f"<Await of {named(call.fn)}: {'done' if call.done else 'not run'}>"
 
 
-# An await is made past its class, which refuses; its one slot is stored by its mangled
-# name, which takes less time than the slot's own `__set__`.
+# `Await.__new__` refuses, so `object.__new__` makes awaits; storing the slot by its
+# mangled name takes less time than the slot's own `__set__`.
 _new = object.__new__
 
 
@@ -226,7 +225,7 @@ def awaitable_wait(aw: Await[W]) -> W:
 
 
 def awaitable_nowait(o: W) -> Await[W]:
-    """An await of a value that is there, for who asks for an await."""
+    """An await that is done, with the value `o`."""
     call = _Call(None, (o,), {})
     call.value, call.done = o, True
     made: Await[W] = _new(Await)

@@ -1,32 +1,33 @@
-"""Futures: values that somebody waits for and somebody else brings, from any thread.
+"""Futures: a value that one thread waits for and another one brings.
 
-    Future                          what is asked and told of one
-    collect_all, wait_all           one of several: `collect_all` waits for all, and its
-                                    error is that of the first in the list; `wait_all`
-                                    waits for the first error that comes
-    call_end_callbacks              one that is complete after callbacks were called
-    to_... and from_...             futures of `concurrent.futures` and of `asyncio`
+    Future                   complete once, wait, callbacks
+    collect_all, wait_all    combine several: `collect_all` waits for all, and its error
+                             is that of the first in the list; `wait_all` raises the
+                             first error that comes
+    call_end_callbacks       a future that is complete after callbacks were called
+    to_... and from_...      futures of `concurrent.futures` and of `asyncio`
 
-How an outcome reaches everybody is told in `runtime.futures.settling`.
+How an outcome reaches waiting threads and callbacks is in `runtime.futures.completion`.
 
 Rules:
 - a future is completed once; then it never changes;
-- who waits and is interrupted leaves the future as it was;
+- a thread that waits and is interrupted leaves the future as it was;
 - callbacks run in the order in which they were registered, on the thread that completes
   the future; of a complete future on the thread that registers them, at once;
 - no lock is held while a callback runs;
-- a future knows of values only: nothing of messages, nothing of who brings the value;
-- a future cannot be cancelled: it stands for work that nobody takes back;
-- a future of asyncio is touched on the thread of its loop only; a loop that is closed
-  is not told.  Who waits with `wait` stops his loop: coroutines say `await`;
-- values and exceptions cross as they are; but no coroutine can raise StopIteration;
-- other libraries are loaded when they are first needed.
+- a future knows of values only: nothing of messages, nothing of what brings the value;
+- a future cannot be cancelled: it stands for work that cannot be stopped;
+- a future of asyncio is touched on the thread of its loop only; a closed loop is not
+  notified.  `wait` blocks the loop of its thread: coroutines use `await`;
+- values and exceptions cross unchanged; only StopIteration cannot be raised in a
+  coroutine;
+- other libraries are imported when they are first needed.
 
-| made by                           | where the other side is cancelled                |
-|-----------------------------------|--------------------------------------------------|
-| `to_concurrent`                   | it cannot be: it runs from the start             |
-| `to_asyncio`, `await future`      | it alone is; ours goes on, and tells nobody      |
-| `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`         |
+| made by                           | where the other side is cancelled               |
+|-----------------------------------|-------------------------------------------------|
+| `to_concurrent`                   | it cannot be: it runs from the start            |
+| `to_asyncio`, `await future`      | the asyncio future is, alone; ours goes on      |
+| `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`        |
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from runtime.errors.future import FutureCancelled, FutureMisuse, described
-from runtime.futures.settling import Error, Outcome, Settling, Step, Value
+from runtime.futures.completion import Completable, Error, Outcome, Step, Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +47,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Future(Settling, Generic[T]):
+class Future(Completable, Generic[T]):
     """A value that comes later; `Future[int]` says of which type.
 
     `devices` is there for programs that name them; the only one is the CPU.
@@ -76,14 +77,14 @@ class Future(Settling, Generic[T]):
         """
         outcome = self._outcome
         if outcome is None:
-            outcome = self._awaited(timeout)
+            outcome = self._wait_outcome(timeout)
         if isinstance(outcome, Value):
             value: T = outcome.value
             return value
         try:
             outcome.throw()
         finally:
-            # An error keeps the frames that it passes: they may not keep it.
+            # The traceback keeps this frame, which must not keep the error: no cycle.
             del self, outcome
 
     def value(self) -> T:
@@ -110,15 +111,16 @@ class Future(Settling, Generic[T]):
         return outcome.error if isinstance(outcome, Error) else None
 
     def set_result(self, result: T) -> None:
-        """Complete it with a value: who waits is woken, then callbacks run here.
+        """Complete it with a value: wake waiting threads, then run callbacks here.
 
         Raises:
             FutureMisuse: it is complete.
-            BaseException: no `Exception`, of a callback or a signal; all callbacks ran.
+            BaseException: an exit or interrupt of a callback or a signal handler; all
+                callbacks ran.
         """
         outcome = Value(result)
         if not self._offer(outcome):
-            raise _complete(self, outcome)
+            raise _already_complete(self, outcome)
 
     def set_exception(self, result: Exception) -> None:
         """Complete it with an error, which `wait` and `value` raise.
@@ -136,10 +138,10 @@ class Future(Settling, Generic[T]):
             )
         outcome = Error(result, result.__traceback__)
         if not self._offer(outcome):
-            raise _complete(self, outcome)
+            raise _already_complete(self, outcome)
 
     def set_error_if_needed(self, error: BaseException) -> bool:
-        """Complete it with an error unless it is complete; whether it was needed."""
+        """Complete it with an error; False, and nothing done, if it is complete."""
         return self._offer(Error(error, error.__traceback__))
 
     def then(self, callback: "Callable[[Future[T]], S]") -> "Future[S]":
@@ -167,7 +169,7 @@ class Future(Settling, Generic[T]):
     def then_async(self, callback: "Callable[[Future[T]], S]") -> "Future[S]": ...
 
     def then_async(self, callback: "Callable[[Future[T]], Any]") -> "Future[Any]":
-        """As `then`; a future that the callback returns stands for its own outcome.
+        """As `then`; a future that the callback returns is awaited for its outcome.
 
         Raises:
             FutureMisuse: `callback` cannot be called.
@@ -188,10 +190,10 @@ class Future(Settling, Generic[T]):
             raise _not_callable("add_done_callback", callback)
         self._register(Step(callback, None))
 
-    def _mapped(self, function: "Callable[[Future[T]], S]") -> "Future[S]":
-        """A future of what a function of ours makes of the value; of the same error."""
+    def _map(self, function: "Callable[[Future[T]], S]") -> "Future[S]":
+        """A future of `function(self)`; an error of this one is passed on."""
 
-        def take(future: Future[T], child: object) -> Outcome | None:
+        def transform(future: Future[T], child: object) -> Outcome | None:
             if isinstance(future._outcome, Error):
                 return future._outcome
             try:
@@ -200,7 +202,7 @@ class Future(Settling, Generic[T]):
                 return Error(error, error.__traceback__)
 
         child: Future[S] = Future()
-        self._register(Step(None, child, take))
+        self._register(Step(None, child, transform))
         return child
 
     def __await__(self) -> "Generator[Any, None, T]":
@@ -211,12 +213,12 @@ class Future(Settling, Generic[T]):
 
     def __repr__(self) -> str:
         outcome = self._outcome
-        state = "not complete" if outcome is None else outcome.described()
+        state = "not complete" if outcome is None else outcome.summary()
         return f"<{type(self).__name__}: {state}>"
 
 
 def _follow(result: object, child: Future[Any]) -> Outcome | None:
-    """Let a future stand for its outcome; anything else for itself."""
+    """Complete the child with a result, later if the result is a future."""
     if not isinstance(result, Future):
         return Value(result)
     if result is child:
@@ -227,13 +229,13 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
             wanted="callbacks that return a value or another future",
         )
         return Error(misuse, None)
-    result._hand_to(child)
+    result._forward_to(child)
     return None
 
 
-def _complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
+def _already_complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
     assert future._outcome is not None, "else it would have taken the outcome"
-    found, wanted = future._outcome.described(), outcome.described()
+    found, wanted = future._outcome.summary(), outcome.summary()
     return FutureMisuse(code="AlreadySettled", found=found, wanted=wanted)
 
 
@@ -265,7 +267,7 @@ def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
     other: Concurrent[T] = Concurrent()
     other.set_running_or_notify_cancel()
 
-    future.add_done_callback(partial(_tell, other))
+    future.add_done_callback(partial(_complete_other, other))
     return other
 
 
@@ -280,36 +282,36 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     loop = asyncio.get_running_loop()
     other: asyncio.Future[T] = loop.create_future()
 
-    def tell() -> None:
-        # Who awaited it may have been cancelled.
+    def complete() -> None:
+        # The coroutine that awaited it may have been cancelled.
         if not other.done():
-            _tell(other, future, asks="await")
+            _complete_other(other, future, asks="await")
 
-    def tell_loop(settled: "Future[T]") -> None:
+    def complete_in_loop(settled: "Future[T]") -> None:
         try:
-            loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(complete)
         except RuntimeError:
             if not loop.is_closed():
                 raise
 
     if future.done():
-        tell()
+        complete()
     else:
-        step = Step(tell_loop, None)
+        step = Step(complete_in_loop, None)
         future._register(step)
-        # Who is cancelled again and again leaves nothing behind.
+        # Waiting and being cancelled many times leaves no callbacks behind.
         other.add_done_callback(lambda _: future._withdraw(step))
     return other
 
 
-def _tell(other: Any, settled: Future[Any], *, asks: str = "") -> None:
-    """Complete a future of another library; `asks` is what a coroutine asked."""
+def _complete_other(other: Any, settled: Future[Any], *, asks: str = "") -> None:
+    """Complete a future of another library; `asks` is the coroutine's operation."""
     error = settled.error()
     if error is None:
         other.set_result(settled.value())
         return
     if asks and isinstance(error, StopIteration):
-        # Inside of a coroutine it means an end without an error; asyncio refuses it.
+        # In a coroutine it would mean a return; asyncio refuses it.
         misuse = FutureMisuse(
             code="FutureMisuse",
             call=asks,
@@ -332,7 +334,7 @@ def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
     Raises:
         FutureMisuse: one of them is no future.
     """
-    return _combined("collect_all", futures, at_first_error=False)[0]
+    return _combination("collect_all", futures, at_first_error=False)[0]
 
 
 def wait_all(futures: Iterable[Future[T]]) -> list[T]:
@@ -342,11 +344,11 @@ def wait_all(futures: Iterable[Future[T]]) -> list[T]:
         FutureMisuse: one of them is no future.
         BaseException: the first error that came; the others are not waited for.
     """
-    complete, steps = _combined("wait_all", futures, at_first_error=True)
+    complete, steps = _combination("wait_all", futures, at_first_error=True)
     try:
         return [each.value() for each in complete.wait()]
     finally:
-        # Those that are not waited for any more may live long.
+        # Futures that are not waited for any more may live long.
         _withdraw(steps)
         # As in `Future.wait`.
         del futures, complete, steps
@@ -357,34 +359,34 @@ def call_end_callbacks(
 ) -> Future[T]:
     """A future with the same outcome, complete after the callbacks were called.
 
-    For whoever measures how long a value takes, whatever it is: errors of the callbacks
-    are logged, and change nothing of the outcome.
+    For measuring how long a value takes: errors of the callbacks are logged, and do not
+    change the outcome.
 
     Raises:
         FutureMisuse: `future` is no future, or a callback cannot be called.
     """
-    (future,) = _checked("call_end_callbacks", [future])
+    (future,) = _check_futures("call_end_callbacks", [future])
     after: Future[T] = Future()
     for each in callbacks:
         future.add_done_callback(each)
-    future._hand_to(after)
+    future._forward_to(after)
     return after
 
 
-def _combined(
+def _combination(
     call: str, futures: Iterable[Future[T]], at_first_error: bool
 ) -> tuple[Future[list[Future[T]]], _Steps]:
-    """The future of all, and what is registered at each."""
-    members = _checked(call, futures)
+    """The combined future, and the step that is registered at each member."""
+    members = _check_futures(call, futures)
     combined: Future[list[Future[T]]] = Future()
     if not members:
         combined.set_result([])
-    # The places of those that are complete: who is told twice changes nothing.
+    # The places of complete members; a step that is taken twice changes nothing.
     complete: set[int] = set()
     steps: _Steps = []
     for place, each in enumerate(members):
-        told = partial(_told, members, complete, place, at_first_error)
-        steps.append((each, Step(None, combined, told)))
+        combine = partial(_combine, members, complete, place, at_first_error)
+        steps.append((each, Step(None, combined, combine)))
         each._register(steps[-1][1])
     return combined, steps
 
@@ -394,7 +396,7 @@ def _withdraw(steps: _Steps) -> None:
         future._withdraw(step)
 
 
-def _told(
+def _combine(
     members: list[Future[Any]],
     complete: set[int],
     place: int,
@@ -402,7 +404,7 @@ def _told(
     member: Future[Any],
     combined: object,
 ) -> Outcome | None:
-    """The outcome of all, now that one more is complete; None before the last."""
+    """The outcome of the combination as a member completes; None before the last."""
     outcome = member._outcome
     if at_first_error and isinstance(outcome, Error):
         return outcome
@@ -413,7 +415,7 @@ def _told(
     return next((each for each in errors if isinstance(each, Error)), Value(members))
 
 
-def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
+def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
     members = list(futures)
     for place, each in enumerate(members):
         if not isinstance(each, Future):
@@ -434,13 +436,13 @@ def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
     """
     from concurrent.futures import Future as Concurrent
 
-    _check("from_concurrent", other, Concurrent)
+    _check_kind("from_concurrent", other, Concurrent)
     future: Future[T] = Future()
 
-    def tell(settled: "concurrent.futures.Future[T]") -> None:
-        _take(future, settled, "concurrent.futures")
+    def complete(settled: "concurrent.futures.Future[T]") -> None:
+        _complete_from(future, settled, "concurrent.futures")
 
-    other.add_done_callback(tell)
+    other.add_done_callback(complete)
     return future
 
 
@@ -453,34 +455,34 @@ def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
     """
     import asyncio
 
-    _check("from_asyncio", other, asyncio.Future)
+    _check_kind("from_asyncio", other, asyncio.Future)
     future: Future[T] = Future()
 
-    def tell(settled: "asyncio.Future[T]") -> None:
-        _take(future, settled, "asyncio")
+    def complete(settled: "asyncio.Future[T]") -> None:
+        _complete_from(future, settled, "asyncio")
 
     loop = other.get_loop()
     if other.done():
         # Its loop may never run again.
-        tell(other)
+        complete(other)
     elif asyncio._get_running_loop() is loop:
-        other.add_done_callback(tell)
+        other.add_done_callback(complete)
     else:
-        loop.call_soon_threadsafe(other.add_done_callback, tell)
+        loop.call_soon_threadsafe(other.add_done_callback, complete)
     return future
 
 
-def _take(future: Future[Any], settled: Any, library: str) -> None:
+def _complete_from(future: Future[Any], settled: Any, library: str) -> None:
     if settled.cancelled():
         future.set_error_if_needed(FutureCancelled(library=library))
     elif (error := settled.exception()) is not None:
         future.set_error_if_needed(error)
     else:
-        # Somebody may have completed it, as with an error.
+        # It may have been completed otherwise, as by `set_error_if_needed`.
         future._offer(Value(settled.result()))
 
 
-def _check(call: str, other: object, kind: type) -> None:
+def _check_kind(call: str, other: object, kind: type) -> None:
     if not isinstance(other, kind):
         raise FutureMisuse(
             code="FutureMisuse",

@@ -243,7 +243,7 @@ class calling(record_function):  # noqa: N801  # as its base
             self.add_remote(events)
             return found
 
-        return both._mapped(take)
+        return both._map(take)
 
     def _event(self, profiler: profile, start: int, end: int) -> Event:
         remote = [Event(*each) for each in self._remote]
@@ -314,7 +314,7 @@ def run_profiled_later(
     if not isinstance(value, Future):
         # Whoever called it says what is wrong with that.
         return value
-    return value._mapped(lambda told: (told.value(), collector.plain()))
+    return value._map(lambda told: (told.value(), collector.plain()))
 
 
 run_profiled_later.__dict__[MARK] = run_profiled_later

@@ -26,7 +26,7 @@ from weakref import finalize
 from runtime.errors.future import FutureTimeout
 from runtime.errors.rpc import RpcMisuse, RpcTimeout
 from runtime.futures import Future
-from runtime.futures.settling import Unmovable
+from runtime.futures.completion import Unmovable
 from runtime.locks import load
 from runtime.rpc.agent import (
     Agent,
@@ -423,7 +423,7 @@ def _async(
         try:
             asked = _invocation(rref, told.value(), name, args, kwargs)
             found = _asked(rref, asked, timeout, "async")
-            found._hand_to(result)
+            found._forward_to(result)
         except Exception as error:
             result.set_error_if_needed(error)
 
@@ -490,7 +490,7 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
             result.set_error_if_needed(error)
             return
         if isinstance(given, Future):
-            given._hand_to(result)
+            given._forward_to(result)
         else:
             result.set_result(given)
 

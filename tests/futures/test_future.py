@@ -356,12 +356,12 @@ def test_a_thread_may_complete_what_it_is_about_to_wait_for(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any line before it waits, as a finalizer may."""
-    monkeypatch.setattr("runtime.futures.settling.SimpleQueue", Ready)
+    monkeypatch.setattr("runtime.futures.completion.SimpleQueue", Ready)
     future: Future[int] = Future()
     lines: list[int] = []
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code is not Future._awaited.__code__:
+        if frame.f_code is not Future._wait_outcome.__code__:
             return None
         if event == "line":
             lines.append(frame.f_lineno)

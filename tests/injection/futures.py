@@ -26,7 +26,7 @@ from runtime.futures import (
     wait_all,
 )
 from runtime.futures.awaits import _USERS
-from runtime.futures.settling import LOCK
+from runtime.futures.completion import LOCK
 from tests.futures.threads import until_waited_for
 
 # Who has not ended by then waits for ever.

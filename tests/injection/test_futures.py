@@ -18,7 +18,7 @@ import pytest
 
 import runtime.futures
 from runtime.errors import FutureTimeout
-from runtime.futures import awaits, future, settling
+from runtime.futures import awaits, completion, future
 from tests.forking import free_logging
 from tests.injection.futures import OPERATIONS, WITH_THREADS, Noting, World, wrong
 from tests.injection.interrupting import (
@@ -81,7 +81,7 @@ def _loses_the_rest(stack: Any, interrupt: BaseException) -> None:
 
 def _forgets_nobody(self: Any, timeout: float | None) -> Any:
     waiter: SimpleQueue[None] = SimpleQueue()
-    with settling.LOCK:
+    with completion.LOCK:
         self._waiters.add(waiter)
     with suppress(Empty):
         waiter.get(timeout=timeout)
@@ -101,8 +101,8 @@ def _is_said_to_run(self: Any) -> Any:
 
 
 FAULTS = [
-    (settling, "_resume", _loses_the_rest, "complete", "callbacks:"),
-    (future.Future, "_awaited", _forgets_nobody, "wait_in_vain", "before it is"),
+    (completion, "_resume", _loses_the_rest, "complete", "callbacks:"),
+    (future.Future, "_wait_outcome", _forgets_nobody, "wait_in_vain", "before it is"),
     (awaits._Call, "run", _is_said_to_run, "run_an_await", "said to run"),
 ]
 

@@ -44,7 +44,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.futures import Future
-from runtime.futures.settling import Error, Outcome, Value
+from runtime.futures.completion import Error, Outcome, Value
 from runtime.rpc.agent.driver import Parts, deferred_interrupt, wait_shortly
 from runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
 from runtime.rpc.agent.threads import WAITS

@@ -111,7 +111,7 @@ def _run(job: Job) -> None:
             # What the request keeps alive ends here, not with the future.
             request = None
             if job.value is not None:
-                result._hand_to(job.value)
+                result._forward_to(job.value)
             _answer_later(job, result)
             error = result.error()
             if error is not None:
@@ -151,7 +151,7 @@ def _answer_later(job: Job, future: Future[Any]) -> None:
 
 def waits_to_fetch(job: Job) -> bool:
     """Whether what is fetched is not made yet: then it is answered by who makes it."""
-    return job.value is not None and job.value._register_before(
+    return job.value is not None and job.value._register_unless_complete(
         partial(_answer_with, job)
     )
 

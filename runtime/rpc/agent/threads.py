@@ -30,7 +30,7 @@ from runtime.locks import reentered
 Task = tuple[Callable[[Any], object], Any]
 
 # The functions in which a thread waits for another one, and for nothing else.
-WAITS: set[CodeType] = {Future._awaited.__code__}
+WAITS: set[CodeType] = {Future._wait_outcome.__code__}
 
 # Between two looks at threads that are all busy: half of it is what a nested call
 # beyond `size` waits for its thread.

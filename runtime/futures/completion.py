@@ -1,28 +1,33 @@
-"""Settling: how an outcome gets to who waits, to the callbacks, and to theirs.
+"""Completion: how an outcome reaches waiting threads, callbacks, and their futures.
 
-The thread that completes a future publishes the outcome by one store, wakes who waits,
-and runs the callbacks in the order in which they were registered; a callback whose
-result completes another future is followed by the callbacks of that one, then by the
-next.  It does so in one loop over a stack, so that a chain of `then` of any length
-needs no room.  A callback that calls `set_result` is a call in a call: too many of
-these, one in the other, end in a RecursionError.
+    Value, Error     outcomes: what a future is completed with, once
+    Completable      the state of a future: outcome, waiting threads, callbacks
+    Step, run        a registered callback; the loop that runs what follows from it
 
-The promise: whatever comes in between (Ctrl-C, an exit inside of a callback), an
-outcome that is published reaches everybody.  What is due lies on the stack until it is
-done, a step may be taken twice, and what came is raised when all is done.  A callback
-is called by `map`, once: that it is begun and that `map` gives nothing any more is one
-step in C, so whoever finds nothing knows that it was begun and interrupted.  Beyond the
-promise is a second interrupt in the very moment in which the first one is caught.
+The thread that completes a future publishes the outcome by one store, wakes the threads
+that wait, and runs the callbacks in the order in which they were registered.  A
+callback whose result completes another future is followed by the callbacks of that one,
+then by the next.  This is one loop over a stack, so a chain of `then` of any length
+needs no recursion.  A callback that itself calls `set_result` nests; too many nested
+calls end in a RecursionError.
+
+The promise: whatever interrupts (Ctrl-C, an exit inside of a callback), a published
+outcome reaches everybody.  Steps that are due stay on the stack until they are done, a
+step may be taken twice, and the interruption is raised when all are done.  A callback
+is called by `next` of a `map`: starting it and exhausting the `map` is one step in C,
+so an exhausted `map` without a result means that the callback was started and
+interrupted. Beyond the promise is a second interrupt at the very moment in which the
+first one is caught.
 
 Rules:
-- `LOCK` is held for a look and one store, never while code of others runs.  It is one
-  for all futures: free in a forked child, and reentrant, as signal handlers and
-  finalizers may complete futures;
-- what a callback raises is the error of the future that it was to complete; it is
-  logged if there is none, as far as it can be logged;
-- an exception is raised again with the frames that it had when the future was
-  completed, and those of the one who asks now: not with those of all who asked before;
-- what others wait for is neither copied nor pickled, and says so by its name.
+- `LOCK` is held for a look and one store, never while callbacks run.  It is one for all
+  futures: free in a forked child, and reentrant, as signal handlers and finalizers may
+  complete futures;
+- an exception of a callback is the error of the future that it was to complete; without
+  such a future it is logged, as far as it can be logged;
+- an exception is raised again with the traceback that it had when the future was
+  completed, and the frames of the current `wait`; frames of earlier waits are dropped;
+- futures and awaits are neither copied nor pickled; the error names the class.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,17 +60,17 @@ class Value(Generic[T_co]):
     def __init__(self, value: T_co) -> None:
         self.value = value
 
-    def again(self) -> "Value[T_co]":
-        """The same for another future: an outcome is of one future only."""
+    def copy(self) -> "Value[T_co]":
+        """An equal outcome for another future; an outcome belongs to one future."""
         return Value(self.value)
 
-    def described(self) -> str:
-        """The type of the value, for texts."""
+    def summary(self) -> str:
+        """The type of the value, for messages."""
         return f"a value of type {type(self.value).__name__}"
 
 
 class Error:
-    """An exception, and the frames that it passed until then."""
+    """An exception, and its traceback when the future was completed."""
 
     __slots__ = ("error", "traceback")
 
@@ -74,7 +79,7 @@ class Error:
         self.traceback = traceback
 
     def throw(self) -> NoReturn:
-        """Raise the exception: the very one."""
+        """Raise the exception object itself."""
         error, traceback = self.error, self.traceback
         try:
             raise error.with_traceback(traceback)
@@ -82,12 +87,12 @@ class Error:
             # An exception keeps the frames that it passes: none may keep it.
             del error, traceback, self
 
-    def again(self) -> "Error":
-        """The same for another future."""
+    def copy(self) -> "Error":
+        """An equal outcome for another future."""
         return Error(self.error, self.traceback)
 
-    def described(self) -> str:
-        """The type of the exception, for texts."""
+    def summary(self) -> str:
+        """The type of the exception, for messages."""
         return f"the error {code_of(self.error)}"
 
 
@@ -96,7 +101,7 @@ Outcome = Value[Any] | Error
 
 
 class Unmovable:
-    """What others wait for: it is itself, so neither copied nor pickled."""
+    """Base of objects that threads wait for: neither copied nor pickled."""
 
     __slots__ = ()
 
@@ -118,57 +123,56 @@ class Unmovable:
 
 
 LOCK = reentered()
-# The folder of what a callback is called by.
-_HERE = __file__.rpartition("settling")[0]
+# The folder whose frames are left out of tracebacks of callbacks.
+_HERE = __file__.rpartition("completion")[0]
 
 Callback = Callable[[Any], Any]
-# What becomes of a callback's result, or of the future itself where there is no
-# callback: an outcome of the future in the second place, or None, if that is completed
-# some other time.  It may be asked twice.
-Take = Callable[[Any, Any], Outcome | None]
+# (result of the callback, or the completed future without one; child) -> the outcome of
+# the child, None if it is completed later by somebody else.  It may be called twice.
+Transform = Callable[[Any, Any], Outcome | None]
 
 
 class Step:
-    """What is registered at a future, and one step of a settlement.
+    """A registered callback, and one step of the loop that runs it.
 
-    `child` gets `outcome`, or what comes of the callback; of the future itself, if
-    there is none.
+    `child` is completed with `outcome`, else with the callback's result after
+    `transform`.  A step without a callback passes the completed future on.
     """
 
-    __slots__ = ("callback", "child", "once", "outcome", "take")
+    __slots__ = ("call", "callback", "child", "outcome", "transform")
 
-    # Gives the result of the callback, once; without one, always the future.
-    once: Iterator[Any]
+    # An iterator over the callback's result, once; without one, the future for ever.
+    call: Iterator[Any]
 
     def __init__(
         self,
         callback: Callback | None,
-        child: "Settling | None",
-        take: Take | None = None,
+        child: "Completable | None",
+        transform: Transform | None = None,
         outcome: Outcome | None = None,
     ) -> None:
         self.callback = callback
         self.child = child
-        self.take = take
+        self.transform = transform
         self.outcome = outcome
 
 
-class Settling(Unmovable):
-    """What is completed once: its outcome, who waits for it, and what follows."""
+class Completable(Unmovable):
+    """The state of a future: its outcome, waiting threads, registered steps."""
 
     __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
 
     def __init__(self) -> None:
         self._outcome: Outcome | None = None
         self._callbacks: list[Step] = []
-        # One for each thread that waits: whatever is put into it wakes that thread.
+        # One queue for each waiting thread: putting anything into it wakes the thread.
         self._waiters: set[SimpleQueue[None]] = set()
 
     def _offer(self, outcome: Outcome) -> bool:
-        """Complete it unless it is complete; whether this outcome did."""
+        """Complete the future with this outcome; False if it already was complete."""
         if not self._callbacks:
             with LOCK:
-                # Nobody to tell: many are complete before they are asked.
+                # Without waiters and callbacks: complete before anybody asked.
                 if not (self._outcome or self._callbacks or self._waiters):
                     self._outcome = outcome
                     return True
@@ -176,7 +180,7 @@ class Settling(Unmovable):
         return self._outcome is outcome
 
     def _offer_quietly(self, outcome: Outcome) -> bool:
-        """As `_offer`, unless a callback would run: then False, and nothing is done."""
+        """As `_offer`; False, and nothing done, if a callback would run."""
         with LOCK:
             if self._callbacks:
                 return False
@@ -186,8 +190,8 @@ class Settling(Unmovable):
                 waiter.put(None)
         return True
 
-    def _register_before(self, callback: Callable[[Any], object]) -> bool:
-        """As `add_done_callback`, unless it is complete: then False, and nothing."""
+    def _register_unless_complete(self, callback: Callable[[Any], object]) -> bool:
+        """As `add_done_callback`; False, and nothing done, if it is complete."""
         with LOCK:
             if self._outcome is not None:
                 return False
@@ -199,20 +203,20 @@ class Settling(Unmovable):
             if self._outcome is None:
                 self._callbacks.append(step)
                 return
-        run(due(self, [step]))
+        run(stack_of(self, [step]))
 
     def _withdraw(self, step: Step) -> None:
         with LOCK:
-            # What is due is not taken back.
+            # A step of a complete future is due, and is not withdrawn.
             if self._outcome is None and step in self._callbacks:
                 self._callbacks.remove(step)
 
-    def _awaited(self, timeout: float | None) -> Outcome:
+    def _wait_outcome(self, timeout: float | None) -> Outcome:
         seconds = _seconds(timeout)
         waiter: SimpleQueue[None] = SimpleQueue()
         try:
             with LOCK:
-                # First of all: this very thread may complete it at any line.
+                # Before the look: a signal handler of this thread may complete it.
                 self._waiters.add(waiter)
                 if self._outcome is not None:
                     waiter.put(None)
@@ -223,21 +227,21 @@ class Settling(Unmovable):
             self._waiters.discard(waiter)
             raise
         if self._outcome is None:
-            assert seconds is not None, "without a timeout there is an end only"
+            assert seconds is not None, "without a timeout only an outcome ends it"
             raise FutureTimeout(seconds=seconds)
         return self._outcome
 
-    def _hand_to(self, other: "Settling") -> None:
-        """Complete another one with the outcome of this one, unless it is complete."""
+    def _forward_to(self, other: "Completable") -> None:
+        """Complete another future with the outcome of this one, when it has one."""
         self._register(Step(None, other, _outcome_of))
 
 
-def _outcome_of(future: Settling, child: object) -> Outcome | None:
+def _outcome_of(future: Completable, child: object) -> Outcome | None:
     return future._outcome
 
 
 def _seconds(timeout: float | None) -> float | None:
-    """A timeout that a lock understands."""
+    """A timeout as `SimpleQueue.get` takes it: None, or at most `TIMEOUT_MAX`."""
     if timeout is None or timeout == float("inf"):
         return None
     if not isinstance(timeout, int | float) or not timeout >= 0:
@@ -251,25 +255,25 @@ def _seconds(timeout: float | None) -> float | None:
     return float(min(timeout, TIMEOUT_MAX))
 
 
-def due(future: Settling, steps: list[Step]) -> list[Step]:
-    """The steps of a settled future, as they lie on a stack."""
+def stack_of(future: Completable, steps: list[Step]) -> list[Step]:
+    """The steps of a completed future in stack order: the first one is last."""
     for step in steps:
         if step.callback is None:
-            step.once = repeat(future)
+            step.call = repeat(future)
         else:
-            step.once = map(step.callback, (future,))
+            step.call = map(step.callback, (future,))
     return steps[::-1]
 
 
-# So many calls below `run` is the deepest one of ours, callbacks apart.
+# The depth of calls below `run`, callbacks apart.
 _ROOM = 7
 
 
 def _have_room(calls: int) -> None:
-    """Whether there is room for so many calls, one in the other.
+    """Check that so many nested calls fit.
 
     Raises:
-        RecursionError: there is not.
+        RecursionError: they do not.
     """
     if calls:
         _have_room(calls - 1)
@@ -279,8 +283,8 @@ def run(stack: list[Step]) -> None:
     """Take the steps of a stack, the last one first, and those that follow from them.
 
     Raises:
-        RecursionError: there is no room for it; nothing happened.
-        BaseException: what came meanwhile, and is no `Exception`; all steps were taken.
+        RecursionError: the stack of calls is too deep; nothing happened.
+        BaseException: an interrupt, after all steps were taken.
     """
     _have_room(_ROOM)
     try:
@@ -299,7 +303,7 @@ def _resume(stack: list[Step], interrupt: BaseException) -> None:
         try:
             _advance(stack, interrupt if last is begun else None)
         except BaseException as another:
-            # A callback's own, where it was begun; the second time there is no room.
+            # A callback raised it itself; the second time no frame fits.
             interrupt, begun = another, last
             if last is stuck:
                 stack.pop()
@@ -307,15 +311,15 @@ def _resume(stack: list[Step], interrupt: BaseException) -> None:
 
 
 def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
-    """Take the last step; in one store it makes way for what follows from it.
+    """Take the last step, and replace it, in one store, by the steps that follow.
 
-    `interrupt` came while this step was taken, or just before.
+    `interrupt` is an exception that came while this step was taken, or just before.
     """
     last = stack[-1]
     child = last.child
     replaced = False
     if last.outcome is None:
-        last.outcome = _came(last, interrupt)
+        last.outcome = _step_outcome(last, interrupt)
     if child is not None and last.outcome is not None:
         with LOCK:
             if child._outcome is None:
@@ -325,52 +329,52 @@ def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
                 for waiter in tuple(child._waiters):
                     waiter.put(None)
             if child._callbacks:
-                stack[-1:] = due(child, child._callbacks)
+                stack[-1:] = stack_of(child, child._callbacks)
                 child._callbacks.clear()
                 replaced = True
     if not replaced:
         stack.pop()
-    # An error of a callback keeps this frame, which may not keep who has the error.
+    # The traceback of a callback's error keeps this frame, which must not keep `child`.
     del last, child
 
 
-def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
-    """What comes of a step; None if that is for another time to say."""
+def _step_outcome(step: Step, interrupt: BaseException | None) -> Outcome | None:
+    """The outcome of a step's child; None if it is completed later."""
     try:
-        result = next(step.once)
+        result = next(step.call)
     except Exception as error:
-        # This frame, and those that called it, may not keep who has the error.
+        # The traceback must not keep this frame and its callers, which keep the child.
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next
-        # Nothing is left of what was interrupted; a callback that raises this is there.
+        # An exhausted `map` was interrupted; a callback's own StopIteration has frames.
         nothing = type(error) is StopIteration and error.__traceback__ is None
         try:
             lost = interrupt if nothing else None
             return _failed(step, error if lost is None else lost)
         finally:
             del step
-    if step.take is not None:
-        taken = step.take(result, step.child)
-        return None if taken is None else taken.again()
+    if step.transform is not None:
+        taken = step.transform(result, step.child)
+        return None if taken is None else taken.copy()
     return None if step.child is None else Value(result)
 
 
 def _failed(step: Step, error: BaseException) -> Outcome:
-    """The error of a callback: told to its future, or logged."""
+    """The outcome for an exception of a callback; logged if there is no child."""
     if isinstance(error, CallbackFailed):
-        # Of a callback before this one, which handed it on by waiting.
+        # Of an earlier callback, passed on by waiting for its future.
         failed = error
     else:
         try:
             text = "".join(format_exception_only(error)).strip()
             frames = tuple(_frames(error.__traceback__))
-        except Exception:  # an error that cannot be drawn, or no room for it
+        except Exception:  # an error that cannot be formatted, or no stack left
             text, frames = code_of(error), ()
         name = named(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:
-        # The outcome of the future is more than the line about the callback.
+        # A failing logger must not hide the outcome.
         with suppress(Exception):
             from logging import getLogger
 
