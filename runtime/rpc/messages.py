@@ -5,8 +5,8 @@
     members      MemberJoined, MemberLeft, Idle, Survey, Waiting, Finish
     payloads     Part
 
-All of them travel on a channel: once, and in order.  What is said without one (who asks
-to join, and who is asked whether he is there) is `runtime.rpc.wire`.
+All of them travel on a channel: once, and in order.  Packets outside of a channel
+(requests to join, signs of life) are in `runtime.rpc.wire`.
 
 Rules of messages:
 - `KINDS` is the one table; the number of a kind is a part of the format;
@@ -18,15 +18,14 @@ Rules of bytes:
 - the body of a DATA packet is the number of the kind in one byte, then its fields; the
   buffers of a payload follow as frames of their own, but for the first one, which ends
   the body where it is small;
-- what has a payload is written and read by hand, as all else waits for it; the others
-  by their annotations, of each of which `_CODECS` has a reader and a writer;
-- a list of references has `references` at most; what is read is a view of what came:
-  nothing is copied.
+- messages with a payload are read and written by hand, for speed; the layout of the
+  others follows from their annotations, of each of which `_FIELDS` has the field;
+- a list of references has `references` at most; a message is a view of the packet's
+  buffers: nothing is copied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from struct import Struct, error
 from typing import Any, get_args
 
@@ -35,20 +34,23 @@ from runtime.rpc.session.events import Payload, Reason
 from runtime.rpc.wire import (
     BYTE,
     DETAIL,
-    LONG,
+    MEMBER,
     MEMBERS,
     NAME,
+    NODE_ID,
+    NUMBER,
     SHORT,
+    UNIQUE_ID,
     Buffer,
+    Field,
     Malformed,
     Member,
     Reader,
-    member,
     of_fork,
-    of_member,
-    of_node,
-    of_text,
     of_unique,
+    record,
+    several,
+    text,
 )
 
 
@@ -250,53 +252,29 @@ def _flag(reader: Reader) -> bool:
     return found == 1
 
 
-def of_names(names: Sequence[str]) -> bytes:
-    """Names, as many as are read."""
-    written = [of_text(name, NAME) for name in names[:MEMBERS]]
-    return SHORT.pack(len(written)) + b"".join(written)
+_NAMES = several(MEMBERS, text(NAME))
 
-
-_Field = tuple[Callable[[Reader], Any], Callable[[Any], bytes]]
-_NUMBER: _Field = (Reader.number, LONG.pack)
-_UNIQUE: _Field = (Reader.unique, of_unique)
-_NODE: _Field = (Reader.node, of_node)
-_REASON: _Field = (_reason, lambda reason: BYTE.pack(_PLACES[reason]))
-_FLAG: _Field = (_flag, BYTE.pack)
-_DETAIL: _Field = (lambda reader: reader.text(DETAIL), lambda t: of_text(t, DETAIL))
-_MEMBER: _Field = (member, of_member)
-_NAMES: _Field = (
-    lambda reader: reader.many(MEMBERS, lambda each: each.text(NAME)),
-    of_names,
-)
-_INCARNATIONS: _Field = (
-    lambda reader: reader.many(MEMBERS, Reader.number),
-    lambda each: SHORT.pack(len(each)) + b"".join(map(LONG.pack, each)),
-)
-
-# What annotations say of a field; calls, answers and parts are written by hand.
-_CODECS: dict[Any, _Field] = {
-    int: _NUMBER,
-    GloballyUniqueId: _UNIQUE,
-    Node: _NODE,
-    Reason: _REASON,
-    bool: _FLAG,
-    str: _DETAIL,
-    Member: _MEMBER,
-    tuple[str, ...]: _NAMES,
-    tuple[int, ...]: _INCARNATIONS,
+# The field of each annotation; calls, answers and parts are written by hand.
+_FIELDS: dict[Any, Field] = {
+    int: NUMBER,
+    GloballyUniqueId: UNIQUE_ID,
+    Node: NODE_ID,
+    Reason: Field(_reason, lambda reason: BYTE.pack(_PLACES[reason])),
+    bool: Field(_flag, BYTE.pack),
+    str: text(DETAIL),
+    Member: MEMBER,
+    # As many names as are read.
+    tuple[str, ...]: Field(_NAMES.read, lambda names: _NAMES.write(names[:MEMBERS])),
+    tuple[int, ...]: several(MEMBERS, NUMBER),
 }
-_TABLE = {
-    kind: (number, [(each.name, *_CODECS[each.type]) for each in fields(kind)])
+_LAYOUTS = {
+    number: record(kind, **{each.name: _FIELDS[each.type] for each in fields(kind)})
     for number, kind in KINDS.items()
     if kind not in (Call, Answer, Part)
 }
+_READERS = {number: each.read for number, each in _LAYOUTS.items()}
 _WRITERS = {
-    kind: (BYTE.pack(number), tuple((attrgetter(name), w) for name, _, w in each))
-    for kind, (number, each) in _TABLE.items()
-}
-_READERS = {
-    number: (kind, tuple(read for _, read, _ in each))
-    for kind, (number, each) in _TABLE.items()
+    KINDS[number]: (BYTE.pack(number), each.write) for number, each in _LAYOUTS.items()
 }
 _NOTHING: tuple[Buffer, ...] = ()
 
@@ -314,8 +292,8 @@ def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
         assert isinstance(message, Part), "its class is"
         start = _PART.pack(16, message.frame, message.size, message.offset)
         return start, message.payload
-    number, writers = _WRITERS[kind]
-    return number + b"".join([write(get(message)) for get, write in writers]), _NOTHING
+    number, write = _WRITERS[kind]
+    return number + write(message), _NOTHING
 
 
 def _of_call(call: Call) -> tuple[bytes, Sequence[Buffer]]:
@@ -378,9 +356,8 @@ def decode(
         return _part(body, payload)
     if number not in _READERS or payload:
         raise Malformed
-    kind, readers = _READERS[number]
     reader = Reader(body, 1)
-    message = kind(*[read(reader) for read in readers])
+    message: Message = _READERS[number](reader)
     reader.end()
     return message
 

@@ -1,15 +1,15 @@
-"""Wire: bytes and frames, with every length looked at; what is said without a channel.
+"""Wire: bytes and frames, every length checked; packets outside of a channel.
 
-    Reader, of_text, ...    fields: numbers, texts and identities as bytes, and back
-    HEADER, head, parse     the header of a packet, and what makes a packet one of ours
+    Reader, of_text, ...    numbers, texts and identities as bytes, and back
+    Field, record           the same as tables: how a value is read and written
+    HEADER, head, parse     the header of a packet; is it a packet of ours
     Note, of_note, note     bodies of packets that carry no message of a channel
 
 Rules of fields:
 - a number has a fixed width; a text is its length in two bytes, then UTF-8;
-- a `Reader` never reads past its end, and whoever reads calls `end`, so that bytes left
-  over are an error; each text and each list has a limit, which is looked at before
-  anything of it is read;
-- what is not as it should be raises `Malformed`.
+- a `Reader` never reads past its end, and `end` reports bytes that are left over; each
+  text and each list has a limit, which is checked before anything of it is read;
+- bytes that break a rule raise `Malformed`.
 
 A packet is a list of buffers: the first is header and body, the others are those of a
 payload.
@@ -18,7 +18,7 @@ payload.
          0      2  mark
          2      1  version
          3      1  kind of the packet
-         4      8  group: the incarnation of its keeper, 0 for who is in none yet
+         4      8  group: the incarnation of its keeper, 0 outside of a group
         12      8  source: the incarnation of the sender
         20      8  target: that of the receiver, 0 where it is not known
         28      4  session of the sender: how often it began a channel with this peer
@@ -31,24 +31,24 @@ takes any bytes and never raises.
 
 A packet that is not DATA, whose body is a message of `runtime.rpc.messages`, is a note:
 
-    JOIN        Join        who wants to be a member; it does not know the keeper yet
+    JOIN        Join        a worker asks to be a member, and does not know the keeper
     ADMITTED    Admission   it is one, with this number, beside these members
     REJECTED    Rejection   it is none, and why
     HELLO       Hello       a channel begins; what its sender takes
     WELCOME     Hello       the answer
-    PING        Beat        is the other one there, and what came of what was sent
+    PING        Beat        a question: is the peer alive, and what has it received
     PONG        Beat        the answer, or an acknowledgement alone
     RESET, BYE  (nothing)   there is no such channel; the sender leaves
 
-A note may be lost, or come twice: whoever sends one sends it again until it is
-answered, and whoever gets one twice answers twice.
+A note may be lost, or come twice: the sender repeats it until it is answered, and the
+receiver answers each copy.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from struct import Struct, error
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from runtime.rpc.identities import LONGEST_NAME, Fork, GloballyUniqueId, Node
 
@@ -68,12 +68,12 @@ ENDPOINT = 1024
 KEY = 128
 TYPE = 4096
 DETAIL = 4096
-# Members, in the list that a new one gets; names, where somebody is waited for.
+# Members in an admission; names in `Waiting`.
 MEMBERS = 4096
 
 
 class Malformed(Exception):
-    """Bytes are not what belongs there; told to nobody, only counted."""
+    """Bytes do not follow the format; the packet is dropped and counted."""
 
 
 class Reader:
@@ -142,7 +142,7 @@ class Reader:
 
 
 def of_text(text: str, most: int) -> bytes:
-    """A text; too long a one is cut where it may be, as no reader would take it."""
+    """A text, cut at a character to `most` bytes: no reader takes more."""
     written = text.encode("utf-8", "replace")
     if len(written) > most:
         written = written[:most].decode("utf-8", "ignore").encode()
@@ -169,6 +169,44 @@ def of_fork(fork: Fork) -> bytes:
             of_text(fork.type, TYPE),
         )
     )
+
+
+class Field(NamedTuple):
+    """How a value is read and written."""
+
+    read: Callable[[Reader], Any]
+    write: Callable[[Any], bytes]
+
+
+NUMBER = Field(Reader.number, LONG.pack)
+UNIQUE_ID = Field(Reader.unique, of_unique)
+NODE_ID = Field(Reader.node, of_node)
+
+
+def text(most: int) -> Field:
+    """A text of so many bytes at most."""
+    return Field(lambda reader: reader.text(most), lambda value: of_text(value, most))
+
+
+def several(most: int, each: Field) -> Field:
+    """A tuple of so many values at most; more are written, and not read."""
+    return Field(
+        lambda reader: reader.many(most, each.read),
+        lambda values: SHORT.pack(len(values)) + b"".join(map(each.write, values)),
+    )
+
+
+def record(kind: Callable[..., Any], **parts: Field) -> Field:
+    """An object made by `kind` of its attributes, in the order of the arguments."""
+    fields = [(name, *part) for name, part in parts.items()]
+
+    def read(reader: Reader) -> Any:
+        return kind(**{name: read_part(reader) for name, read_part, _ in fields})
+
+    def write(value: Any) -> bytes:
+        return b"".join([put(getattr(value, name)) for name, _, put in fields])
+
+    return Field(read, write)
 
 
 Buffer = bytes | bytearray | memoryview
@@ -289,17 +327,7 @@ class Member:
     key: str = ""
 
 
-def member(reader: Reader) -> Member:
-    """A member."""
-    return Member(reader.node(), reader.text(ENDPOINT), reader.text(KEY))
-
-
-def of_member(each: Member) -> bytes:
-    """A member."""
-    return (
-        of_node(each.node) + of_text(each.endpoint, ENDPOINT) + of_text(each.key, KEY)
-    )
-
+MEMBER = record(Member, node=NODE_ID, endpoint=text(ENDPOINT), key=text(KEY))
 
 # Wanted ids, and sizes of groups, with -1 for none.
 SIGNED = Struct("<q")
@@ -310,14 +338,14 @@ EARLY = 64
 FIGURES = 16
 
 _BEAT = Struct("<QQ")
-_FIGURE = Struct("<d")
+_DOUBLE = Struct("<d")
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Who wants to be a member; `id` is the number that it wants, None for any.
+    """A request to be a member; `id` is the wanted number, None for any.
 
-    `shared` are figures that the whole group has to have the same, by name.
+    `shared` are settings that all members of a group must have the same, by name.
     """
 
     name: str
@@ -329,7 +357,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who joined is a member: `node`; the keeper is the first of `members`.
+    """The worker is a member now, as `node`; the keeper is the first of `members`.
 
     `world_size` is None in a group that anybody may join.
     """
@@ -341,21 +369,21 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Who wanted to join is no member."""
+    """The worker does not become a member."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A channel begins; `largest` is the size of a payload that is taken here."""
+    """A channel begins; `largest` limits the payloads that its sender takes."""
 
     largest: int
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A sign of life: its own number, the last number that came, what came early.
+    """A sign of life: its number, the peer's last number, sequences that came early.
 
     A number of 0 is none.
     """
@@ -375,61 +403,7 @@ NOTHING = Nothing()
 Note = Join | Admission | Rejection | Hello | Beat | Nothing
 
 
-def of_note(note: Note) -> bytes:
-    """The body of a note."""
-    match note:
-        case Beat():
-            early = note.early[:EARLY]
-            return _BEAT.pack(note.stamp, note.echo) + b"".join(map(LONG.pack, early))
-        case Hello():
-            return LONG.pack(note.largest)
-        case Join():
-            return (
-                SIGNED.pack(-1 if note.id is None else note.id)
-                + of_text(note.name, NAME)
-                + of_text(note.endpoint, ENDPOINT)
-                + of_text(note.key, KEY)
-                + SHORT.pack(len(note.shared))
-                + b"".join(
-                    of_text(name, NAME) + _FIGURE.pack(figure)
-                    for name, figure in note.shared
-                )
-            )
-        case Admission():
-            return (
-                SIGNED.pack(-1 if note.world_size is None else note.world_size)
-                + of_node(note.node)
-                + SHORT.pack(len(note.members))
-                + b"".join(map(of_member, note.members))
-            )
-        case Rejection():
-            return of_text(note.why, DETAIL)
-        case Nothing():
-            return b""
-
-
-def _join(reader: Reader) -> Join:
-    wanted = reader.number(SIGNED)
-    return Join(
-        reader.text(NAME),
-        reader.text(ENDPOINT),
-        reader.text(KEY),
-        None if wanted < 0 else wanted,
-        reader.many(FIGURES, _figure),
-    )
-
-
-def _figure(reader: Reader) -> tuple[str, float]:
-    return reader.text(NAME), reader.numbers(_FIGURE)[0]
-
-
-def _admitted(reader: Reader) -> Admission:
-    size = reader.number(SIGNED)
-    node = reader.node()
-    return Admission(node, reader.many(MEMBERS, member), None if size < 0 else size)
-
-
-def _beat(reader: Reader) -> Beat:
+def _read_beat(reader: Reader) -> Beat:
     stamp, echo = reader.numbers(_BEAT)
     rest = reader.rest()
     if rest.nbytes % LONG.size or rest.nbytes > EARLY * LONG.size:
@@ -437,17 +411,60 @@ def _beat(reader: Reader) -> Beat:
     return Beat(stamp, echo, tuple(each[0] for each in LONG.iter_unpack(rest)))
 
 
-_READERS: dict[Kind, Callable[[Reader], Note]] = {
-    Kind.HELLO: lambda reader: Hello(reader.number(LONG)),
-    Kind.WELCOME: lambda reader: Hello(reader.number(LONG)),
-    Kind.PING: _beat,
-    Kind.PONG: _beat,
-    Kind.RESET: lambda reader: NOTHING,
-    Kind.BYE: lambda reader: NOTHING,
-    Kind.JOIN: _join,
-    Kind.ADMITTED: _admitted,
-    Kind.REJECTED: lambda reader: Rejection(reader.text(DETAIL)),
+def _of_beat(beat: Beat) -> bytes:
+    early = beat.early[:EARLY]
+    return _BEAT.pack(beat.stamp, beat.echo) + b"".join(map(LONG.pack, early))
+
+
+def _read_optional(reader: Reader) -> int | None:
+    number = reader.number(SIGNED)
+    return None if number < 0 else number
+
+
+_OPTIONAL = Field(_read_optional, lambda n: SIGNED.pack(-1 if n is None else n))
+_FIGURE = Field(
+    lambda reader: (reader.text(NAME), reader.numbers(_DOUBLE)[0]),
+    lambda named: of_text(named[0], NAME) + _DOUBLE.pack(named[1]),
+)
+
+# The layout of each class of notes, in the order of the bytes.
+_LAYOUTS: dict[type[Note], Field] = {
+    Beat: Field(_read_beat, _of_beat),
+    Hello: record(Hello, largest=NUMBER),
+    Join: record(
+        Join,
+        id=_OPTIONAL,
+        name=text(NAME),
+        endpoint=text(ENDPOINT),
+        key=text(KEY),
+        shared=several(FIGURES, _FIGURE),
+    ),
+    Admission: record(
+        Admission,
+        world_size=_OPTIONAL,
+        node=NODE_ID,
+        members=several(MEMBERS, MEMBER),
+    ),
+    Rejection: record(Rejection, why=text(DETAIL)),
+    Nothing: Field(lambda reader: NOTHING, lambda note: b""),
 }
+_CLASSES: dict[Kind, type[Note]] = {
+    Kind.HELLO: Hello,
+    Kind.WELCOME: Hello,
+    Kind.PING: Beat,
+    Kind.PONG: Beat,
+    Kind.RESET: Nothing,
+    Kind.BYE: Nothing,
+    Kind.JOIN: Join,
+    Kind.ADMITTED: Admission,
+    Kind.REJECTED: Rejection,
+}
+_READERS = {kind: _LAYOUTS[each].read for kind, each in _CLASSES.items()}
+
+
+def of_note(note: Note) -> bytes:
+    """The body of a note."""
+    return _LAYOUTS[type(note)].write(note)
 
 
 def note(kind: int, body: memoryview) -> Note:
@@ -457,6 +474,6 @@ def note(kind: int, body: memoryview) -> Note:
         Malformed: it is none.
     """
     reader = Reader(body)
-    found = _READERS[Kind(kind)](reader)
+    found: Note = _READERS[Kind(kind)](reader)
     reader.end()
     return found
