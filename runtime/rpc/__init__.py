@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         shutdown,
     )
     from runtime.rpc.agent import debug_info as get_debug_info
+    from runtime.rpc.agent.lifecycle import local_workers
     from runtime.rpc.agent.options import Settings
-    from runtime.rpc.agent.starting import local_workers
     from runtime.rpc.api import _all_gather as _all_gather
     from runtime.rpc.api import _barrier as _barrier
     from runtime.rpc.api import _wait_all as _wait_all

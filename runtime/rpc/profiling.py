@@ -39,7 +39,7 @@ from runtime.futures import Future, call_end_callbacks
 from runtime.rpc.agent import Agent, Handle, Request
 from runtime.rpc.functions import MARK, is_async
 from runtime.rpc.identities import Node
-from runtime.rpc.values.callables import REGISTERED, Call, call_of
+from runtime.rpc.values.callables import REGISTERED, Invocation, call_of
 
 T = TypeVar("T")
 
@@ -497,7 +497,7 @@ def create(agent: Agent, node: Node, request: Request, timeout: float | None) ->
 
 def _measured(
     agent: Agent, node: Node, request: Request, mode: str
-) -> tuple[Call, calling]:
+) -> tuple[Invocation, calling]:
     asked = call_of(request.function, request.args, request.kwargs)
     name = request.name or asked.name
     return asked, calling(mode, name, agent.name, node.name)

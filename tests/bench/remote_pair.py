@@ -92,14 +92,14 @@ def ours(way: str, folder: str, rank: int, workers: int, name: str) -> Any:
 
 def _without_keys() -> None:
     """Have workers listen and meet without keys, which no option does."""
-    from runtime.rpc.agent import joining
+    from runtime.rpc.agent import rendezvous
     from runtime.rpc.transport.sockets import SocketTransport
 
     def plain(address: str, options: Any) -> Any:
         return SocketTransport(address, None, unprotected=True)
 
-    joining._transport = plain
-    joining._keys = lambda address, options: None
+    rendezvous._transport = plain
+    rendezvous._keys = lambda address, options: None
 
 
 def torchs(way: str, folder: str, rank: int, workers: int, name: str) -> Any:

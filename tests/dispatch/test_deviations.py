@@ -53,7 +53,7 @@ TESTS: dict[str, str] = {
         f"{RPC}test_ends.py::test_lost_packets_delay_and_lose_nothing"
     ),
     "whoever reaches the port of a worker": (
-        "../rpc/agent/test_joining.py::test_a_wrong_key_is_not_heard"
+        "../rpc/agent/test_rendezvous.py::test_a_wrong_key_is_not_heard"
     ),
     "the class of an error of a remote call": (
         f"{RPC}test_errors.py::test_an_error_has_the_class_of_the_original_and_is_a_runtime_error"

@@ -21,8 +21,8 @@ from itertools import count
 from typing import Any
 
 from runtime.rpc.agent import Agent, RpcBackendOptions, Seat, current_agent, seated
-from runtime.rpc.agent.joining import join, rendezvous
-from runtime.rpc.agent.starting import init_rpc, stop
+from runtime.rpc.agent.lifecycle import init_rpc, stop
+from runtime.rpc.agent.rendezvous import join, parse_init_method
 from runtime.rpc.session.events import Settings
 
 # For what would never end; machines are busy.
@@ -76,7 +76,7 @@ def threads(*names: str, where: str = "", **more: Any) -> Iterator[list[Agent]]:
     seats = [Seat() for _ in names]
 
     def joined(rank: int) -> Agent:
-        here = rendezvous(where, rank, len(names))
+        here = parse_init_method(where, rank, len(names))
         return join(names[rank], here, given, seats[rank])
 
     try:

@@ -10,6 +10,16 @@ from runtime.rpc.agent.agent import (
     seated,
 )
 from runtime.rpc.agent.calls import Request
+from runtime.rpc.agent.lifecycle import (
+    debug_info,
+    get_rpc_timeout,
+    get_worker_info,
+    init_rpc,
+    local_workers,
+    set_rpc_timeout,
+    shutdown,
+    stop,
+)
 from runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
     BackendType,
@@ -22,16 +32,6 @@ from runtime.rpc.agent.options import (
     timeout_seconds,
 )
 from runtime.rpc.agent.references import Handle, ReferenceClass, set_reference_class
-from runtime.rpc.agent.starting import (
-    debug_info,
-    get_rpc_timeout,
-    get_worker_info,
-    init_rpc,
-    local_workers,
-    set_rpc_timeout,
-    shutdown,
-    stop,
-)
 
 __all__ = [
     "UNSET_RPC_TIMEOUT",

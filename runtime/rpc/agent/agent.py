@@ -1,38 +1,55 @@
-"""Agents: one worker, as everybody above sees it, and which one a thread speaks for.
+"""Agents: one worker as programs see it, and what it does for other workers.
 
-    Seat, current_agent    where `init_rpc` puts a worker, and where everybody finds it
-    Agent                  a worker: who else is there, and its end
+    Seat, current_agent    the worker that a thread speaks for
+    Job, serve             a request of another worker, until it is answered
+    Agent                  a worker: its members, the requests to it, its end
 
-What an agent does besides is in the chapters that its class is built of, each on the
-one before it:
-
-    driver        the session is told, and listened to
-    references    handles, and values that stay here
-    calls         what it asks of others
-    requests      what others ask of it
+The class is built in chapters, each on the one before it: `driver` (the session and its
+lock), `references` (handles, and values that stay here), `calls` (calls of others), and
+this one.
 
 Rules of seats: a seat holds one worker at a time.  A process has a seat; a thread may
-have one of its own, and then is, with all that it calls, a worker beside others in the
-same process.  Request threads sit where their worker sits; threads that a program
+have one of its own and then is, with all that it calls, a worker beside others in the
+same process.  Request threads use the seat of their worker; threads that a program
 starts itself have the seat of the process, unless it passes its own on; a forked child
 has no worker.
+
+Rules of requests:
+- a request is answered once, whatever happens: with a value, or with an error that can
+  be raised at the caller;
+- it runs on a request thread, with this worker as the current one, or on the thread
+  that received it; the answer is sent by the thread on which the result is complete;
+- no thread waits for a future: a value that is still being made, and the future of a
+  function marked by `async_execution`, send the answer when they are complete;
+- a value that `remote` makes stays here, and so does an error of making it, which is
+  raised where the value is fetched.  A short immutable value is also piggybacked on the
+  answer to its creation, for a fetch that is already waiting;
+- a request whose caller has given up is not begun; one that has begun is finished.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import partial
 from logging import getLogger
+from typing import Any
 
-from runtime.errors.rpc import NotInitialized, RpcMisuse
-from runtime.rpc.agent.driver import LOOK_SECONDS, Parts
+from runtime.errors.future import described
+from runtime.errors.rpc import NotInitialized, ReferenceDead, RpcError, RpcMisuse
+from runtime.futures import Future
+from runtime.rpc.agent.calls import Client
+from runtime.rpc.agent.driver import LOOK_SECONDS, Components
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.references import DELETED
-from runtime.rpc.agent.requests import Server
-from runtime.rpc.identities import Node, WorkerInfo
+from runtime.rpc.agent.references import DELETED, is_plain, is_short
+from runtime.rpc.functions import MARK
+from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
+    Buffer,
+    Called,
+    Cancelled,
     Event,
     Failed,
     Finished,
@@ -45,6 +62,8 @@ from runtime.rpc.session.events import (
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, LinkState, Transport
 from runtime.rpc.transport.blocks import Lending
+from runtime.rpc.values import Packed
+from runtime.rpc.values.remote_errors import free_frames, pack_error
 
 LOG = getLogger("runtime.rpc")
 
@@ -60,7 +79,7 @@ class Seat:
         self.parent = ""
 
     def sit(self) -> None:
-        """Have this thread speak for whoever sits here, from now on."""
+        """Have this thread speak for the worker of this seat from now on."""
         _OWN.set(self)
 
 
@@ -74,10 +93,10 @@ def seat() -> Seat:
 
 
 def current_agent(call: str) -> "Agent":
-    """The worker that this thread speaks for; `call` is what needs it.
+    """The worker that this thread speaks for; `call` names the caller in the error.
 
     Raises:
-        NotInitialized: there is none, or none any more.
+        NotInitialized: there is none, or it was shut down.
     """
     own = _OWN.get() or _PROCESS
     agent = own.agent
@@ -113,11 +132,179 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-class Agent(Server):
-    """A worker: calls others, and does what others ask of it.
+# The answer to a creation whose value is not piggybacked.
+NO_PIGGYBACK = Packed([b""], [])
 
-    `node` is its life as a member, as soon as it is one; `seat` is where its request
-    threads sit.
+
+class Job:
+    """A request that came in, until it is answered."""
+
+    __slots__ = ("agent", "called", "cancelled", "value")
+
+    def __init__(
+        self, agent: "Agent", called: Called, value: Future[Any] | None
+    ) -> None:
+        self.agent = agent
+        self.called = called
+        # The value that it makes, or fetches; None for a plain call.
+        self.value = value
+        self.cancelled = False
+
+
+def serve(job: Job) -> None:
+    """Run a request, and answer it now or when its result is complete."""
+    called = job.called
+    if job.agent.ended:
+        return
+    if called.target is not None:
+        fetch(job)
+    elif job.agent.lending.is_asked(called.payload):
+        said = job.agent.lending.answer(called.peer, called.payload)
+        job.agent.reply(job, (said,), (), failed=False)
+    elif job.cancelled and called.creates is None:
+        # The session drops the answer; the reply ends what it keeps for the call.
+        job.agent.discard(called.peer, called.payload, called.carries)
+        job.agent.reply(job, (b"",), (), failed=True)
+    else:
+        _run(job)
+    job.agent.lending.give_back()
+
+
+def fetch(job: Job) -> None:
+    """Answer with a value that is kept here, when it is made."""
+    rref = job.called.target
+    assert rref is not None, "it is what is fetched"
+    if job.value is None:
+        dead = ReferenceDead(
+            code="ReferenceDead",
+            call="to_here",
+            reference=str(rref),
+            reason="its owner has no such value",
+        )
+        _answer_error(job, dead)
+    else:
+        _answer_later(job, job.value)
+
+
+def _run(job: Job) -> None:
+    agent, called = job.agent, job.called
+    request = None
+    try:
+        payload = agent.receive_payload(called.peer, called.payload, called.carries)
+        request = agent.codec.unpack_request(payload, called.carries)
+        del payload
+        result = request.run()
+        if getattr(request.function, MARK, None) is not None:
+            if not isinstance(result, Future):
+                raise RpcMisuse(
+                    code="NotAFuture", function=request.name, found=described(result)
+                )
+            # The future must not keep the request's arguments alive.
+            request = None
+            if job.value is not None:
+                result._forward_to(job.value)
+            _answer_later(job, result)
+            error = result.error()
+            if error is not None:
+                # The frames that set it have ended.
+                free_frames(error)
+            return
+        request = None
+    except BaseException as error:
+        # The traceback keeps this frame, which must not keep the request's arguments.
+        request = None
+        # SystemExit too is only an error here: a caller must not end this process.
+        _settle_error(job, _without_this_frame(error))
+    else:
+        _settle_value(job, result)
+
+
+def _without_this_frame(error: BaseException) -> BaseException:
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+    return error
+
+
+def _answer_with(job: Job, future: Future[Any]) -> None:
+    """Answer a request with the outcome of a complete future."""
+    error = future.error()
+    if job.called.creates is not None:
+        _answer_created(job, future)
+    elif error is None:
+        _answer(job, future.value())
+    else:
+        _answer_error(job, error)
+
+
+def _answer_later(job: Job, future: Future[Any]) -> None:
+    future.add_done_callback(partial(_answer_with, job))
+
+
+def _answer_when_made(job: Job) -> bool:
+    """Have a fetch answered by the thread that completes the value; False: it is."""
+    return job.value is not None and job.value._register_unless_complete(
+        partial(_answer_with, job)
+    )
+
+
+def _settle_value(job: Job, result: object) -> None:
+    if job.value is not None:
+        if isinstance(result, Future):
+            # A future cannot be sent: only marked functions may return one.
+            try:
+                result.__reduce_ex__(5)
+            except Exception as error:
+                _settle_error(job, error)
+                return
+        job.value.set_result(result)
+        _answer_created(job, job.value)
+    else:
+        _answer(job, result)
+
+
+def _settle_error(job: Job, error: BaseException) -> None:
+    if job.value is not None:
+        free_frames(error)
+        job.value.set_error_if_needed(error)
+        _answer_created(job, job.value)
+    else:
+        _answer_error(job, error)
+
+
+def _answer_created(job: Job, value: Future[Any]) -> None:
+    """Answer the call that created a value, which stays here, as its error does.
+
+    A short immutable value is piggybacked, for a fetch that is already waiting.
+    """
+    packed = NO_PIGGYBACK
+    if is_plain(value) and is_short(value.value()):
+        # The restricted codec has no form for some values.
+        with suppress(RpcError):
+            packed = job.agent.codec.pack_result(value.value())
+    job.agent.reply(job, *packed, failed=False)
+
+
+def _answer(job: Job, result: object) -> None:
+    agent = job.agent
+    try:
+        payload, carries = agent.codec.pack_result(result)
+    except BaseException as error:
+        _answer_error(job, error)
+        return
+    agent.reply(job, payload, carries, failed=False)
+
+
+def _answer_error(job: Job, error: BaseException) -> None:
+    agent = job.agent
+    payload, carries = pack_error(error, agent.node.info)
+    free_frames(error)
+    agent.reply(job, payload, carries, failed=True)
+
+
+class Agent(Client):
+    """A worker: it calls others, and runs their requests.
+
+    `node` names its life once it is a member; `seat` is that of its request threads.
     """
 
     def __init__(
@@ -127,11 +314,11 @@ class Agent(Server):
         options: RpcBackendOptions,
         seat: Seat,
     ) -> None:
-        super().__init__(Parts(session, transport, options, seat.sit))
+        super().__init__(Components(session, transport, options, seat.sit))
         self.seat = seat
-        # Of calls that name none, in seconds.
+        # In seconds, for calls without a timeout.
         self.rpc_timeout = options.rpc_timeout
-        # Who does not trust this worker, and what was wrong with packets that came.
+        # Endpoints that refused this worker's key; what was wrong with dropped packets.
         self.refused: set[str] = set()
         self.complaints: list[str] = []
         self.admitted: Admitted | None = None
@@ -139,6 +326,8 @@ class Agent(Server):
         self.finished = False
         self._nodes: dict[str | int, Node] = {}
         self._endpoints: dict[Node, str] = {}
+        # Requests that are not answered yet.
+        self._jobs: dict[tuple[Node, int], Job] = {}
         self.handlers |= {
             Joined: self._joined,
             Lost: self._lost,
@@ -146,9 +335,11 @@ class Agent(Server):
             Rejected: self._rejected,
             Finished: self._finished,
             Warned: self._warned,
+            Called: self._called,
+            Cancelled: self._cancelled,
         }
 
-    # Who is there --------------------------------------------------------------------
+    # Members -------------------------------------------------------------------------
 
     @property
     def info(self) -> WorkerInfo:
@@ -164,8 +355,7 @@ class Agent(Server):
         """The member of a name, of an id, or of both.
 
         Raises:
-            RpcMisuse: there is none.
-            RpcMisuse: it is neither.
+            RpcMisuse: there is none such, or `to` is of another type.
         """
         if isinstance(to, WorkerInfo):
             node = self._nodes.get(to.name)
@@ -190,39 +380,39 @@ class Agent(Server):
             code="UnknownWorker", worker=self.name, found=found, near=tuple(near[:8])
         )
 
-    # What the session tells ----------------------------------------------------------
+    # Events of the session -----------------------------------------------------------
 
     def _joined(self, event: Joined) -> None:
         endpoint = self.session.endpoint_of(event.node)
         if endpoint:
             self._endpoints[event.node] = endpoint
         self._nodes[event.node.name] = self._nodes[event.node.id] = event.node
-        self.look()
+        self.notify_watchers()
 
     def _lost(self, event: Lost) -> None:
         self.lending.lost(event.node)
         endpoint = self._endpoints.pop(event.node, "")
         if endpoint and endpoint not in self._endpoints.values():
-            # Nobody is to be tried to be reached there for ever.
+            # Else the transport would try to connect for ever.
             self.transport.forget(endpoint)
         for key in (event.node.name, event.node.id):
             if self._nodes.get(key) == event.node:
                 del self._nodes[key]
-        self.look()
+        self.notify_watchers()
 
     def _admitted(self, event: Admitted) -> None:
         node = event.node
         self._nodes[node.name] = self._nodes[node.id] = node
         self.admitted = event
-        self.look()
+        self.notify_watchers()
 
     def _rejected(self, event: Rejected) -> None:
         self.rejected = event
-        self.look()
+        self.notify_watchers()
 
     def _finished(self, _: Finished) -> None:
         self.finished = True
-        self.look()
+        self.notify_watchers()
 
     def _warned(self, event: Warned) -> None:
         self.complaints.append(event.what)
@@ -230,79 +420,133 @@ class Agent(Server):
         LOG.info("%s dropped a packet: %s%s", self.name, event.what, source)
 
     def on_link(self, link: Link) -> None:
-        """A link changed: who ended is given up; who joins is told why in vain."""
+        """A link changed: a peer that ended is given up; a refusal ends joining."""
         if link.state is LinkState.ABSENT:
             if link.detail:
-                # It may be this worker's own fault: of open files, there are too many.
+                # The cause may be local, as too many open files.
                 LOG.warning("%s loses %s: %s", self.name, link.endpoint, link.detail)
             with suppress(NotInitialized):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
                 )
             if self.admitted and link.endpoint not in [*self._endpoints.values()]:
-                # Who asked to join, and is no member, is not tried for ever.
+                # It asked to join and is no member: do not try to connect for ever.
                 self.transport.forget(link.endpoint)
         elif link.state is LinkState.REFUSED:
             self.refused.add(link.endpoint)
-            self.look()
+            self.notify_watchers()
             LOG.warning("%s and %s: %s", self.name, link.endpoint, link.state.value)
         elif link.state is LinkState.STRANGER:
             LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
 
     def ticked(self) -> None:
-        """Have memory given back that nobody looks at any more."""
+        """Have borrowed memory given back that has no views any more."""
         if self.lending.has_returns():
             self.pool.put_own(Lending.give_back, self.lending)
 
-    def last_events(self, why: str) -> list[Event]:
-        """Every call that has no answer ends."""
+    def final_events(self, why: str) -> list[Event]:
+        """A `Failed` for each call without an answer."""
         return [Failed(call, Reason.STOPPED, why) for call in [*self._pending]]
+
+    # Requests of others ---------------------------------------------------------------
+
+    def _called(self, event: Called) -> None:
+        value: Future[Any] | None = None
+        if event.creates is not None:
+            value = self._owned.setdefault(event.creates, Future())
+        elif event.target is not None:
+            value = self._owned.get(event.target)
+        job = Job(self, event, value)
+        self._jobs[event.peer, event.call] = job
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
+        value = job.value
+        if job.called.target is not None and value is not None:
+            # Answered without waking another thread.
+            if is_plain(value) and is_short(value.value()):
+                fetch(job)
+                return
+            if _answer_when_made(job):
+                return
+        if not self.run_on_receiver(serve, job):
+            self.pool.put(serve, job)
+
+    def _cancelled(self, event: Cancelled) -> None:
+        job = self._jobs.get((event.peer, event.call))
+        if job is not None:
+            job.cancelled = True
+
+    def reply(
+        self,
+        job: Job,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        failed: bool,
+    ) -> None:
+        """Send the answer to a request; the first one counts."""
+        called = job.called
+        if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
+            return
+        payload = self.lending.outgoing(called.peer, payload)
+
+        def act(now: float) -> None:
+            self.session.reply(
+                called.peer,
+                called.call,
+                payload,
+                carries=carries,
+                failed=failed,
+                now=now,
+            )
+
+        self.do(act, "reply")
 
     # The end ------------------------------------------------------------------------
 
     @property
     def is_static(self) -> bool:
-        """Whether the group has a size, and ends as one."""
+        """Whether the group has a fixed size, and is shut down together."""
         return self.admitted is not None and self.admitted.world_size is not None
 
     def finish(self) -> None:
-        """Tell the others that this worker is done."""
+        """Tell the other members that this worker is done."""
         self.do(self.session.finish, "shutdown")
 
     def is_idle(self) -> bool:
-        """Whether no call of this worker's, and none to it, is in flight."""
+        """Whether no call of this worker and no request to it is in flight."""
         return not self._pending and not self._jobs
 
     def missing(self) -> tuple[str, ...]:
-        """Who is not done yet, as far as it is known here."""
+        """The names of members that are not known to be done."""
         if not self.is_static:
             return ()
         return tuple(self.do(lambda _: self.session.unfinished(), "shutdown"))
 
     def close(self) -> None:
-        """Leave, and end every thread; what waits fails.  Closed twice is closed."""
+        """Leave the group and end every thread; pending calls fail.  Idempotent."""
         with suppress(NotInitialized):
             self.do(self.session.leave, "shutdown")
         self.end("it was shut down")
         # Futures are completed before their threads end.
-        self.wait_until(self._all_told, LOOK_SECONDS * 10)
+        self.wait_until(self._is_drained, LOOK_SECONDS * 10)
         for handle in [*self.handles.values()]:
             handle.death = handle.death or DELETED
         self.transport.close()
         self.pool.close()
         self.lending.close()
 
-    def _all_told(self) -> bool:
-        return not (self._events or self._answers or self._settling)
+    def _is_drained(self) -> bool:
+        return not (self._events or self._answers or self._reading)
 
     def debug_info(self) -> dict[str, int]:
-        """Counts of what there is, for people."""
+        """Counts of calls, references and threads, for debugging."""
         threads, idle, waiting = self.pool.counts()
         counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
         apart = len(self._jobs) - (threads - idle) - waiting
         return {
             **counts,
-            # As programs for torch call them.
+            # The names of `torch.distributed.rpc`.
             "num_forks": counts.get("forks", 0),
             "num_pending_users": counts.get("pending", 0),
             "num_owner_rrefs": len(self._owned),

@@ -1,29 +1,30 @@
 """Calls: what this worker asks of others, and the threads that wait for answers.
 
-    call, call_and_wait   another worker runs a function; its result comes here
-    remote, fetch         its result stays there; a copy of it is fetched
-    failure               which error stands for which reason of a session
+    call, call_and_wait   run a function on another worker; its result comes here
+    remote, fetch         its result stays there, as a reference; a copy is fetched
+    failure               the error for each reason of a session
 
 Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is none;
 - answers are read, and futures completed, by the thread that waits, or on request
-  threads, others where these are busy; callbacks run there, too, and may wait;
-- with too many calls in flight the caller waits; functions that run for others do not:
-  what they call may be what the others wait for.
+  threads, on additional ones where these are busy; callbacks run there too, and may
+  wait;
+- with too many calls in flight the caller waits; request threads do not, as their calls
+  may be what the others wait for.
 
-Nobody else is woken for the answer of a thread that waits for it: as long as no other
-thread does, it receives what comes to this worker.  It waits for
+A thread that waits for an answer receives packets itself, as long as no other thread
+does, so none has to be woken for it.  It waits for
 
     an answer    of a call of its own
-    a value      that `remote` is making: one that never changes goes along with the
+    a value      that `remote` is making: a short immutable one is piggybacked on the
                  answer to its creation, so that it need not be fetched
     room         for one call more
 
-Rules of waiting: who waits may be interrupted, and the worker goes on; what goes along
-is used by who began to wait before it came, and by nobody later; whether something will
-go along is guessed by what the same function made last, and a wrong guess costs one
-fetch.
+Rules of waiting: a waiting thread may be interrupted, and the worker goes on; a
+piggybacked value is used by threads that began to wait before it came, and by none
+later; whether one will be piggybacked is predicted from the last result of the same
+function, and a wrong prediction costs one fetch.
 """
 
 from collections import deque
@@ -45,7 +46,7 @@ from runtime.errors.rpc import (
 )
 from runtime.futures import Future
 from runtime.futures.completion import Error, Outcome, Value
-from runtime.rpc.agent.driver import Parts, deferred_interrupt, wait_shortly
+from runtime.rpc.agent.driver import Components, deferred_interrupt, wait_shortly
 from runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
 from runtime.rpc.agent.threads import WAITS
 from runtime.rpc.identities import Fork, Node, RRefId
@@ -56,7 +57,7 @@ from runtime.rpc.values import Packed
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: `function(*args, **kwargs)`; `name` is for texts."""
+    """A call to make: `function(*args, **kwargs)`; `name` is for messages."""
 
     function: Callable[..., Any]
     args: Sequence[Any] = ()
@@ -64,26 +65,26 @@ class Request:
     name: str = ""
 
     def text(self) -> str:
-        """What is called, for texts."""
+        """The name of the function, for messages."""
         function = self.function
         if isinstance(function, type):
             return self.name or function.__qualname__
         return self.name or named(function)
 
 
-# Seconds after which Ctrl-C is heard in any case.
+# A wait is cut into slices, so that Ctrl-C is handled after so many seconds.
 SLICE = 1.0
 
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """A call of ours without an answer; `name()` is what is called, for texts.
+    """A call without an answer yet; `name()` is the function's name, for messages.
 
-    One of three gets the answer: `future`, the `handle` of a reference, or `waiter`, of
-    a thread that waits and reads it.  `target` is whose value is fetched; `early` are
-    of threads that wait for what `handle` stands for, `maker` is who makes it.  `until`
-    is when it is too late, if that is not `seconds` from now; `raw` says that the
-    answer is a payload, and no value.
+    One of three gets the answer: `future`, the `handle` of a created reference, or
+    `waiter`, the queue of a thread that reads it.  `target` is the reference that is
+    fetched.  `piggyback_waiters` are the queues of threads that wait for the value that
+    is created; `maker` identifies the function that makes it.  `until` is the deadline,
+    if it is not `seconds` from now; with `raw` the answer is a payload, not a value.
     """
 
     to: Node
@@ -93,27 +94,29 @@ class PendingCall:
     handle: Handle | None = None
     target: Handle | None = None
     waiter: "SimpleQueue[Answered | Failed] | None" = None
-    early: "list[SimpleQueue[Answered | Failed]]" = field(default_factory=list)
+    piggyback_waiters: "list[SimpleQueue[Answered | Failed]]" = field(
+        default_factory=list
+    )
     maker: int = 0
     until: float | None = None
     raw: bool = False
 
 
-def wait_for(
+def wait_answer(
     waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
 ) -> Answered | Failed | None:
-    """The end of a call, which always comes; None: not until then."""
+    """The end of a call, which always comes; None: not until `until`."""
     while True:
         left = SLICE if until is None else min(SLICE, until - monotonic())
         try:
-            # In slices: a signal that comes just before it sleeps would not be heard.
+            # In slices: a signal just before the sleep would wait for its end.
             return waiter.get(timeout=max(left, 0.0))
         except Empty:
             if left < SLICE:
                 return None
 
 
-WAITS.add(wait_for.__code__)
+WAITS.add(wait_answer.__code__)
 
 
 def failure(pending: PendingCall, event: Failed) -> RpcError:
@@ -142,30 +145,30 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
     return WorkerLost(call=name, worker=worker, reason=reason)
 
 
-# Functions of which it is remembered whether what they make goes along.
+# Functions whose last result is remembered for predicting piggybacked values.
 _MAKERS = 4096
 
 
-def _has_value(event: Answered) -> bool:
-    """Whether the value that was made goes along with the answer."""
+def _is_piggybacked(event: Answered) -> bool:
+    """Whether the created value is piggybacked on the answer."""
     return not event.failed and not event.carries and len(event.payload[0]) > 0
 
 
-def _complete(told: tuple[Future[Any], Outcome]) -> None:
-    future, outcome = told
+def _complete(completed: tuple[Future[Any], Outcome]) -> None:
+    future, outcome = completed
     if isinstance(outcome, Value):
         future.set_result(outcome.value)
     else:
         future.set_error_if_needed(outcome.error)
 
 
-class Caller(Holder):
-    """A worker as it calls others, and waits."""
+class Client(Holder):
+    """A worker that calls others, and waits for answers."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Components) -> None:
         super().__init__(parts)
         options = parts.options
-        # In a process nothing has to be lent: nothing leaves it.
+        # Within one process no buffers have to be lent.
         near = self.transport.endpoint.startswith("local://")
         self.lending = Lending(
             self.node.incarnation,
@@ -173,60 +176,57 @@ class Caller(Holder):
             wanted=options.shared_memory and not near,
             largest=options.settings.largest,
         )
-        # Calls without an answer, and threads that wait for there to be fewer.
+        # Calls without an answer, and the queues of threads that wait for fewer.
         self._pending: dict[int, PendingCall] = {}
-        self._most = options.max_calls_in_flight
-        self._rooms: deque[SimpleQueue[None]] = deque()
-        # Whether the value went along when a function made one last, by its number.
-        self._along: dict[int, bool] = {}
+        self._max_calls = options.max_calls_in_flight
+        self._room_waiters: deque[SimpleQueue[None]] = deque()
+        # Whether the last value that a function made was piggybacked, by its id.
+        self._piggybacks: dict[int, bool] = {}
         self._answers: deque[tuple[PendingCall, Answered | Failed]] = deque()
-        self._settling = False
+        self._reading = False
         self.handlers |= {Answered: self._answered, Failed: self._answered}
 
     def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
-        """A future of what a function gives on another worker; `timeout` in seconds.
+        """A future of a function's result on another worker; `timeout` in seconds.
 
-        None is for ever.  It is completed on a request thread, and so are callbacks.
+        None is for ever.  It is completed, and its callbacks run, on a request thread.
 
         Raises:
             NotInitialized: this worker has stopped.
             RpcError, Exception: the request cannot be written.
         """
         pending = PendingCall(to, request.text, timeout)
-        future: Future[Any] = Future()
-        pending.future = future
-        self._ask(pending, *self._packed(request))
-        return future
+        return self._ask_later(pending, *self._pack(request))
 
     def call_and_wait(
         self, to: Node, request: Request, *, timeout: float | None
     ) -> Any:
-        """What a function gives on another worker: as `call`, and then `wait`.
+        """The result of a function on another worker: as `call`, and then `wait`.
 
         The answer is read by this thread, so that no other one is woken for it.
         """
-        return self._awaited(
-            PendingCall(to, request.text, timeout), *self._packed(request)
+        return self._ask_and_wait(
+            PendingCall(to, request.text, timeout), *self._pack(request)
         )
 
     def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
-        """The value of a reference, a copy of now; as `fetch`, and then `wait`."""
+        """The value of a reference, or a current copy; as `fetch`, and then `wait`."""
         handle.check("to_here")
         if handle.value is not None:
             return handle.value.wait(timeout)
         until = None
         if handle.creation is not None:
             until = None if timeout is None else monotonic() + timeout
-            event = self._early(handle, until)
+            event = self._piggybacked(handle, until)
             if event is not None:
-                payload = self.whole(handle.owner, event.payload, ())
+                payload = self.receive_payload(handle.owner, event.payload, ())
                 return self.codec.unpack_answer(payload, (), failed=False)
         pending = PendingCall(handle.owner, lambda: "to_here", timeout)
         pending.target = handle
         pending.until = until
-        return self._awaited(pending, (b"",), (), handle.fork.rref)
+        return self._ask_and_wait(pending, (b"",), (), handle.fork.rref)
 
-    def _awaited(
+    def _ask_and_wait(
         self,
         pending: PendingCall,
         payload: Payload,
@@ -241,15 +241,15 @@ class Caller(Holder):
         try:
             call = self._ask(pending, payload, carries, target=target)
             self._receive(waiter)
-            event = wait_for(waiter)
+            event = wait_answer(waiter)
         except BaseException:
-            self._give_up(pending, call, waiter)
+            self._abandon(pending, call, waiter)
             raise
         assert event is not None, "it always comes"
         return self._read(pending, event)
 
     def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
-        """A reference to what a function gives on another worker, which keeps it.
+        """A reference to a function's result on another worker, which keeps it.
 
         Raises:
             NotInitialized, RpcError, Exception: as `call`.
@@ -258,19 +258,19 @@ class Caller(Holder):
         self.refuse_to_wait("remote")
         pending.maker = id(request.function)
         created: Future[None] = Future()
-        packed = self._packed(request)
+        packed = self._pack(request)
         try:
             self._ask(pending, *packed, created=created)
         except BaseException:
-            # Interrupted when it was sent: nobody gets the reference.
+            # Interrupted after it was sent: no caller gets the reference.
             if pending.handle is not None:
                 pending.handle.drop()
             raise
-        assert pending.handle is not None, "it was made when the call was"
+        assert pending.handle is not None, "it is made with the call"
         return pending.handle
 
     def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
-        """A future of the value of a reference: itself on its owner, else a copy.
+        """A future of a reference's value: the value on its owner, else a copy.
 
         Raises:
             ReferenceDead: the value was never made, or its owner is lost.
@@ -281,13 +281,22 @@ class Caller(Holder):
             return handle.value
         pending = PendingCall(handle.owner, lambda: "to_here", timeout)
         pending.target = handle
-        future: Future[Any] = Future()
-        pending.future = future
-        self._ask(pending, (b"",), (), target=handle.fork.rref)
-        return future
+        return self._ask_later(pending, (b"",), (), handle.fork.rref)
 
-    def _packed(self, request: Request) -> Packed:
+    def _pack(self, request: Request) -> Packed:
         return self.codec.pack_request(request.function, request.args, request.kwargs)
+
+    def _ask_later(
+        self,
+        pending: PendingCall,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        target: RRefId | None = None,
+    ) -> Future[Any]:
+        """Send a call; the future of its answer."""
+        future = pending.future = Future()
+        self._ask(pending, payload, carries, target=target)
+        return future
 
     def _ask(
         self,
@@ -298,12 +307,12 @@ class Caller(Holder):
         created: Future[None] | None = None,
         target: RRefId | None = None,
     ) -> int:
-        """Send a call; its number, -1 if it is sent when what is told now is over."""
+        """Send a call; its number, -1 if sending is deferred (see `Driver.do`)."""
         to, seconds, session = pending.to, pending.seconds, self.session
         deadline = pending.until
         if deadline is None and seconds is not None:
             deadline = monotonic() + seconds
-        if len(self._pending) >= self._most:
+        if len(self._pending) >= self._max_calls:
             self._make_room(deadline)
         payload = self.lending.outgoing(to, payload)
 
@@ -328,33 +337,33 @@ class Caller(Holder):
         return -1 if call is None else call
 
     def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
-        """A future of the payload that answers a request of this worker itself."""
-        pending = PendingCall(to, lambda: "a request about memory", None)
-        pending.raw = True
-        future: Future[Payload] = Future()
-        pending.future = future
+        """A future of the payload that answers an internal request, about memory."""
+        pending = PendingCall(to, lambda: "a request about memory", None, raw=True)
         try:
-            self._ask(pending, (said,), ())
+            return self._ask_later(pending, (said,), ())
         except NotInitialized as error:
-            future.set_error_if_needed(error)
-        return future
+            failed: Future[Payload] = Future()
+            failed.set_exception(error)
+            return failed
 
-    def _return(self, pending: PendingCall, event: Answered | Failed) -> None:
-        """Give back what came with an answer that nobody reads."""
+    def _discard_answer(self, pending: PendingCall, event: Answered | Failed) -> None:
+        """Release what came with an answer that is not read."""
         if isinstance(event, Answered):
             self.discard(pending.to, event.payload, event.carries)
 
     def discard(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> None:
-        """Give back what came with a message that nobody reads."""
+        """Release the memory and references of a message that is not read."""
         self.lending.drop(peer, payload)
         for fork in carries:
             self.handle(fork).drop()
 
-    def whole(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> Payload:
-        """The payload of a message, with all its buffers.
+    def receive_payload(
+        self, peer: Node, payload: Payload, carries: Sequence[Fork]
+    ) -> Payload:
+        """The payload of a message, with its lent buffers mapped.
 
         Raises:
-            BlockGone, Undecodable: it cannot be had; what came with it is given back.
+            BlockGone, Undecodable: it cannot be had; its references are released.
         """
         try:
             return self.lending.incoming(peer, payload)
@@ -367,7 +376,7 @@ class Caller(Holder):
     def _receive(
         self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
     ) -> None:
-        """Receive by this thread until its answer is there, unless another one does."""
+        """Receive on this thread until its answer came, unless another thread does."""
         main = get_ident() == main_thread().ident
         nudge, lead = self.transport.nudge, self.transport.lead
         while waiter.empty():
@@ -380,80 +389,79 @@ class Caller(Holder):
             if not led or left < SLICE:
                 return
 
-    def _early(self, handle: Handle, until: float | None) -> Answered | None:
-        """The answer to the creation of a value that goes along with it.
+    def _piggybacked(self, handle: Handle, until: float | None) -> Answered | None:
+        """The answer to the creation of a value, with the value piggybacked.
 
-        None where it does not, as far as is known, or is not waited for any longer: it
-        is fetched then.
+        None where none is expected, or none came by `until`: it is fetched then.
         """
         pending = handle.creation
-        if pending is None or not self._along.get(pending.maker):
+        if pending is None or not self._piggybacks.get(pending.maker):
             return None
         self.refuse_to_wait("to_here")
         waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
         with self._lock:
             if handle.creation is None:
                 return None
-            pending.early.append(waiter)
+            pending.piggyback_waiters.append(waiter)
         self._receive(waiter, until)
-        event = wait_for(waiter, until)
-        return event if isinstance(event, Answered) and _has_value(event) else None
+        event = wait_answer(waiter, until)
+        return event if isinstance(event, Answered) and _is_piggybacked(event) else None
 
     def _make_room(self, deadline: float | None) -> None:
-        """Wait until fewer calls are in flight; request threads need not.
+        """Wait until fewer calls are in flight; not on request threads.
 
-        What they call may be what the others wait for.
+        Their calls may be what the other threads wait for.
         """
-        if self.is_request_thread() or self.speaks():
+        if self.is_request_thread() or self.holds_session():
             return
-        while len(self._pending) >= self._most:
+        while len(self._pending) >= self._max_calls:
             if self.ended or (deadline is not None and monotonic() >= deadline):
                 return
             waiter: SimpleQueue[None] = SimpleQueue()
-            self._rooms.append(waiter)
+            self._room_waiters.append(waiter)
             wait_shortly(waiter)
 
-    def _give_up(
+    def _abandon(
         self, pending: PendingCall, call: int, waiter: "SimpleQueue[Answered | Failed]"
     ) -> None:
-        """End a call that nobody waits for any more."""
+        """Cancel a call whose thread does not wait any more."""
         pending.waiter = None
-        if not self._unread(pending, waiter) and call >= 0 and not self.ended:
+        if not self._discard_late(pending, waiter) and call >= 0 and not self.ended:
             self.do(lambda now: self.session.cancel(call, now), "call")
 
-    def _unread(
+    def _discard_late(
         self, pending: PendingCall, waiter: "SimpleQueue[Answered | Failed]"
     ) -> bool:
-        """Give back what came for who has given up; whether it had come."""
+        """Release an answer that came after its thread gave up; whether one came."""
         try:
             event = waiter.get_nowait()
         except Empty:
             return False
-        self._return(pending, event)
+        self._discard_answer(pending, event)
         return True
 
-    def _hand(
+    def _hand_over(
         self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed
     ) -> None:
         waiter.put(event)
         if not self.transport.leads():
             self.transport.nudge()
 
-    def _made(
+    def _creation_ended(
         self, pending: PendingCall, handle: Handle, event: Answered | Failed
     ) -> None:
-        """Tell who waits for a value that its creation has its end."""
+        """Pass the end of a creation to the threads that wait for its value."""
         with self._lock:
             handle.creation = None
         if isinstance(event, Answered):
-            if len(self._along) > _MAKERS:
-                self._along.clear()
-            self._along[pending.maker] = _has_value(event)
-        for waiter in pending.early:
-            self._hand(waiter, event)
+            if len(self._piggybacks) > _MAKERS:
+                self._piggybacks.clear()
+            self._piggybacks[pending.maker] = _is_piggybacked(event)
+        for waiter in pending.piggyback_waiters:
+            self._hand_over(waiter, event)
 
-    def _created(self, handle: Handle, event: Answered | Failed) -> bool:
-        """Complete the future of a creation, unless that takes another thread."""
+    def _complete_creation(self, handle: Handle, event: Answered | Failed) -> bool:
+        """Complete the future of a creation; False if callbacks need another thread."""
         if isinstance(event, Failed) or event.failed or event.carries:
             return False
         handle.confirmed = True
@@ -464,42 +472,42 @@ class Caller(Holder):
     def _answered(self, event: Answered | Failed) -> None:
         pending = self._pending.pop(event.call, None)
         if pending is None:
-            # It ended when this worker did.
+            # It failed when this worker ended.
             return
-        if self._rooms:
-            self._rooms.popleft().put(None)
+        if self._room_waiters:
+            self._room_waiters.popleft().put(None)
         if pending.handle is not None:
-            self._made(pending, pending.handle, event)
+            self._creation_ended(pending, pending.handle, event)
         waiter = pending.waiter
         if waiter is not None:
-            self._hand(waiter, event)
+            self._hand_over(waiter, event)
             if pending.waiter is None:
-                # Given up meanwhile, by who may not have seen it any more.
-                self._unread(pending, waiter)
+                # Its thread gave up meanwhile, perhaps without seeing the answer.
+                self._discard_late(pending, waiter)
         elif pending.future is None and pending.handle is None:
-            self._return(pending, event)
-        elif not (pending.handle and self._created(pending.handle, event)):
+            self._discard_answer(pending, event)
+        elif not (pending.handle and self._complete_creation(pending.handle, event)):
             self._answers.append((pending, event))
-            if not self._settling:
-                self._settling = True
-                self.pool.put_own(Caller._settle, self)
+            if not self._reading:
+                self._reading = True
+                self.pool.put_own(Client._read_answers, self)
 
-    def _settle(self) -> None:
+    def _read_answers(self) -> None:
         """Read answers and complete futures, on a request thread."""
         while True:
             try:
                 pending, event = self._answers.popleft()
             except IndexError:
-                self._settling = False
-                if not self._answers or self._settling:
+                self._reading = False
+                if not self._answers or self._reading:
                     return
-                self._settling = True
+                self._reading = True
                 continue
             future: Future[Any]
             if pending.handle is not None:
                 future = pending.handle.created
             else:
-                assert pending.future is not None, "else a thread waits"
+                assert pending.future is not None, "without one a thread waits"
                 future = pending.future
             outcome: Outcome
             try:
@@ -507,15 +515,15 @@ class Caller(Holder):
             except BaseException as error:
                 outcome = Error(error, error.__traceback__)
             if not future._offer_quietly(outcome):
-                # Callbacks may wait for what comes behind.
+                # Callbacks may wait for later answers.
                 self.pool.put_own(_complete, (future, outcome))
             del pending, event, future, outcome
 
     def _read(self, pending: PendingCall, event: Answered | Failed) -> Any:
-        """What an answer says.
+        """The value of an answer.
 
         Raises:
-            RpcError, Exception: it is an error.
+            RpcError, Exception: the answer is an error, or there is none.
         """
         handle = pending.handle
         if isinstance(event, Failed):
@@ -525,9 +533,9 @@ class Caller(Holder):
         if handle is not None:
             handle.confirmed = True
             if not event.failed:
-                self._return(pending, event)
+                self._discard_answer(pending, event)
                 return None
-        payload = self.whole(pending.to, event.payload, event.carries)
+        payload = self.receive_payload(pending.to, event.payload, event.carries)
         if pending.raw:
             return payload
         return self.codec.unpack_answer(payload, event.carries, event.failed)

@@ -1,22 +1,22 @@
 """The driver of a session: the one lock of a worker, and what happens under it.
 
-Whatever it is told (a call, an answer, a packet, the time) is told under the lock, and
-what it says in turn is sent under it, so that packets leave in the order in which they
-were made. What it tells of is handled outside of the lock, in order, by one thread at a
-time: the one that receives, or a request thread.
+The session is called under the lock (a call, an answer, a packet, the time), and its
+packets are sent under it, so that they leave in the order in which they were made.  Its
+events are handled outside of the lock, in order, by one thread at a time: the one that
+receives, or a request thread.
 
 Rules:
 - no lock is held while functions of users, their finalizers, or callbacks of futures
-  run; none of these runs on a thread while it receives.  One that received may run a
-  request behind that, while another one receives: then it is a request thread;
-- sending changes no thread: who calls sends, and who answers sends;
-- a finalizer only appends to `let_go`; a little later, or where there are many, the
-  session is told of all of them together;
-- code that comes in between while this very thread tells the session something (a
-  finalizer, a handler of a signal) may call: it is told when that is over;
-- Ctrl-C is held back for so long.  Any other exception that comes in between then, of
-  a handler of another signal, ends the worker: what the session knew may be half of it.
-  All that waits is told, and the others see the worker leave.
+  run; none of these runs on a thread while it receives.  A thread that received may run
+  a request afterwards, while another one receives: then it is a request thread;
+- sending changes no thread: the calling thread sends, the answering thread sends;
+- a finalizer only appends to `dropped`; soon after, or when there are many, the session
+  is told of all of them together;
+- code that interrupts a thread while it holds the session (a finalizer, a signal
+  handler) may call: its call is deferred until the thread is done;
+- Ctrl-C is held back for that time.  Any other exception of a signal handler that comes
+  then ends the worker, as the session's state may be half changed: all pending calls
+  fail, and the others see the worker leave.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumerations
@@ -43,13 +43,13 @@ from runtime.rpc.transport.receiving import Turns
 
 LOG = getLogger("runtime.rpc")
 
-# What a wait for a change looks again after; changes are told, so it is rarely needed.
+# A wait for a change looks again after this; watchers are notified, so it rarely does.
 LOOK_SECONDS = 0.1
-# Handles that were dropped are told of together: to tell of each by itself costs three
-# times as much.  So many wait at most, for so long, if anything else is told meanwhile.
-_LET_GO = 64
-_LET_GO_SECONDS = 0.01
-# What is told by who has no time.
+# Dropped handles are reported together: one by one costs three times as much.  So many
+# wait at most, and for so long, while calls and replies go first.
+_MOST_DROPPED = 64
+_DROPPED_SECONDS = 0.01
+# Operations that are not delayed by reporting dropped handles.
 _BUSY = ("call", "reply")
 # Waking the receiving thread costs more than being a little late.
 _EARLIER = 0.0005
@@ -57,7 +57,7 @@ _FORKED = "the process was forked"
 
 
 def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
-    """Wait for a sign, or until the time is over."""
+    """Wait until something is put into `waiter`, or the time is over."""
     try:
         waiter.get(timeout=seconds)
     except Empty:
@@ -69,9 +69,9 @@ WAITS.add(Turns.wait.__code__)
 
 
 class deferred_interrupt:  # noqa: N801  # as a function it would take three times as long
-    """A block of the main thread that Ctrl-C does not interrupt, but its end.
+    """A block of the main thread that Ctrl-C interrupts at its end only.
 
-    `wake` is called when it comes, and `came` has it from then on.
+    `wake` is called when the signal comes; `came` holds its arguments from then on.
     """
 
     __slots__ = ("_before", "_wake", "came")
@@ -82,7 +82,7 @@ class deferred_interrupt:  # noqa: N801  # as a function it would take three tim
 
     def __enter__(self) -> "deferred_interrupt":
         before = _signal.getsignal(_signal.SIGINT)
-        # Anything else does not raise, or is not Python's.
+        # Other handlers (SIG_IGN, SIG_DFL, of C) do not raise in Python.
         self._before = before if callable(before) else None
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._note)
@@ -100,12 +100,12 @@ class deferred_interrupt:  # noqa: N801  # as a function it would take three tim
                 self._before(*self.came)
 
 
-# Of this process, those who have ended among them.
+# All drivers of this process, also those that have ended.
 DRIVERS: "WeakSet[Driver]" = WeakSet()
 
 
-class Parts(NamedTuple):
-    """What an agent is made of; `sit` has a thread speak for it from then on."""
+class Components(NamedTuple):
+    """The parts of an agent; `sit` has the current thread speak for it."""
 
     session: Session
     transport: Transport
@@ -114,35 +114,32 @@ class Parts(NamedTuple):
 
 
 class Driver:
-    """A session with its transport and its threads, for `Agent`, which handles events.
+    """A session with its transport and its threads; `handlers` by class of event."""
 
-    `handlers` has the handler of each class of events.
-    """
-
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Components) -> None:
         self.session, self.transport, self.options, self._sit = parts
         self.name = self.session.node.name
-        # Handles that are dropped; appended to by finalizers.
-        self.let_go: deque[Any] = deque()
-        # Why it takes nothing any more; "" as long as it does.
+        # Dropped handles, appended by finalizers.
+        self.dropped: deque[Any] = deque()
+        # Why this worker has ended; "" while it runs.
         self.ended = ""
         self.handlers: dict[type, Callable[[Any], object]] = {}
         self.pool = Pool(self.name, self.options.num_worker_threads, self._enter)
         self._lock = reentered()
-        # The thread that tells the session something.
-        self._holder = 0
-        self._later: deque[Callable[[float], object]] = deque()
+        # The thread that holds `_lock`, 0 for none.
+        self._lock_owner = 0
+        self._deferred: deque[Callable[[float], object]] = deque()
         self._events: deque[Event] = deque()
         # The thread that handles events.
-        self._telling = reentered()
-        self._teller = 0
+        self._event_lock = reentered()
+        self._event_thread = 0
         self._wake = inf
-        # What may run code of users when it is dropped: outside of the lock.
+        # Objects whose finalizers may run code of users: dropped outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
-        # The thread that handles the events of a packet, and what it is to do behind.
+        # The thread that handles the events of a packet, and what it runs afterwards.
         self._receiver = 0
-        self._behind: Callable[[], object] | None = None
+        self._follow_up: Callable[[], object] | None = None
         self._own = local()
         DRIVERS.add(self)
 
@@ -157,17 +154,17 @@ class Driver:
         """Whether this thread runs requests of this worker."""
         return getattr(self._own, "here", False)
 
-    def speaks(self) -> bool:
-        """Whether this very thread tells the session something just now."""
-        return self._holder == get_ident()
+    def holds_session(self) -> bool:
+        """Whether this thread is inside of a call of the session."""
+        return self._lock_owner == get_ident()
 
     def refuse_to_wait(self, call: str) -> None:
-        """Refuse what has to wait for the session while this thread tells it something.
+        """Refuse an operation that would wait for the session inside of its lock.
 
         Raises:
-            RpcMisuse: a finalizer or a handler of a signal came in between.
+            RpcMisuse: this is a finalizer or signal handler that interrupted it.
         """
-        if self.speaks() or self.transport.leads():
+        if self.holds_session() or self.transport.leads():
             raise RpcMisuse(
                 code="RpcMisuse",
                 call=call,
@@ -178,38 +175,38 @@ class Driver:
     # The one lock --------------------------------------------------------------------
 
     def do(self, act: Callable[[float], Any], call: str) -> Any:
-        """What `act` gives, which tells the session something; None if that is later.
+        """The result of `act(now)`, which calls the session; None if it is deferred.
 
         Raises:
             NotInitialized: this worker has stopped.
         """
         me = get_ident()
-        if self._holder == me:
-            self._later.append(act)
+        if self._lock_owner == me:
+            self._deferred.append(act)
             return None
         try:
             if me == main_thread().ident:
                 with deferred_interrupt():
-                    result = self._told(act, call, me)
+                    result = self._tell(act, call, me)
             else:
-                result = self._told(act, call, me)
+                result = self._tell(act, call, me)
         finally:
-            # Also where Ctrl-C was held back, and comes out now.
+            # Also when a Ctrl-C that was held back is raised now.
             if self._events or self._trash:
-                self._heed()
+                self._handle_events()
         return result
 
-    def let_go_now(self) -> None:
-        """Tell the session which handles were dropped; for who has time."""
-        if self.let_go:
+    def report_dropped(self) -> None:
+        """Tell the session of dropped handles now, from a thread that may take time."""
+        if self.dropped:
             self.do(lambda _: None, "drop")
 
-    def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
+    def _tell(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
             if self.ended:
                 parent = self.name if self.ended == _FORKED else ""
                 raise NotInitialized(call=call, parent=parent)
-            self._holder = me
+            self._lock_owner = me
             try:
                 now = monotonic()
                 result = act(now)
@@ -217,40 +214,40 @@ class Driver:
             except RpcError:
                 raise
             except BaseException as error:
-                self._break(error)
+                self._fail(error)
                 raise
             finally:
-                self._holder = 0
+                self._lock_owner = 0
         return result
 
     def _flush(self, now: float, *, idle: bool = True) -> None:
-        """Send what the session says, and keep what it tells of."""
+        """Send the session's packets, queue its events, set its next alarm."""
         session = self.session
-        while self.let_go and (idle or len(self.let_go) > _LET_GO):
-            self.give_back(self.let_go.popleft(), now)
-        while self._later:
-            self._later.popleft()(now)
+        while self.dropped and (idle or len(self.dropped) > _MOST_DROPPED):
+            self.release(self.dropped.popleft(), now)
+        while self._deferred:
+            self._deferred.popleft()(now)
         for packet in session.take_packets():
             self.transport.send(packet.endpoint, packet.frames)
         events = session.take_events()
         if events:
             self._events.extend(events)
         due = session.next_time()
-        if self.let_go:
-            due = min(now + _LET_GO_SECONDS, inf if due is None else due)
+        if self.dropped:
+            due = min(now + _DROPPED_SECONDS, inf if due is None else due)
         if due is not None and due < self._wake - _EARLIER:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
 
-    def give_back(self, dropped: Any, now: float) -> None:
-        """Tell the session what a finalizer has let go of; under the lock."""
+    def release(self, dropped: Any, now: float) -> None:
+        """Tell the session of one dropped handle; under the lock."""
 
     def _on_packet(self, frames: list[Buffer], key: str) -> Callable[[], object] | None:
         me = get_ident()
         with self._lock:
             if self.ended:
                 return None
-            self._holder = me
+            self._lock_owner = me
             try:
                 now = monotonic()
                 self.session.receive(frames, key, now)
@@ -258,85 +255,85 @@ class Driver:
             except BaseException as error:
                 if me == main_thread().ident:
                     # A handler of a signal may have raised it.
-                    self._break(error)
+                    self._fail(error)
                 raise
             finally:
-                self._holder = 0
+                self._lock_owner = 0
         if self._events or self._trash:
             self._receiver = me
             try:
                 self._drain()
             finally:
                 self._receiver = 0
-        behind, self._behind = self._behind, None
-        return behind
+        follow_up, self._follow_up = self._follow_up, None
+        return follow_up
 
     def _on_time(self) -> None:
         with self._lock:
             if self.ended:
                 return
-            self._holder = get_ident()
+            self._lock_owner = get_ident()
             try:
                 self._wake = inf
                 now = monotonic()
                 self.session.tick(now)
                 self._flush(now)
             finally:
-                self._holder = 0
+                self._lock_owner = 0
         self._drain()
         self.ticked()
 
     def ticked(self) -> None:
-        """Do what is to be done now and then, at once."""
+        """Hook for periodic work; it must not take long."""
 
-    def _break(self, error: BaseException) -> None:
-        """Stop: something came between while the session was told something."""
+    def _fail(self, error: BaseException) -> None:
+        """End the worker: an exception left the session half changed."""
         self.end(f"it was interrupted by {type(error).__name__} while it spoke")
 
     def end(self, why: str) -> None:
-        """Take nothing any more; every call that waits fails."""
+        """Stop for ever; every pending call fails."""
         with self._lock:
             if self.ended:
                 return
             self.ended = why
-            self._events.extend(self.last_events(why))
-        self._heed()
+            self._events.extend(self.final_events(why))
+        self._handle_events()
 
-    def last_events(self, why: str) -> list[Event]:
-        """What is told when nothing comes any more."""
+    def final_events(self, why: str) -> list[Event]:
+        """The events that end what is pending."""
         return []
 
-    def stays_behind(self, act: Callable[[Any], object], argument: Any) -> bool:
-        """Whether this thread, which receives, will call `act(argument)` itself.
+    def run_on_receiver(self, act: Callable[[Any], object], argument: Any) -> bool:
+        """Have this thread, which receives, call `act(argument)` after its packet.
 
-        Another one receives meanwhile, so that none has to be woken for it.
+        Another thread receives meanwhile, so that none is woken for it.  False: it
+        cannot, and nothing was done.
         """
         if (
             self._receiver != get_ident()
-            or self._behind is not None
+            or self._follow_up is not None
             or not self.pool.has_room()
             or not self.transport.yields()
         ):
             return False
 
-        def behind() -> None:
+        def follow_up() -> None:
             if not self.is_request_thread():
                 self._enter()
             act(argument)
 
-        self._behind = behind
+        self._follow_up = follow_up
         return True
 
     def _enter(self) -> None:
-        """Make a request thread one of this worker's."""
+        """Mark this thread as a request thread of this worker."""
         self._sit()
         self._own.here = True
 
-    def _heed(self) -> None:
-        """Have events handled: here, where no signal comes in between, or elsewhere."""
-        if self._teller == get_ident():
-            # Behind the one that is handled now: one inside of the other would be as
-            # deep as there are events.
+    def _handle_events(self) -> None:
+        """Handle events here on a request thread, where no signal comes, else there."""
+        if self._event_thread == get_ident():
+            # After the current event: nested handling would recurse once per event.
             return
         if getattr(self._own, "here", False):
             self._drain()
@@ -346,9 +343,9 @@ class Driver:
     def _drain(self) -> None:
         """Handle events in order, unless another thread is at it."""
         while self._events or self._trash:
-            if not self._telling.acquire(blocking=False):
+            if not self._event_lock.acquire(blocking=False):
                 return
-            before, self._teller = self._teller, get_ident()
+            before, self._event_thread = self._event_thread, get_ident()
             whole = False
             try:
                 while self._events:
@@ -358,32 +355,32 @@ class Driver:
                     except BaseException as error:
                         if self._receiver == get_ident() == main_thread().ident:
                             # A handler of a signal may have raised it.
-                            self._break(error)
+                            self._fail(error)
                             raise
                         if not isinstance(error, Exception):
                             raise
-                        LOG.exception("%s: what it was told is lost", self.name)
+                        LOG.exception("%s: an event is lost", self.name)
                 if self._trash:
                     trash, self._trash = self._trash, []
                     self.pool.put(list.clear, trash)
                     del trash
                 whole = True
             finally:
-                self._teller = before
-                self._telling.release()
+                self._event_thread = before
+                self._event_lock.release()
                 if not whole:
-                    # Those behind what was interrupted are for another thread.
+                    # The events after an interrupted one are for another thread.
                     self.pool.put_own(Driver._drain, self)
 
-    # Waiting for what is told --------------------------------------------------------
+    # Waiting for changes --------------------------------------------------------------
 
-    def look(self) -> None:
-        """Have those who wait for something see whether it is so by now."""
+    def notify_watchers(self) -> None:
+        """Have each `wait_until` evaluate its condition again."""
         for watcher in [*self._watchers]:
             watcher.put(None)
 
     def wait_until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
-        """Whether something holds before `seconds` are over; asked on each change."""
+        """Whether `holds()` is true within `seconds`; evaluated on each change."""
         end = None if seconds is None else monotonic() + seconds
         watcher: SimpleQueue[None] = SimpleQueue()
         self._watchers.append(watcher)

@@ -27,12 +27,11 @@ from typing import Any
 
 from runtime.errors.rpc import RpcMisuse, Unsendable
 from runtime.futures import Future
-from runtime.rpc.agent.agent import Agent, Seat, seat
+from runtime.rpc.agent.agent import Agent, Job, Seat, seat, serve
 from runtime.rpc.agent.calls import Request
-from runtime.rpc.agent.joining import join, rendezvous
 from runtime.rpc.agent.options import RpcBackendOptions, register_backend
 from runtime.rpc.agent.references import NOT_CREATED, Handle
-from runtime.rpc.agent.requests import Job, serve
+from runtime.rpc.agent.rendezvous import join, parse_init_method
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.session.events import Called
 from runtime.rpc.session.packets import message_name
@@ -310,7 +309,7 @@ def start(
     rpc_backend_options: FaultyOptions,
 ) -> Agent:
     """A worker of this backend."""
-    where = rendezvous(rpc_backend_options.init_method, rank, world_size)
+    where = parse_init_method(rpc_backend_options.init_method, rank, world_size)
     wrapped: list[FaultyTransport] = []
 
     def wrap(transport: Transport) -> Transport:

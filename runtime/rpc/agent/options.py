@@ -1,10 +1,11 @@
 """Options of workers, and the backends that are made of them.
 
-They say what a worker takes when nothing is said. A backend is a name, a function that
-makes options, and one that makes the worker.
+    RpcBackendOptions    the options of a worker, with their defaults
+    register_backend     a name, a maker of options, and a maker of the worker
+    timeout_seconds      the meaning of a timeout, the same for all calls
 
-Rules: options are checked when they are made; whatever is wrong is named then, not when
-a worker starts.
+Options are checked when they are made, so that a mistake is an error there, and not
+when a worker starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,10 +24,9 @@ UNSET_RPC_TIMEOUT = -1.0
 DEFAULT_SHUTDOWN_TIMEOUT = 0.0
 DEFAULT_NUM_WORKER_THREADS = 16
 DEFAULT_INIT_METHOD = "env://"
-# So many answers may be missing before a caller waits: a call in flight keeps about a
-# kilobyte.
+# Calls without an answer before a caller waits; each keeps about a kilobyte.
 DEFAULT_MAX_CALLS_IN_FLIGHT = 100_000
-# In seconds: others may have to be started by hand.
+# In seconds; the other workers may have to be started by hand.
 DEFAULT_JOIN_TIMEOUT = 60.0
 # A year: later deadlines are none.
 _LONGEST = 86_400.0 * 365
@@ -63,22 +63,72 @@ def _no_timeout(call: str, found: str) -> RpcMisuse:
     )
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_seconds(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and value >= 0  # type: ignore[operator]  # a number
+
+
+_COUNT = "a whole number: {name} must be positive, got {value!r}"
+# Option, which values are taken, the value in the error, what is wanted.
+_CHECKS: tuple[tuple[str, Callable[[object], bool], str, str], ...] = (
+    (
+        "init_method",
+        _is_text,
+        "the address {value!r}",
+        'a text, such as "tcp://HOST:PORT"',
+    ),
+    (
+        "host",
+        _is_text,
+        "the host {value!r}",
+        "a name or number of this machine, as others know it",
+    ),
+    (
+        "keys",
+        lambda value: isinstance(value, str | Path | None),
+        "keys={value!r}",
+        "a folder of keys",
+    ),
+    (
+        "join_timeout",
+        _is_seconds,
+        "join_timeout={value!r}",
+        "a number of seconds, 0 or more",
+    ),
+    ("num_worker_threads", _is_count, "{name}={value!r}", _COUNT),
+    ("max_calls_in_flight", _is_count, "{name}={value!r}", _COUNT),
+    (
+        "max_payload",
+        lambda value: value is None or _is_count(value),
+        "{name}={value!r}",
+        _COUNT,
+    ),
+)
+
+
 @dataclass(slots=True)
 class RpcBackendOptions:
-    """What a worker is told when it starts.
+    """The options of one worker.
 
-    `rpc_timeout` is in seconds, for calls that name none; 0 is for ever.  `init_method`
-    is where the workers meet: "tcp://HOST:PORT", "ipc:///folder", "file:///folder", or
-    "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder of keys; without one,
-    workers of one machine only are heard.  `host` is the name or number by which others
-    reach this machine, where its own guess is not it.  `registered_only` has this
-    worker run nothing but what was registered here, ask for nothing but what is
-    registered there, and decode nothing that could run code, so that it gets results of
-    workers only that have it, too.  `max_calls_in_flight` is
-    how many answers may be missing before a caller waits, `max_payload` the largest
-    request or answer, in bytes.  `shared_memory` lets large buffers between processes
-    of one machine lie in memory that both map.  `join_timeout` is in seconds; `session`
-    has the times after which a silent worker is lost.
+    `rpc_timeout` is in seconds, for calls without a timeout; 0 is for ever.
+    `init_method` is where the workers meet: "tcp://HOST:PORT", "ipc:///folder",
+    "file:///folder", or "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder
+    of keys; without one, only workers of this machine are admitted.  `host` is the name
+    or number by which others reach this machine, if it cannot find out.  With
+    `registered_only` this worker runs and calls registered functions only, and decodes
+    nothing that could run code, so the others need the option too.
+    `max_calls_in_flight` limits the calls without an answer before a caller waits,
+    `max_payload` a request or answer, in bytes.  With `shared_memory` large buffers
+    between processes of one machine lie in memory that both map.  `join_timeout` is in
+    seconds; `session` has the times after which a silent worker is lost.
 
     Raises:
         RpcMisuse: a value that no worker could take.
@@ -95,14 +145,14 @@ class RpcBackendOptions:
     shared_memory: bool = True
     join_timeout: float = DEFAULT_JOIN_TIMEOUT
     session: Settings = Settings()  # noqa: RUF009  # it is frozen
-    # For programs that name them.  A tensor arrives on the device that it had, so a map
-    # may name no other one.
+    # Accepted for compatibility.  A tensor arrives on the device that it had, so a map
+    # may only map devices to themselves.
     device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)
     devices: Iterable[object] = ()
 
     @property
     def settings(self) -> Settings:
-        """What a session goes by: `session`, and limits that are given beside it."""
+        """The settings of the session: `session`, with `max_payload`."""
         if self.max_payload is None:
             return self.session
         return replace(self.session, largest=self.max_payload)
@@ -121,50 +171,19 @@ class RpcBackendOptions:
                     )
         if self.rpc_timeout < 0:
             raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
-        if not isinstance(self.init_method, str):
-            raise RpcMisuse(
-                code="RpcMisuse",
-                call=call,
-                found=f"the address {self.init_method!r}",
-                wanted='a text, such as "tcp://HOST:PORT"',
-            )
-        if not isinstance(self.host, str):
-            raise RpcMisuse(
-                code="RpcMisuse",
-                call=call,
-                found=f"the host {self.host!r}",
-                wanted="a name or number of this machine, as others know it",
-            )
-        if not isinstance(self.keys, str | Path | None):
-            raise RpcMisuse(
-                code="RpcMisuse",
-                call=call,
-                found=f"keys={self.keys!r}",
-                wanted="a folder of keys",
-            )
-        join = self.join_timeout
-        if isinstance(join, bool) or not isinstance(join, int | float) or not join >= 0:
-            raise RpcMisuse(
-                code="RpcMisuse",
-                call=call,
-                found=f"join_timeout={join!r}",
-                wanted="a number of seconds, 0 or more",
-            )
-        for name in ("num_worker_threads", "max_calls_in_flight", "max_payload"):
+        for name, is_taken, found, wanted in _CHECKS:
             value = getattr(self, name)
-            if value is None and name == "max_payload":
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+            if not is_taken(value):
                 raise RpcMisuse(
                     code="RpcMisuse",
                     call=call,
-                    found=f"{name}={value!r}",
-                    wanted=f"a whole number: {name} must be positive, got {value!r}",
+                    found=found.format(name=name, value=value),
+                    wanted=wanted.format(name=name, value=value),
                 )
 
 
 class Backend(NamedTuple):
-    """What is behind a member of `BackendType`."""
+    """The two functions of a backend."""
 
     construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions]
     init_backend_handler: Callable[..., Any]
@@ -175,7 +194,7 @@ class BackendType(Enum):
 
     @property
     def handlers(self) -> Backend:
-        """What was registered under this name."""
+        """The functions that were registered under this name."""
         return _BACKENDS[self.name]
 
     def __repr__(self) -> str:
@@ -242,7 +261,7 @@ def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> Any:
 def choose_backend(
     backend: object, options: object, default: str
 ) -> tuple[BackendType, RpcBackendOptions]:
-    """The backend and the options that `init_rpc` was given, or that follow from one.
+    """The backend and the options of `init_rpc`; a missing one follows from the other.
 
     Raises:
         RpcMisuse: what was given is none, or no backend has such options.

@@ -1,37 +1,37 @@
 """References of a worker, and the values that it keeps for others.
 
-    Handle       a reference of this worker, for whoever shows it to programs
-    References   those of one message, on their way out or in
-    Codec        requests and answers as payloads, with the references in them
-    Holder       a worker as it has handles, and values of its own
+    Handle              a reference of this worker, behind the object that programs have
+    MessageReferences   the references of one message, on their way out or in
+    Codec               requests and answers as payloads, with the references in them
+    Holder              a worker with handles, and with values of its own
 
-This is the border between references as programs have them and the session, which keeps
-their owners and users.
+The session keeps the owners and users of values; this chapter ties its forks to handles
+and its values to futures.
 
 Rules of references:
 - a reference has one handle, which is dropped when the reference is; a handle gives one
-  thing back, once: the fork that it stands for, or one hold of the owner on its own
-  value; `drop` takes no lock and may be called by a finalizer;
-- every reference that came with a message is received, or given back, also where the
-  message cannot be read;
-- one that dies before anybody has its handle is dead when it gets one.
+  thing back, once: its fork, or one hold of the owner on its own value; `drop` takes no
+  lock and may be called by a finalizer;
+- every reference that came with a message is received, or dropped, also if the message
+  cannot be read;
+- a reference that dies before it has a handle is dead when it gets one.
 
-Rules of values: one that stays here is kept from `remote` or `RRef`, from the moment
-that its name is known, until the session says that it is free; it is dropped by a
+Rules of values: a value that stays here is kept, by `remote` or `RRef`, from the moment
+that its name is known until the session says that it is free; it is dropped by a
 request thread, outside of all locks.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.errors.rpc import ReferenceDead, RpcMisuse, UnknownCallable
+from runtime.errors.rpc import ReferenceDead, RpcMisuse
 from runtime.futures import Future
-from runtime.rpc.agent.driver import Driver, Parts
+from runtime.rpc.agent.driver import Components, Driver
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId
 from runtime.rpc.session.events import Confirmed, Died, Freed, Payload, Reason
 from runtime.rpc.values import Packed, unpack
 from runtime.rpc.values.callables import (
-    Call,
+    Invocation,
     call_of,
     pack_call,
     pack_result,
@@ -41,7 +41,7 @@ from runtime.rpc.values.remote_errors import unpack_error
 
 T = TypeVar("T")
 
-# Why references are dead, as far as no peer is to blame for it.
+# Why references are dead.
 NOT_CREATED = (
     "RRef creation by `remote` did not end in time or was not sent, and the value may "
     "not exist on its owner"
@@ -91,7 +91,7 @@ class Handle:
         self.created = created
         # The call that creates it, until that has its end.
         self.creation: Any = None
-        # Why it is worth nothing; "" as long as it is.
+        # Why the reference is dead; "" while it is alive.
         self.death = ""
         self._dropped = False
 
@@ -120,24 +120,24 @@ class Handle:
             )
 
     def runs_nothing(self) -> bool:
-        """Whether it may be dropped anywhere: nothing of anybody is dropped with it."""
+        """Whether dropping the handle runs no code of users."""
         created = self.created
         return self.value is None and created.done() and created.error() is None
 
     def text(self) -> str:
-        """The reference, for texts."""
+        """The reference, for messages."""
         if self.is_owner:
             return f"OwnerRRef({self.fork.rref})"
         return f"UserRRef(rref_id={self.fork.rref}, fork_id={self.fork.fork})"
 
     def drop(self) -> None:
-        """Give the reference back, from wherever this is called; once."""
+        """Give the reference back; from any thread or finalizer, once."""
         if not self._dropped:
             self._dropped = True
-            self.agent.let_go.append(self)
+            self.agent.dropped.append(self)
 
     def carried(self) -> Fork | RRefId:
-        """What a message carries that has this reference.
+        """The name by which a message carries this reference.
 
         Raises:
             ReferenceDead: it is dead.
@@ -146,7 +146,7 @@ class Handle:
         return self.fork.rref if self._own else self.fork
 
     def given_back(self) -> tuple[bool, ForkId]:
-        """Whether it is a hold of the owner, and which value or fork is given back."""
+        """Whether it is a hold of the owner; the value or fork that is given back."""
         return self._own, self.fork.rref if self._own else self.fork.fork
 
 
@@ -162,15 +162,15 @@ class ReferenceClass(NamedTuple):
 
 
 def set_reference_class(of_programs: ReferenceClass) -> None:
-    """Have references be of a class, which installs itself; there is one."""
-    References.of_programs = of_programs
-    References.kinds = (of_programs.kind, Handle)
+    """Set the class by which programs see references; it is set once, on import."""
+    MessageReferences.of_programs = of_programs
+    MessageReferences.kinds = (of_programs.kind, Handle)
 
 
-class References:
-    """The references of one message of a worker, for who writes or reads its values.
+class MessageReferences:
+    """The references of one message, for the codec that writes or reads its values.
 
-    Of `carries`, which came with it, each is received, or given back in the end.
+    Each of `carries`, which came with it, is received, or dropped by `drop_rest`.
     """
 
     of_programs: ReferenceClass
@@ -182,11 +182,11 @@ class References:
         self._left = {fork.fork: fork for fork in carries}
 
     def carry(self, reference: Any) -> Fork | RRefId:
-        """What a session is told of a reference that leaves.
+        """The name under which a session sends a reference.
 
         Raises:
             ReferenceDead: it is dead.
-            RpcMisuse: it is one of another worker of this process.
+            RpcMisuse: it is a reference of another worker of this process.
         """
         handle: Handle | None = reference
         if not isinstance(reference, Handle):
@@ -203,12 +203,12 @@ class References:
         return handle.carried()
 
     def receive(self, carried: Any) -> Any:
-        """The reference that a session told of; it is given back when it is dropped."""
+        """The reference for a fork that a session received."""
         del self._left[carried.fork]
         return self.of_programs.make(self._agent, self._agent.handle(carried))
 
-    def give_back(self) -> None:
-        """Give back what was not received."""
+    def drop_rest(self) -> None:
+        """Drop the references that were not received."""
         for fork in self._left.values():
             self._agent.handle(fork).drop()
         self._left.clear()
@@ -218,106 +218,101 @@ _PICKLED = "The answer of a worker that does not take registered functions only"
 
 
 class Codec:
-    """The codec of one worker, which with `registered_only` runs nothing else."""
+    """The codec of one worker; with `registered_only` it decodes no pickles."""
 
     def __init__(self, agent: "Holder", *, registered_only: bool) -> None:
         self._agent = agent
-        self._references = References(agent)
+        self._references = MessageReferences(agent)
         self._registered_only = registered_only
 
     def pack_request(
         self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Packed:
-        """What is asked of another worker.
+        """A call as a payload.
 
         Raises:
             RpcError, CallError: it does not fit the function, or cannot be sent.
         """
         call = call_of(function, args, kwargs)
-        return pack_call(call, self._references, only_registered=self._registered_only)
+        return pack_call(call, self._references, registered_only=self._registered_only)
 
-    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Call:
-        """What another worker asks.
+    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Invocation:
+        """The call of a request.
 
         Raises:
-            RpcError, Exception: it cannot be read, or is not here.
+            RpcError, Exception: it cannot be read, or the function is not here.
         """
         only = self._registered_only
-        return self._read(unpack_call, payload, carries, only_registered=only)
+        return self._read(unpack_call, payload, carries, registered_only=only)
 
     def pack_result(self, value: Any) -> Packed:
-        """What a function gave.
+        """A result as a payload.
 
         Raises:
             RpcError: it cannot be sent.
         """
         return pack_result(
-            value, self._references, only_registered=self._registered_only
+            value, self._references, registered_only=self._registered_only
         )
 
     def unpack_answer(
         self, payload: Payload, carries: Sequence[Fork], failed: bool
     ) -> Any:
-        """What another worker's function gave.
+        """The result in an answer.
 
         Raises:
-            Exception: what it raised, or why the answer cannot be read.
+            Exception: what the function raised, or why the answer cannot be read.
         """
         trusted = not self._registered_only
         if failed:
             raise unpack_error(payload, trusted=trusted)
-        try:
-            return self._read(unpack, payload, carries, trusted=trusted)
-        except UnknownCallable as error:
-            if error.code != "OnlyRegistered":
-                raise
-            raise UnknownCallable(code="OnlyRegistered", found=_PICKLED) from None
+        return self._read(unpack, payload, carries, trusted=trusted, refused=_PICKLED)
 
     def _read(
         self,
         read: Callable[..., T],
         payload: Payload,
         carries: Sequence[Fork],
-        **trust: bool,
+        **trust: Any,
     ) -> T:
         if not carries:
             return read(payload, self._references, **trust)
-        arriving = References(self._agent, carries)
+        arriving = MessageReferences(self._agent, carries)
         try:
             return read(payload, arriving, carries, **trust)
         finally:
-            arriving.give_back()
+            arriving.drop_rest()
 
 
-# Values of these classes run no code of anybody, wherever they are written or dropped.
+# Immutable classes whose values run no code of users when they are written or dropped.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
-# Bytes, characters, or bits of an integer: that cost nothing beside an answer.
+# Bytes, characters, or bits of an integer that cost nothing beside an answer.
 _SHORT = 1024
 
 
 def is_plain(future: Future[Any]) -> bool:
-    """Whether the value of a future is there, and runs no code of anybody."""
+    """Whether a future is complete with a value of `_PLAIN`, and has no callbacks."""
     if not future.done() or future.error() is not None:
         return False
     return type(future.value()) in _PLAIN and not future._callbacks
 
 
 def is_short(value: Any) -> bool:
-    """Whether a plain value costs nothing to write: by who receives, or unasked for."""
+    """Whether a plain value is small enough to be written by the receiving thread."""
     if isinstance(value, int):
         return value.bit_length() <= _SHORT
     return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
 class Holder(Driver):
-    """A worker as it has references, and values that others refer to."""
+    """A worker with references, and with values that others refer to."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Components) -> None:
         super().__init__(parts)
         self.codec = Codec(self, registered_only=parts.options.registered_only)
         self.handles: dict[ForkId, Handle] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
-        # References that died before anybody had a handle.
+        # References that died before they had a handle.
         self._stillborn: dict[ForkId, Reason] = {}
         self.handlers |= {
             Confirmed: self._confirmed,
@@ -350,7 +345,7 @@ class Holder(Driver):
         try:
             self.do(act, "RRef")
         except BaseException:
-            # Interrupted when it was done: nobody gets the reference.
+            # Interrupted afterwards: no caller gets the reference.
             for each in made:
                 each.drop()
             raise
@@ -376,7 +371,7 @@ class Holder(Driver):
         try:
             fork = self.session.fork_of(call)
         except KeyError:
-            # It has ended already, and so it is told in a moment.
+            # The call has ended already; its `Failed` event follows.
             fork = Fork(rref, rref, to)
         value: Future[Any] | None = None
         if fork.owner == self.node:
@@ -407,11 +402,11 @@ class Holder(Driver):
             self.pool.put(list.clear, box)
 
     def give_up_references(self) -> None:
-        """Give back every reference; those that programs have are dead from now on."""
+        """Drop every reference; those that programs hold are dead from now on."""
         for handle in [*self.handles.values()]:
             handle.death = DELETED
             handle.drop()
-        self.let_go_now()
+        self.report_dropped()
 
     def leaks(self) -> tuple[str, ...]:
         """A line for each reference of others to a value of this worker."""
@@ -420,7 +415,7 @@ class Holder(Driver):
         forks = self.do(lambda _: self.session.listed(), "shutdown")
         return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
 
-    def give_back(self, dropped: Handle, now: float) -> None:
+    def release(self, dropped: Handle, now: float) -> None:
         """Tell the session that a handle was dropped; under the lock."""
         own, name = dropped.given_back()
         self.handles.pop(name, None)

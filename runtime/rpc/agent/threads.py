@@ -141,7 +141,7 @@ class Pool:
             if self._closed or self._free >= 0:
                 return
             if len(self._threads) < self._size:
-                thread = self._made()
+                thread = self._new_thread()
             elif self._watcher is None:
                 thread = Thread(
                     target=self._watch, name=f"{self._name} watcher", daemon=True
@@ -152,7 +152,7 @@ class Pool:
             # Under the lock: who closes waits for all that there are.
             thread.start()
 
-    def _made(self) -> Thread:
+    def _new_thread(self) -> Thread:
         """One more thread, not started; it counts from now on."""
         self._started += 1
         thread = Thread(
@@ -224,4 +224,4 @@ class Pool:
             del frames
             room = min(self._size + waiting, MOST) - len(self._threads)
             for _ in range(min(room, -self._free)):
-                self._made().start()
+                self._new_thread().start()

@@ -101,13 +101,13 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
         (SYNC, "rpc_sync", surface.rpc_sync, surface.sync_by_name),
         (REMOTE, "remote", surface.remote, surface.remote_by_name),
     ):
-        yield register_special_form(python, Call(name, kind)).close
-        form = CallByName(by_name.__name__, kind)
+        yield register_special_form(python, CallForm(name, kind)).close
+        form = CallByNameForm(by_name.__name__, kind)
         yield register_special_form(by_name, form).close
     yield from _references(surface)
 
 
-class _Named(Sugared):
+class _NamedForm(Sugared):
     """A function that calls another one on another worker; `kind` is of its node."""
 
     __slots__ = ("kind", "name")
@@ -121,7 +121,7 @@ class _Named(Sugared):
         return f"`{self.name}`"
 
 
-class Call(_Named):
+class CallForm(_NamedForm):
     """One that is given the function."""
 
     __slots__ = ()
@@ -175,7 +175,7 @@ class Call(_Named):
             )
 
 
-class CallByName(_Named):
+class CallByNameForm(_NamedForm):
     """One that is given the name of the function."""
 
     __slots__ = ()

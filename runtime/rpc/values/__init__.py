@@ -8,7 +8,7 @@ from runtime.rpc.functions import (
     registered,
 )
 from runtime.rpc.values.callables import (
-    Call,
+    Invocation,
     call_of,
     pack_call,
     pack_result,
@@ -27,7 +27,7 @@ from runtime.rpc.values.remote_errors import pack_error, unpack_error
 __all__ = [
     "NO_REFERENCES",
     "REGISTRY",
-    "Call",
+    "Invocation",
     "Packed",
     "References",
     "Registered",

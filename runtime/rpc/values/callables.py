@@ -5,15 +5,15 @@ A callable is known to the other worker by one of these:
     an operator             by name and schema, which has to be the same there
     a compiled function     by its full name: `__torch__.package.name`
     a registered function   by the name that it was registered under
-    any other               by pickle: of what a module has that is its name, too
+    any other               by pickle: by name too, if it belongs to a module
 
 Rules:
-- they are tried in this order but for registered ones, which go first;
-- the arguments of operators and of compiled functions are checked where they are
-  called from, before anything is sent;
-- what is called by a name travels by the restricted codec if its arguments have a place
-  in that; else by pickle, unless registered functions are all that is taken;
-- a worker that takes registered functions only decodes nothing else.
+- they are tried in this order, but registered functions first;
+- the arguments of operators and of compiled functions are checked at the caller, before
+  anything is sent;
+- a call by name uses the restricted codec if its arguments have a form there; else
+  pickle, unless `registered_only`;
+- a worker with `registered_only` decodes nothing else.
 """
 
 import sys
@@ -54,10 +54,10 @@ Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
 
 
-class Call(NamedTuple):
+class Invocation(NamedTuple):
     """A call of `function`, which is of a `kind`, and known there by `name`.
 
-    `schema` is that of an operator, "" for others.
+    `schema` is that of an operator, "" for other kinds.
     """
 
     kind: str
@@ -68,25 +68,25 @@ class Call(NamedTuple):
     schema: str = ""
 
     def run(self) -> Any:
-        """What the function returns.  Raises what it raises."""
+        """The result of the function; its exceptions pass."""
         return self.function(*self.args, **self.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A compiled function by its full name; where it is called, it is looked up."""
+    """A compiled function by its full name, which is looked up where it is called."""
 
     name: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives.  Raises UnknownCallable, and what it raises."""
+        """The result of the function.  Raises UnknownCallable where it is unknown."""
         return script_function(self.name)(*args, **kwargs)
 
 
 def call_of(
     function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
-) -> Call:
-    """The call of a function; without arguments where they are not given.
+) -> Invocation:
+    """The call of a function, resolved to its kind and name.
 
     Raises:
         RpcMisuse: the function cannot be called, or the arguments are none.
@@ -95,13 +95,13 @@ def call_of(
     """
     given, named_ = _checked(function, args, kwargs)
     if isinstance(function, Named):
-        # Whoever knows only the name has checked what can be.
-        return Call(SCRIPT, function.name, function, given, named_)
+        # Only the name is known here, so no arguments can be checked.
+        return Invocation(SCRIPT, function.name, function, given, named_)
     if isinstance(function, Registered):
-        return Call(REGISTERED, function.name, function.function, given, named_)
+        return Invocation(REGISTERED, function.name, function.function, given, named_)
     name = REGISTRY.name_of(function)
     if name is not None:
-        return Call(REGISTERED, name, function, given, named_)
+        return Invocation(REGISTERED, name, function, given, named_)
     if isinstance(function, OperatorHandle):
         function.bind(given, named_)
         return _operator(function, given, named_)
@@ -109,15 +109,15 @@ def call_of(
         return _operator(_overload(function, given, named_), given, named_)
     if _is_compiled(function):
         _binder(function)(given, named_)
-        return Call(SCRIPT, function.qualified_name, function, given, named_)
+        return Invocation(SCRIPT, function.qualified_name, function, given, named_)
     public = _public(function)
     if public is not None:
-        return _spoken(public, given, named_)
-    return Call(PYTHON, _name(function), function, given, named_)
+        return _rephrased(public, given, named_)
+    return Invocation(PYTHON, _name(function), function, given, named_)
 
 
 _PICKLED = "A call of another function, by a proxy, or with values of other classes,"
-# What references ask of an owner by functions of ours.
+# Internal functions by which references ask their owner.
 _FOR_REFERENCES = {
     "_type_here": "The type of a value on another worker, which proxies ask for,",
     "_invoke_here": "A method of a value on another worker, by a proxy,",
@@ -130,8 +130,8 @@ def _name(function: Any) -> str:
     return name if isinstance(name, str) else type(function).__qualname__
 
 
-def _in_words(function: Any) -> str:
-    """A function as whoever called something knows it."""
+def _description(function: Any) -> str:
+    """A function as the user knows it, for messages."""
     name = _name(function)
     if getattr(function, "__module__", "") == "runtime.rpc.references":
         return _FOR_REFERENCES.get(name, f"`{name}`")
@@ -146,7 +146,7 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
             found=described(function),
             wanted="a function should be callable",
         )
-    # Anything falsy stands for nothing.
+    # As upstream, anything falsy means no arguments.
     if args and not isinstance(args, tuple | list):
         raise _not_arguments("args", args, "a tuple or a list of arguments")
     if not kwargs:
@@ -160,27 +160,27 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     return tuple(args or ()), dict(kwargs)
 
 
-def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
+def _not_arguments(name: str, value: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
         code="RpcMisuse",
         call="rpc",
-        found=f"`{name}` with {described(found_)}",
+        found=f"`{name}` with {described(value)}",
         wanted=wanted,
     )
 
 
-def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Call:
+def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Invocation:
     text = _schema_text(handle)
-    return Call(OPERATOR, str(handle.name), handle, args, kwargs, text)
+    return Invocation(OPERATOR, str(handle.name), handle, args, kwargs, text)
 
 
 def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
     """The first overload that the arguments fit.
 
     Raises:
-        CallError: there is one, and they do not fit it.
-        NoMatchingOverload: there are several, and they fit none.
-        OperatorGone: there is none.
+        CallError: the only overload does not fit.
+        NoMatchingOverload: none of several fits.
+        OperatorGone: there is no overload.
     """
     errors: list[tuple[str, CallError]] = []
     for name in packet.overloads():
@@ -201,7 +201,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
 
 
 def _is_compiled(function: Any) -> bool:
-    # Whoever has none has not loaded the class, which is at the top of much else.
+    # Without this module loaded there is no such object; loading it is expensive.
     jit: Any = sys.modules.get("runtime.jit.scripting")
     return jit is not None and isinstance(function, jit.ScriptFunction)
 
@@ -227,13 +227,13 @@ def _public(function: Any) -> str | None:
 
 
 class _Operators(NamedTuple):
-    """What is needed of the built-in operators."""
+    """Functions of the built-in operators, loaded when first needed."""
 
     names: tuple[str, ...]
     function: Callable[[str], Any]
-    found: Callable[[str], OperatorHandle]
-    sought: Callable[[str], OperatorHandle | None]
-    again: Callable[..., Any]
+    handle_of: Callable[[str], OperatorHandle]
+    find_handle: Callable[[str], OperatorHandle | None]
+    reread: Callable[..., Any]
 
 
 @cache
@@ -253,39 +253,39 @@ def _operators() -> _Operators:
 
 
 class _Binding:
-    """Stands for an operator: binds a call, and gives it back."""
+    """Called in an operator's place: binds the arguments, and returns the call."""
 
     def __init__(self, handle: OperatorHandle) -> None:
         self.handle = handle
         self.schema: Schema = handle.schema
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Call:
+    def __call__(self, *args: Any, **kwargs: Any) -> Invocation:
         self.handle.bind(args, kwargs)
         return _operator(self.handle, args, kwargs)
 
 
-def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
-    """The call of a function of `runtime`, which may be in other words."""
+def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
+    """The call of a function of `runtime`, whose arguments may be in another form."""
     core = _operators()
     writes = kwargs.get("out") is not None
-    binding = _Binding(core.found(f"{name}_out" if writes else name))
+    binding = _Binding(core.handle_of(f"{name}_out" if writes else name))
     given = {**kwargs}
-    if "out" in given and not writes and core.sought(f"{name}_out") is not None:
+    if "out" in given and not writes and core.find_handle(f"{name}_out") is not None:
         del given["out"]
     try:
         return binding(*args, **given)
     except CallError as error:
         if given.get("inplace"):
-            # What is written to is there, and stays as it is here.
+            # The tensor is written at the callee; the one here stays as it is.
             raise
-        spoken: Call = core.again(binding, args, given, error)
-        return spoken
+        rephrased: Invocation = core.reread(binding, args, given, error)
+        return rephrased
 
 
 def result_type(function: Any) -> str:
-    """The type of what a function gives, as schemas have it; "" if nobody knows.
+    """The type of a function's result in the schema language; "" if it is unknown.
 
-    Of a function whose result comes later, that of the result.
+    Of a function marked by `async_execution`, the type of the future's value.
     """
     later = getattr(function, MARK, None)
     schema = _schema(function if later is None else later)
@@ -309,14 +309,17 @@ def _schema(function: Any) -> Schema | None:
     public = _public(function)
     if public is None:
         return None
-    return _operators().found(public).schema
+    return _operators().handle_of(public).schema
 
 
 # On the way.
 
 
 def pack_call(
-    call: Call, references: References = NO_REFERENCES, *, only_registered: bool = False
+    call: Invocation,
+    references: References = NO_REFERENCES,
+    *,
+    registered_only: bool = False,
 ) -> Packed:
     """A call as a payload.
 
@@ -326,18 +329,20 @@ def pack_call(
         RpcError: a reference refuses to be sent.
     """
     if call.kind == PYTHON:
-        if only_registered:
-            raise UnknownCallable(code="OnlyRegistered", found=_in_words(call.function))
+        if registered_only:
+            raise UnknownCallable(
+                code="OnlyRegistered", found=_description(call.function)
+            )
         parts = call.function, call.args, call.kwargs
         return pickling.pack(parts, references, _PARTS)
     value = (call.kind, call.name, call.schema), call.args, call.kwargs
-    if only_registered:
+    if registered_only:
         if call.kind != REGISTERED:
             raise UnknownCallable(
                 code="OnlyRegistered", found=f"The {call.kind} `{call.name}`"
             )
         return restricted.pack(value, references, _PARTS)
-    packed = restricted.attempt(value, references)
+    packed = restricted.try_pack(value, references)
     return pickling.pack(value, references, _PARTS) if packed is None else packed
 
 
@@ -346,8 +351,8 @@ def unpack_call(
     references: References = NO_REFERENCES,
     carries: Sequence[Any] = (),
     *,
-    only_registered: bool = False,
-) -> Call:
+    registered_only: bool = False,
+) -> Invocation:
     """The call of a payload, its function found here.
 
     Raises:
@@ -355,34 +360,30 @@ def unpack_call(
         UnknownCallable, OperatorGone: it is not here, or another one.
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
-    trusted = not only_registered
-    try:
-        value = pickling.unpack(payload, references, carries, trusted=trusted)
-    except UnknownCallable as error:
-        if error.code != "OnlyRegistered":
-            raise
-        raise UnknownCallable(code="OnlyRegistered", found=_PICKLED) from None
+    value = pickling.unpack(
+        payload, references, carries, trusted=not registered_only, refused=_PICKLED
+    )
     if not isinstance(value, tuple) or len(value) != len(_PARTS):
         raise _no_call()
     function, args, kwargs = value
     if not isinstance(args, tuple) or not isinstance(kwargs, dict):
         raise _no_call()
     if not isinstance(function, tuple):
-        if only_registered:
-            raise UnknownCallable(code="OnlyRegistered", found=_in_words(function))
-        return Call(PYTHON, _name(function), function, args, kwargs)
+        if registered_only:
+            raise UnknownCallable(code="OnlyRegistered", found=_description(function))
+        return Invocation(PYTHON, _name(function), function, args, kwargs)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
-    if only_registered and kind != REGISTERED:
+    if registered_only and kind != REGISTERED:
         raise UnknownCallable(code="OnlyRegistered", found=f"The {kind} `{name}`")
-    if kind == REGISTERED and not only_registered and not REGISTRY.has(name):
-        # The name of most is that of their module, which may register them.
-        _loaded(name)
+    if kind == REGISTERED and not registered_only and not REGISTRY.has(name):
+        # The default name begins with the module, which may register it on import.
+        _import_module_of(name)
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
-    return Call(kind, name, finder(name, schema), args, kwargs, schema)
+    return Invocation(kind, name, finder(name, schema), args, kwargs, schema)
 
 
 def _no_call() -> Undecodable:
@@ -412,7 +413,7 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
 
 
 def _is_defined(dispatcher: Dispatcher, name: OperatorName) -> bool:
-    """Whether there is such an operator: kernels alone make none."""
+    """Whether an operator is defined; kernels alone do not define it."""
     entry = dispatcher.state.entry(name)
     return entry is not None and bool(entry.definitions)
 
@@ -434,7 +435,7 @@ def script_function(name: str) -> Any:
     functions = load("runtime.script.program").SHARED_PROGRAM.functions
     function = functions.get(name)
     if function is None:
-        reason = _loaded(name)
+        reason = _import_module_of(name)
         function = functions.get(name)
     if function is None:
         raise UnknownCallable(
@@ -447,8 +448,8 @@ def script_function(name: str) -> Any:
     return load("runtime.jit.scripting").ScriptFunction(function)
 
 
-def _loaded(name: str) -> str:
-    """Load the module of a function's name; what it failed with, or ""."""
+def _import_module_of(name: str) -> str:
+    """Import the module of a function's full name; the error as a text, or ""."""
     module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
     if not module or module == "__main__":
         return ""
@@ -467,14 +468,14 @@ _FINDERS: dict[str, Callable[[str, str], Any]] = {
 
 
 def pack_result(
-    value: Any, references: References = NO_REFERENCES, *, only_registered: bool = False
+    value: Any, references: References = NO_REFERENCES, *, registered_only: bool = False
 ) -> Packed:
-    """What a call returned, as a payload; `unpack` reads it.
+    """The result of a call as a payload; `unpack` reads it.
 
     Raises:
         Unsendable: a part of it cannot be sent; says which.
         RpcError: a reference refuses to be sent.
     """
-    if only_registered:
+    if registered_only:
         return restricted.pack(value, references, "result")
     return pickling.pack(value, references, "result")

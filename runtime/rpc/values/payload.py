@@ -1,14 +1,13 @@
-"""Payloads: what becomes of values on their way; tensors travel beside them.
+"""Payloads: the buffers of one message, with tensors and buffers beside the pickle.
 
-    frame 0     what was written, then the table of tensors if there is one, then the
-                sizes of both, and in the last byte how it was written
+    frame 0     the encoded value, then the table of tensors if there is one, then the
+                sizes of both, and in the last byte the encoding
     others      elements of large tensors, then other large buffers, as they are
 
-Each payload is of one message: who writes or reads it is known to the thread, so that
-reducers find where to put what travels beside the pickle.
+The payload that a thread writes or reads is in `CURRENT`, where reducers find it.
 
-The table of tensors is written after all else, when it is known which part of each
-storage is used:
+The table of tensors is written last, when it is known which part of each storage is
+used:
 
     table       how many storages, how many views
     a storage   where it is (device, frame or table), dtype, bytes
@@ -16,15 +15,15 @@ storage is used:
 
 Rules of tensors:
 - two views of one storage in one message are views of one storage where they arrive;
-- of a storage only the part travels that is used: from the first byte that a view
-  touches to the last one; a single view that skips more than it touches is made dense,
-  its dimensions in the order in which they lie;
-- elements leave without a copy where host memory holds them, a device copies them to
-  the host; few of them travel in the table, more have a frame of their own;
-- what is sent is read-only, so that a receiver in the same process never writes into
+- of a storage only the used part travels: from the first byte that a view touches to
+  the last one; a single view that skips more than it touches is made dense, its
+  dimensions in the order of their strides;
+- elements in host memory leave without a copy, a device copies them to the host; small
+  tensors travel in the table, larger ones have a frame of their own;
+- sent buffers are read-only, so that a receiver in the same process never writes into
   the memory of the sender: it makes a copy;
-- what is received is writable and aligned: a buffer that is not, is copied;
-- what arrives may have been written by anybody: every number is checked.
+- received buffers are writable and aligned: a buffer that is not is copied;
+- a payload may come from anybody: every number in it is checked.
 """
 
 import struct
@@ -59,7 +58,7 @@ _STORAGE = struct.Struct("<BBBQ")
 # Storage, dtype, dimensions, offset.
 _VIEW = struct.Struct("<IBBQ")
 
-# Buffers are copied into frame 0 up to here: a frame of its own costs about as much.
+# Buffers up to this size are copied into frame 0: a frame of its own costs as much.
 SMALL = 4096
 
 # What numbers of any kind are aligned to, and memory that is asked of the system.
@@ -85,7 +84,7 @@ class _Part:
         self.views = 0
 
     def use(self, start: int, end: int) -> None:
-        """Let bytes be among those that travel."""
+        """Add a range of bytes to those that travel."""
         if start == end:
             return
         # Whole elements of any dtype.
@@ -96,7 +95,7 @@ class _Part:
             self.start, self.end = min(start, self.start), max(end, self.end)
 
 
-class OutgoingTensors:
+class TensorWriter:
     """The tensors of a message that is written."""
 
     __slots__ = ("_parts", "_places", "_views")
@@ -223,7 +222,7 @@ def _storage_row(
     return _STORAGE.pack(_TABLE, dtype, len(device), len(raw)), device, raw
 
 
-class IncomingTensors:
+class TensorReader:
     """The tensors of a message that is read.
 
     Raises:
@@ -365,7 +364,7 @@ def _damaged(reason: str) -> Undecodable:
 
 
 # How a payload was written: its last byte.  Plain ones have one frame, and no table.
-PLAIN, PICKLED, RESTRICTED, SWAPPED = 1, 2, 3, 4
+PLAIN, PICKLED, RESTRICTED, CUSTOM = 1, 2, 3, 4
 
 # Of the table, and of the frames that tensors have for themselves.
 _SIZES = struct.Struct("<IIB")
@@ -379,20 +378,20 @@ class Packed(NamedTuple):
 
 
 class References(Protocol):
-    """Who knows of references to values of other workers."""
+    """How a codec writes and reads references to values of other workers."""
 
     # The classes of references.
     kinds: tuple[type, ...]
 
     def carry(self, reference: Any) -> Any:
-        """What a session is told of a reference that leaves."""
+        """The name under which a session sends a reference."""
 
     def receive(self, carried: Any) -> Any:
-        """The reference to what a session told of it."""
+        """The reference for a name that a session received."""
 
 
-class Mute:
-    """References of known classes, of which nobody is told: to see if a value fits."""
+class SilentReferences:
+    """References of the same classes without effects: to test whether a value fits."""
 
     def __init__(self, kinds: tuple[type, ...] = ()) -> None:
         self.kinds = kinds
@@ -407,15 +406,15 @@ class Mute:
 
 
 # Where there are no classes of references, there are none.
-NO_REFERENCES: References = Mute()
+NO_REFERENCES: References = SilentReferences()
 
 
-class Outgoing:
-    """What is kept while a payload is written."""
+class PayloadWriter:
+    """The parts of a payload while it is written."""
 
     # Most messages have none of these.
     _places: dict[int, tuple[int, Any]] | None = None
-    _tensors: OutgoingTensors | None = None
+    _tensors: TensorWriter | None = None
     buffers: list[Buffer] | None = None
 
     def __init__(self, references: References) -> None:
@@ -424,18 +423,18 @@ class Outgoing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing travels beside what was written."""
+        """Whether the encoded value is all: no references, buffers and tensors."""
         return not (self.carries or self.buffers or self._tensors)
 
     @property
-    def tensors(self) -> OutgoingTensors:
+    def tensors(self) -> TensorWriter:
         """The tensors of the payload."""
         if self._tensors is None:
-            self._tensors = OutgoingTensors()
+            self._tensors = TensorWriter()
         return self._tensors
 
-    def carried(self, reference: Any) -> int:
-        """The place of a reference among those that are carried, of one object one."""
+    def add_reference(self, reference: Any) -> int:
+        """The index of a reference in `carries`; one index for each object."""
         if self._places is None:
             self._places = {}
         place, _ = self._places.get(id(reference), (-1, None))
@@ -446,8 +445,8 @@ class Outgoing:
             self._places[id(reference)] = place, reference
         return place
 
-    def beside(self, buffer: Buffer) -> None:
-        """Let a buffer travel in a frame of its own."""
+    def add_buffer(self, buffer: Buffer) -> None:
+        """Add a buffer as a frame of its own."""
         if self.buffers is None:
             self.buffers = []
         self.buffers.append(buffer)
@@ -461,12 +460,12 @@ class Outgoing:
 
 @cache
 def _whole() -> None:
-    """Let what arrives be computed with, also where no tensor was before."""
+    """Load the operators, so that received tensors can be used."""
     load("runtime.whole")
 
 
-class Incoming:
-    """What is kept while a payload is read.
+class PayloadReader:
+    """The parts of a payload while it is read.
 
     Raises:
         Undecodable: its frames are not those of a payload.
@@ -485,19 +484,19 @@ class Incoming:
         if size > end or count > len(payload) - 1:
             raise Undecodable(found="A payload", reason="it is cut")
         self.references = references
-        # All of them, used or not: who sent them waits for each.
+        # All of them, used or not: the sender waits for each to be received.
         self.carries = [references.receive(each) for each in carries]
         self.body = frame[: end - size]
         self.buffers = payload[1 + count :]
         self._table = frame[end - size : end], payload[1 : 1 + count]
-        self._tensors: IncomingTensors | None = None
+        self._tensors: TensorReader | None = None
 
     @property
-    def tensors(self) -> IncomingTensors:
+    def tensors(self) -> TensorReader:
         """The tensors of the payload.  Raises `Undecodable`."""
         if self._tensors is None:
             _whole()
-            self._tensors = IncomingTensors(*self._table)
+            self._tensors = TensorReader(*self._table)
         return self._tensors
 
     def reference(self, place: int) -> Any:
@@ -508,10 +507,10 @@ class Incoming:
 
 
 class Current(local):
-    """The messages that this thread writes and reads; None outside of `pack`."""
+    """The payloads that this thread writes and reads now."""
 
-    outgoing: Outgoing | None = None
-    incoming: Incoming | None = None
+    writer: PayloadWriter | None = None
+    reader: PayloadReader | None = None
     # A pickler and its file, for the next message.
     pickler: Any = None
 
@@ -519,16 +518,16 @@ class Current(local):
 CURRENT = Current()
 
 
-def outgoing() -> Outgoing:
-    """The message that is written now; nobody asks outside of one."""
-    found = CURRENT.outgoing
-    assert found is not None, "what asks is known to picklers of messages only"
+def current_writer() -> PayloadWriter:
+    """The payload that this thread writes."""
+    found = CURRENT.writer
+    assert found is not None, "reducers of payloads run while one is written"
     return found
 
 
-def incoming() -> Incoming:
-    """The message that is read now.  Raises `Undecodable` outside of one."""
-    found = CURRENT.incoming
+def current_reader() -> PayloadReader:
+    """The payload that this thread reads.  Raises `Undecodable` outside of one."""
+    found = CURRENT.reader
     if found is None:
         raise Undecodable(found="A part of a message", reason="it is read outside")
     return found

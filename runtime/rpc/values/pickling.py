@@ -1,25 +1,24 @@
 """Pickling: any value as a payload, and back.
 
-Pickle's own writes nearly everything, with a table of reducers for what travels in a
-way of its own: tensors and storages, references, compiled functions (by name) and
-modules (as archives). What it refuses, or would only name although the other side has
-another `__main__`, is written once more by cloudpickle, which writes the code of
-functions.
+The standard pickler writes nearly everything, with a table of reducers for tensors and
+storages, references, compiled functions (by name) and modules (as archives).  A value
+that it refuses, or that names something of `__main__`, which is another module in
+another process, is written again by cloudpickle, which writes the code of functions.
 
 Rules:
-- reading a payload runs whatever its writer wanted: it is for peers that are trusted;
-- what cannot be written is an error at the writer, which names the part;
-- a reducer of one's own goes before those of the table; of two for one class the first
-  one stays;
-- the last byte of a payload says how it was written, so that a pickler of one's own
-  (`use_pickler`) takes part in what is written by it only.
+- reading a payload runs whatever its writer wanted: it is for trusted peers;
+- a value that cannot be written is an error at the writer, which names the part;
+- a reducer that a user registers goes before those of the table; of two for one class
+  the first one stays;
+- the last byte of a payload is its encoding, so a custom pickler (`use_pickler`) reads
+  only what it has written.
 
-Rules of what is written by value:
-- cloudpickle is loaded when something first is;
-- files are no values: cloudpickle would send what they hold;
-- what `__main__` has travels by value and by name: a process that has the same code
-  under that name in its own `__main__` takes that, with its own state, as one has that
-  was started by the same program; any other takes the value.
+Rules of values that are written by cloudpickle:
+- it is loaded when it is first needed;
+- files are refused: cloudpickle would send their contents;
+- functions and classes of `__main__` travel by value and by name: a process whose own
+  `__main__` has the same code under that name, as one started from the same program
+  has, uses its own, with its own state; any other uses the value.
 """
 
 import copyreg
@@ -43,19 +42,19 @@ from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values.payload import (
     CURRENT,
+    CUSTOM,
     NO_REFERENCES,
     PICKLED,
     PLAIN,
     RESTRICTED,
     SMALL,
-    SWAPPED,
-    Incoming,
-    Mute,
-    Outgoing,
     Packed,
+    PayloadReader,
+    PayloadWriter,
     References,
-    incoming,
-    outgoing,
+    SilentReferences,
+    current_reader,
+    current_writer,
     readonly_bytes,
     writable_bytes,
 )
@@ -69,17 +68,17 @@ Reducer = Callable[[Any], Any]
 _PROTOCOL = 5
 _END = bytes([PLAIN])
 _SIMPLE = frozenset({bool, int, float, type(None)})
-# Picklers of larger messages keep too much memory to be used again.
+# A pickler that wrote a larger message keeps too much memory, and is not reused.
 _KEPT = 1 << 16
-# The names of what one process runs mean something else in another.
+# `__main__` is another module in another process.
 _MAIN_NAME = "__main__"
 _MAIN = _MAIN_NAME.encode()
-# What cloudpickle sends, and what nobody wants to be sent.
+# Classes that cloudpickle would send by their contents.
 _NOT_SENT = (TextIOWrapper, Logger, RootLogger)
 
 
 class Pickler(Protocol):
-    """What `use_pickler` takes."""
+    """A custom pickler, as `use_pickler` takes it."""
 
     def serialize(self, obj: Any) -> tuple[bytes, list[Any]]:
         """Bytes, and buffers that travel beside them."""
@@ -88,26 +87,26 @@ class Pickler(Protocol):
         """The object that was written."""
 
 
-class _Swapped:
+class _Custom:
     pickler: Pickler | None = None
 
 
-_SWAPPED = _Swapped()
+_CUSTOM = _Custom()
 
 
 @contextmanager
 def use_pickler(pickler: Pickler) -> Iterator[None]:
-    """Have all of this process write by another pickler, as long as the block runs."""
-    before, _SWAPPED.pickler = _SWAPPED.pickler, pickler
+    """Use another pickler in the whole process while the block runs."""
+    before, _CUSTOM.pickler = _CUSTOM.pickler, pickler
     try:
         yield
     finally:
-        _SWAPPED.pickler = before
+        _CUSTOM.pickler = before
 
 
 def current_pickler() -> Pickler | None:
-    """The pickler of `use_pickler`, None outside."""
-    return _SWAPPED.pickler
+    """The pickler of `use_pickler`; None outside of its block."""
+    return _CUSTOM.pickler
 
 
 def pack(
@@ -115,20 +114,20 @@ def pack(
 ) -> Packed:
     """A value as a payload.
 
-    `root` is how errors call the value; of a tuple, how they call its elements.
+    `root` is the name of the value in errors, or the names of a tuple's elements.
 
     Raises:
         Unsendable: a part of it cannot be pickled; says which.
         RpcError: a reference refuses to be sent.
     """
-    if _SWAPPED.pickler is not None:
-        return _pack_by(_SWAPPED.pickler, value)
+    if _CUSTOM.pickler is not None:
+        return _pack_by(_CUSTOM.pickler, value)
     if type(value) in _SIMPLE:
-        # Nothing of it has a reducer, or a name.
+        # No reducer applies, and no name is written.
         return Packed([pickle.dumps(value, _PROTOCOL) + _END], [])
-    before = CURRENT.outgoing
+    before = CURRENT.writer
     try:
-        packed = _by_name(value, Outgoing(references))
+        packed = _by_name(value, PayloadWriter(references))
         if packed is not None:
             return packed
         refused: Exception = pickle.PicklingError("it is of `__main__`")
@@ -137,19 +136,19 @@ def pack(
     except Exception as error:
         refused = error
     finally:
-        CURRENT.outgoing = before
+        CURRENT.writer = before
     try:
-        return _by_value(value, Outgoing(references))
+        return _by_value(value, PayloadWriter(references))
     except RpcError:
         raise
     except ImportError:
-        # Without cloudpickle, what pickle says is all that there is.
+        # Without cloudpickle, pickle's error is the reason.
         reason = refused
     except Exception as error:
         reason = error
     finally:
-        CURRENT.outgoing = before
-    refused_part = partial(_is_refused, Mute(references.kinds))
+        CURRENT.writer = before
+    refused_part = partial(_is_refused, SilentReferences(references.kinds))
     raise unsendable(value, root, refused_part, reason) from reason
 
 
@@ -159,15 +158,15 @@ def unpack(
     carries: Sequence[Any] = (),
     *,
     trusted: bool = True,
+    refused: str = "A pickled value",
 ) -> Any:
     """The value of a payload; `carries` are those of the message.
 
-    What arrived is not read at all unless its writer is `trusted`, or the codec of it
-    can run no code.
+    Only the restricted codec is read unless the writer is `trusted`; `refused` names
+    the payload in the error.
 
     Raises:
-        UnknownCallable: it could run code.
-        UnknownCallable: it names what is not here.
+        UnknownCallable: it could run code, or names what is not here.
         Undecodable: it cannot be read; the `__cause__` says more.
         DeviceUnavailable: a tensor is of a device that is not here.
         RpcError: a reference cannot be had here.
@@ -175,15 +174,15 @@ def unpack(
     frame = payload[0] if payload else b""
     kind = frame[-1] if frame else 0
     if kind == RESTRICTED:
-        return read(Incoming(payload, references, carries))
+        return read(PayloadReader(payload, references, carries))
     if not trusted:
-        raise UnknownCallable(code="OnlyRegistered", found="A pickled value")
+        raise UnknownCallable(code="OnlyRegistered", found=refused)
     try:
         if kind == PLAIN and not carries:
-            # What is behind its end is no part of a pickle.
+            # `loads` stops at the end of the pickle, before the byte of the encoding.
             return pickle.loads(frame)  # noqa: S301  # only of trusted peers
-        if kind == SWAPPED:
-            return _unpack_by(_SWAPPED.pickler, payload)
+        if kind == CUSTOM:
+            return _unpack_by(_CUSTOM.pickler, payload)
         if kind in (PLAIN, PICKLED):
             return _read(payload, kind, references, carries)
     except (RpcError, DeviceUnavailable):
@@ -200,10 +199,10 @@ def unpack(
 
 
 def _missing(error: Exception) -> str | None:
-    """What pickle looked for in vain; None if it was something else."""
+    """The name that pickle did not find; None for any other error."""
     if isinstance(error, ModuleNotFoundError):
         return error.name or ""
-    # Of the frames of others, as of a `__setstate__`, one would be the next.
+    # An AttributeError of a user's code, as of `__setstate__`, has a frame of that.
     trace = error.__traceback__
     inner = trace.tb_next if trace is not None else None
     own = inner is None or inner.tb_frame.f_code is _read.__code__
@@ -220,10 +219,10 @@ def _text(error: BaseException) -> str:
         return f"whose text raises {type(worse).__name__}"
 
 
-def _by_name(value: Any, message: Outgoing) -> Packed | None:
-    """The value by pickle; None if it names what other processes do not have."""
-    CURRENT.outgoing = message
-    # One that is at work is nobody else's, and one that raised is thrown away.
+def _by_name(value: Any, message: PayloadWriter) -> Packed | None:
+    """The value by pickle; None if the pickle names `__main__`."""
+    CURRENT.writer = message
+    # Taken while it is used, as reducers may pickle; not put back after an error.
     pickler, file = CURRENT.pickler or _pickler()
     CURRENT.pickler = None
     pickler.dump(value)
@@ -238,19 +237,19 @@ def _by_name(value: Any, message: Outgoing) -> Packed | None:
 
 def _pickler() -> tuple[pickle.Pickler, BytesIO]:
     file = BytesIO()
-    made = pickle.Pickler(file, _PROTOCOL, buffer_callback=_stays)
+    made = pickle.Pickler(file, _PROTOCOL, buffer_callback=_keeps_in_band)
     made.dispatch_table = TABLE
     return made, file
 
 
-def _by_value(value: Any, message: Outgoing) -> Packed:
-    CURRENT.outgoing = message
+def _by_value(value: Any, message: PayloadWriter) -> Packed:
+    CURRENT.writer = message
     file = BytesIO()
     _value_pickler()(file).dump(value)
     return _packed(file, message)
 
 
-def _packed(file: BytesIO, message: Outgoing) -> Packed:
+def _packed(file: BytesIO, message: PayloadWriter) -> Packed:
     if message.is_plain:
         file.write(_END)
         return Packed([file.getvalue()], [])
@@ -259,32 +258,32 @@ def _packed(file: BytesIO, message: Outgoing) -> Packed:
     return Packed([file.getvalue(), *frames], message.carries)
 
 
-def _stays(buffer: pickle.PickleBuffer) -> bool:
-    """Whether a buffer stays in the pickle; else it travels beside it."""
+def _keeps_in_band(buffer: pickle.PickleBuffer) -> bool:
+    """Keep a small buffer in the pickle; a large one travels out of band."""
     raw = buffer.raw()
     if raw.nbytes <= SMALL:
         return True
-    outgoing().beside(readonly_bytes(raw))
+    current_writer().add_buffer(readonly_bytes(raw))
     return False
 
 
 def _read(
     payload: Payload, kind: int, references: References, carries: Sequence[Any]
 ) -> Any:
-    before = CURRENT.incoming
+    before = CURRENT.reader
     if kind == PLAIN:
         raise Undecodable(found="A payload", reason="it carries what it has not")
-    message = CURRENT.incoming = Incoming(payload, references, carries)
+    message = CURRENT.reader = PayloadReader(payload, references, carries)
     try:
         buffers = [writable_bytes(each).data for each in message.buffers]
         return pickle.loads(message.body, buffers=buffers)  # noqa: S301  # as above
     finally:
-        CURRENT.incoming = before
+        CURRENT.reader = before
 
 
 def _pack_by(pickler: Pickler, value: Any) -> Packed:
-    data, beside = pickler.serialize(value)
-    return Packed([bytes(data) + bytes([SWAPPED]), *map(readonly_bytes, beside)], [])
+    data, buffers = pickler.serialize(value)
+    return Packed([bytes(data) + bytes([CUSTOM]), *map(readonly_bytes, buffers)], [])
 
 
 def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
@@ -298,17 +297,17 @@ def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
 
 def _is_refused(mute: References, value: Any) -> bool:
     """Whether neither pickler writes the value."""
-    before = CURRENT.outgoing
+    before = CURRENT.writer
     try:
         for write in (_by_name, _by_value):
             try:
-                write(value, Outgoing(mute))
+                write(value, PayloadWriter(mute))
             except Exception:  # noqa: S112  # that it fails is the answer
                 continue
             return False
         return True
     finally:
-        CURRENT.outgoing = before
+        CURRENT.writer = before
 
 
 # The reducers.
@@ -320,7 +319,7 @@ def _reduce_tensor(tensor: Any) -> Any:
     if type(storage) is not Storage:
         # A wrapper has no elements.
         return parts
-    place = outgoing().tensors.view(tensor)
+    place = current_writer().tensors.view(tensor)
     if keys is None and number is None and not policy:
         return _plain_tensor, (kind, place, requires_grad), *parts[2:]
     return _tensor, (kind, place, keys, requires_grad, number, *policy), *parts[2:]
@@ -329,28 +328,28 @@ def _reduce_tensor(tensor: Any) -> Any:
 def _plain_tensor(kind: type[Tensor], place: int, requires_grad: bool) -> Tensor:
     if not issubclass(kind, Tensor):
         raise Undecodable(found="A tensor", reason="its class is none of tensors")
-    return incoming().tensors.plain(kind, place, requires_grad)
+    return current_reader().tensors.plain(kind, place, requires_grad)
 
 
 def _tensor(kind: Any, place: int, *rest: Any) -> Any:
-    storage, dtype, shape, strides, offset = incoming().tensors.view(place)
+    storage, dtype, shape, strides, offset = current_reader().tensors.view(place)
     return restored_tensor(kind, storage, shape, strides, offset, dtype.name, *rest)
 
 
 def _reduce_storage(storage: Any) -> Any:
-    return _storage, (outgoing().tensors.storage(storage),)
+    return _storage, (current_writer().tensors.storage(storage),)
 
 
 def _storage(place: int) -> Storage:
-    return incoming().tensors.storage(place)
+    return current_reader().tensors.storage(place)
 
 
 def _reduce_reference(reference: Any) -> Any:
-    return _reference, (outgoing().carried(reference),)
+    return _reference, (current_writer().add_reference(reference),)
 
 
 def _reference(place: int) -> Any:
-    return incoming().reference(place)
+    return current_reader().reference(place)
 
 
 def _reduce_module(module: Any) -> Any:
@@ -376,10 +375,10 @@ def _refuse_method(method: Any) -> Any:
 
 
 class Table(dict[type, Reducer]):
-    """Reducers by class; what is of a class below another is asked for each time."""
+    """Reducers by class; subclasses are looked up by `__missing__` each time."""
 
     def __missing__(self, kind: type) -> Reducer:
-        if issubclass(kind, outgoing().references.kinds):
+        if issubclass(kind, current_writer().references.kinds):
             return _reduce_reference
         if issubclass(kind, Tensor) and _reduces_as_tensors(kind):
             return _reduce_tensor
@@ -388,8 +387,8 @@ class Table(dict[type, Reducer]):
 
 
 def _reducer_of_compiled(kind: type) -> Reducer | None:
-    """The reducer of what programs are made of; None of all else."""
-    # Whoever has none of that has not loaded it.
+    """The reducer of classes of compiled programs; None for any other class."""
+    # Without this module loaded there is no object of them.
     modules: Any = sys.modules.get("runtime.script.modules.script_module")
     if modules is None:
         return None
@@ -406,7 +405,7 @@ def _reducer_of_compiled(kind: type) -> Reducer | None:
 
 
 def _reduces_as_tensors(kind: Any) -> bool:
-    """Whether a class of tensors leaves it to `Tensor` what is pickled."""
+    """Whether a class of tensors does not override how `Tensor` is pickled."""
     plain: Any = Tensor
     same = kind.__reduce__ is plain.__reduce__
     return same and kind.__reduce_ex__ is plain.__reduce_ex__
@@ -418,14 +417,14 @@ TABLE = Table(
         Storage: _reduce_storage,
     }
 )
-# Classes whose reducer is somebody's own.
+# Classes with a registered reducer.
 _OWN: set[type] = set()
 
 
 def register_reducer(kind: type, reducer: Reducer) -> None:
-    """Have objects of a class written by a reducer, as `copyreg` has them.
+    """Register a reducer for a class, not its subclasses, in the form of `copyreg`.
 
-    The class alone, none below it; where it has a reducer of somebody, that one stays.
+    Of two for one class the first one stays.
     """
     if kind not in _OWN:
         _OWN.add(kind)
@@ -435,13 +434,13 @@ def register_reducer(kind: type, reducer: Reducer) -> None:
 # By value.
 
 
-class _Value:
-    """What `__main__` has, to be written by value."""
+class _MainValue:
+    """A function or class of `__main__`, to be written by value."""
 
-    __slots__ = ("of",)
+    __slots__ = ("value",)
 
-    def __init__(self, of: Any) -> None:
-        self.of = of
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 @cache
@@ -454,21 +453,21 @@ def _value_pickler() -> type:
 
     class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         def __init__(self, file: BytesIO) -> None:
-            # Before the pickler is made, which looks at it once.
+            # Before `super().__init__`, which reads it once.
             self.dispatch_table = ChainMap(TABLE, kept)
-            super().__init__(file, protocol=_PROTOCOL, buffer_callback=_stays)
-            self._values: dict[int, _Value] = {}
+            super().__init__(file, protocol=_PROTOCOL, buffer_callback=_keeps_in_band)
+            self._values: dict[int, _MainValue] = {}
 
         def reducer_override(self, obj: Any) -> Any:
-            if type(obj) is _Value:
-                return super().reducer_override(obj.of)
+            if type(obj) is _MainValue:
+                return super().reducer_override(obj.value)
             if isinstance(obj, FunctionType | type) and _of_main(obj):
                 value = self._values.get(id(obj))
                 if value is not None:
-                    # It refers to itself: as a value to the value.
-                    return _same, (value,)
-                value = self._values[id(obj)] = _Value(obj)
-                return _chosen, (obj.__qualname__, digest(obj), value)
+                    # A recursive function refers to its value, not to its name.
+                    return _identity, (value,)
+                value = self._values[id(obj)] = _MainValue(obj)
+                return _local_or_value, (obj.__qualname__, digest(obj), value)
             return super().reducer_override(obj)
 
     return ValuePickler
@@ -485,12 +484,12 @@ def _in_main(qualname: str) -> Any:
     return found
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _chosen(qualname: str, known: bytes, value: Any) -> Any:
-    """What this process has under the name, if it is the same; else the value."""
+def _local_or_value(qualname: str, known: bytes, value: Any) -> Any:
+    """The object of this process's `__main__` if its code is equal; else the value."""
     here = _in_main(qualname)
     if isinstance(here, FunctionType | type) and digest(here) == known:
         return here
@@ -498,7 +497,7 @@ def _chosen(qualname: str, known: bytes, value: Any) -> Any:
 
 
 def digest(obj: Any) -> bytes:
-    """What the code of a function, or of the methods of a class, is known by."""
+    """A digest of the code of a function, or of the methods of a class."""
     return blake2b("\n".join(_texts(obj)).encode(), digest_size=16).digest()
 
 
@@ -517,7 +516,7 @@ def _texts(obj: Any) -> Iterator[str]:
 
 
 def _of_code(code: CodeType) -> Iterator[str]:
-    """Of two processes that read the same text, whatever they call its file."""
+    """The code as texts, without the name of its file and line numbers."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
     for each in code.co_consts:

@@ -1,20 +1,20 @@
 """Remote errors: an exception as a payload, and as an exception again.
 
-Its name and its text travel, the frames that it passed as text, its notes, its cause
-and context and the members of a group, each in the same way; its arguments and
-attributes as far as they can be sent.
+Its name and its text travel, its traceback as text, its notes, its cause and context
+and the members of a group, each in the same way; its arguments and attributes as far as
+they can be sent.
 
 Rules:
 - the class at the caller derives from RuntimeError (it is `RemoteError`), and from the
-  class of the exception if that can be found there: no constructor of it runs.  One is
-  made for each class, and kept as long as an exception of it lives;
-- what ends a process or a loop (`SystemExit`, `KeyboardInterrupt`, `StopIteration`)
-  ends none at the caller: it is a `RemoteError` by name only;
+  class of the exception if that can be found there: no constructor of it runs.  The
+  class is made once for each original, and kept while an exception of it lives;
+- exceptions that end a process or a loop (`SystemExit`, `KeyboardInterrupt`,
+  `StopIteration`) are a plain `RemoteError` at the caller, with the name in it;
 - an exception that came from another worker is handed on as the same one: its text
   names each worker once, the nearest first;
 - nothing of an exception is trusted: its text may raise, its attributes may not travel;
-- of a peer that is not trusted nothing is imported, and nothing is unpickled: its
-  exceptions have classes of Python and of this package only.
+- of an untrusted peer nothing is imported, and nothing is unpickled: its exceptions
+  have classes of Python and of this package only.
 """
 
 import pickle
@@ -23,9 +23,10 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from inspect import getattr_static
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, getattr_static
+from opcode import opmap
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -40,11 +41,11 @@ from runtime.rpc.values.payload import Packed
 _DEEPEST = 20
 _MOST_MEMBERS = 1000
 
-# They tell loops to end, so that nothing of them may be raised here.
+# They control loops, so they are never raised from a remote error.
 _CONTROL = (StopIteration, StopAsyncIteration)
 
-# What Python's own exceptions have besides arguments and attributes, by class.
-_MORE: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
+# Fields of Python's own exceptions besides arguments and `__dict__`, by class.
+_FIELDS: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
     (OSError, ("filename", "filename2")),
     (ImportError, ("name", "path")),
     (NameError, ("name",)),
@@ -52,12 +53,16 @@ _MORE: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
 )
 
 
-# Frames of these are not where an exception comes from.
+# Generators and coroutines of each kind, and at what they stand while they pause.
+_PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_YIELDS = opmap["YIELD_VALUE"]
+
+# Leading frames of this folder are left out of tracebacks.
 _FOLDER = str(Path(__file__).parent.parent)
 
 
 class _Record(NamedTuple):
-    """What travels of one exception; all of it has a place in the restricted codec."""
+    """The form in which one exception travels, by the restricted codec."""
 
     module: str
     qualname: str
@@ -65,7 +70,7 @@ class _Record(NamedTuple):
     # Workers and frames, the nearest first.
     hops: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-    # Each as it is, or pickled, or nothing where neither can be.
+    # Each as a value of the codec, pickled, or None where neither can be.
     args: tuple[Any, ...] = ()
     state: tuple[tuple[str, Any], ...] = ()
     # Records, None where there is none.
@@ -103,7 +108,7 @@ def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
 def _record(
     error: BaseException, who: str | None, seen: set[int], depth: int
 ) -> _Record:
-    """What of an exception travels; `who` is the worker where it is now, if any."""
+    """The record of an exception; `who` is the worker where it is now, if any."""
     seen.add(id(error))
     hops = () if who is None else ((who, _frames(error.__traceback__)),)
     if isinstance(error, RemoteError):
@@ -127,8 +132,10 @@ def _record(
         text=text,
         hops=hops,
         notes=_notes(error),
-        args=() if members is not None else tuple(map(_sent, _args(error))),
-        state=tuple((name, _sent(each)) for name, each in _state(error).items()),
+        args=() if members is not None else tuple(map(_packed_value, _args(error))),
+        state=tuple(
+            (name, _packed_value(each)) for name, each in _state(error).items()
+        ),
         cause=around[0],
         context=around[1],
         suppress=bool(error.__suppress_context__),
@@ -155,13 +162,13 @@ def _state(error: BaseException) -> dict[str, Any]:
         for name, each in vars(error).items()
         if type(name) is str and not name.startswith("remote_") and name != "__notes__"
     }
-    for kind, names in _MORE:
+    for kind, names in _FIELDS:
         if isinstance(error, kind):
             found.update((name, getattr(error, name, None)) for name in names)
     return found
 
 
-def _sent(value: Any) -> tuple[str, Any] | None:
+def _packed_value(value: Any) -> tuple[str, Any] | None:
     """An argument or attribute as it travels."""
     try:
         if restricted.fits(value):
@@ -196,6 +203,47 @@ def _name(kind: type) -> tuple[str, str]:
     return module if type(module) is str else "", str.__str__(kind.__qualname__)
 
 
+def free_frames(error: BaseException) -> None:
+    """Clear the local variables of the frames in an error's traceback; lines stay.
+
+    The error may be the value of a reference that is a local there: the cycle would
+    keep both until garbage is collected.
+    """
+    for each in _chain(error):
+        trace = each.__traceback__
+        frame = None if trace is None else trace.tb_frame.f_back
+        while trace is not None:
+            _free(trace.tb_frame)
+            trace = trace.tb_next
+        while frame is not None and _free(frame):
+            frame = frame.f_back
+
+
+def _free(frame: FrameType) -> bool:
+    """Clear the locals of a frame; False if it runs, or will be resumed."""
+    code = frame.f_code
+    if code.co_flags & _PAUSES and code.co_code[frame.f_lasti] == _YIELDS:
+        # Clearing a frame ends its generator, and this one caught the error.
+        return False
+    try:
+        frame.clear()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error, with all causes and contexts."""
+    found: dict[int, BaseException] = {}
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            left += (each.__cause__, each.__context__)
+    return [*found.values()]
+
+
 # Where it arrives.
 
 
@@ -207,14 +255,14 @@ def unpack_error(payload: Payload, *, trusted: bool = True) -> RemoteError:
     """
     value = pickling.unpack(payload, trusted=False)
     try:
-        return _error(_checked(value), trusted)
+        return _rebuilt(_check_record(value), trusted)
     except (TypeError, ValueError, AttributeError) as error:
         raise Undecodable(found="An exception", reason="it is none") from error
 
 
-def _checked(value: Any) -> _Record:
+def _check_record(value: Any) -> _Record:
     """A value as a record.  Raises TypeError and ValueError, whatever it is."""
-    # Nothing but these is looked into: a tensor, say, could have endless elements.
+    # Only tuples are iterated: another object, as a tensor, could be endless.
     if type(value) is not tuple:
         raise TypeError("no record")
     record = _Record(*value)
@@ -231,10 +279,10 @@ def _checked(value: Any) -> _Record:
     return record
 
 
-def _error(record: _Record, trusted: bool) -> RemoteError:
+def _rebuilt(record: _Record, trusted: bool) -> RemoteError:
     members = None
     if record.members is not None:
-        members = [_error(_checked(each), trusted) for each in record.members]
+        members = [_rebuilt(_check_record(each), trusted) for each in record.members]
     error = _of_class(record, members, trusted)
     if error is None:
         error = RemoteError(**_fields(record))
@@ -243,14 +291,14 @@ def _error(record: _Record, trusted: bool) -> RemoteError:
         around["__notes__"] = [*record.notes]
     for name, each in (("__cause__", record.cause), ("__context__", record.context)):
         if each is not None:
-            around[name] = _error(_checked(each), trusted)
+            around[name] = _rebuilt(_check_record(each), trusted)
     # A cause suppresses the context, unless it is said again.
     for name, each in sorted(around.items()):
         _set(error, name, each)
     return error
 
 
-# Past the class, which may have its own.
+# Not by the class, which may override it.
 _set = object.__setattr__
 
 
@@ -268,42 +316,42 @@ def _of_class(
 ) -> RemoteError | None:
     """The exception, of a class that derives from its own; None if that cannot be."""
     try:
-        original = _found(record.module, record.qualname, trusted)
+        original = _class_named(record.module, record.qualname, trusted)
         if original is None:
             return None
         if issubclass(original, EveryorderError):
-            # Its sentence may be of builtin classes, too.
+            # A code may add builtin base classes.
             with suppress(Exception):  # what a peer sends as a code may be none
                 sent = dict(record.state)["code"]
-                original = original.of_code(_received(sent, trusted))
+                original = original.of_code(_unpacked_value(sent, trusted))
         kind = _derived(original)
-        # No `__new__` and no `__init__` of anybody but Python runs.
+        # Only `__new__` and `__init__` of builtin classes run.
         base = builtin_base(kind)
-        args = _given(record, members, trusted)
+        args = _arguments(record, members, trusted)
         error: RemoteError = base.__new__(kind, *args)
         base.__init__(error, *args)
         own: dict[str, Any] = object.__getattribute__(error, "__dict__")
         for name, each in record.state:
-            _give(error, own, str(name), each, trusted)
+            _set_attribute(error, own, str(name), each, trusted)
         own.update(_fields(record))
         return error
-    except Exception:  # its class is somebody's own, and there is another way
+    except Exception:  # the class of a user; a plain RemoteError takes its place
         return None
 
 
-def _given(
+def _arguments(
     record: _Record, members: list[RemoteError] | None, trusted: bool
 ) -> tuple[Any, ...]:
     if members is not None:
-        # The text says how many there are, behind the message.
+        # The text ends with the number of members.
         return record.text.rpartition(" (")[0] or record.text, members
     try:
-        return tuple(_received(each, trusted) for each in record.args)
+        return tuple(_unpacked_value(each, trusted) for each in record.args)
     except Exception:
         return (record.text,)
 
 
-def _received(sent: Any, trusted: bool) -> Any:
+def _unpacked_value(sent: Any, trusted: bool) -> Any:
     """An argument or attribute.  Raises whatever reading it raises."""
     if type(sent) is not tuple:
         raise ValueError("nothing was sent")
@@ -315,28 +363,28 @@ def _received(sent: Any, trusted: bool) -> Any:
     return pickle.loads(value)  # noqa: S301  # only of trusted peers
 
 
-def _give(
+def _set_attribute(
     error: RemoteError, own: dict[str, Any], name: str, sent: Any, trusted: bool
 ) -> None:
     if _is_method(error, name, trusted):
         return
     try:
-        value = _received(sent, trusted)
+        value = _unpacked_value(sent, trusted)
     except Exception:  # the exception is worth more than one attribute of it
         return
-    if any(name in names and isinstance(error, kind) for kind, names in _MORE):
+    if any(name in names and isinstance(error, kind) for kind, names in _FIELDS):
         _set(error, name, value)
     else:
         own[name] = value
 
 
 def _is_method(error: RemoteError, name: str, trusted: bool) -> bool:
-    """Whether an attribute would take the place of what an error does."""
+    """Whether an attribute would hide a method of the error."""
     kind = RemoteError if trusted else type(error)
     return callable(getattr(kind, name, None))
 
 
-def _found(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
+def _class_named(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
     """The class of that name if it is one of exceptions."""
     known = module == "builtins" or module.startswith("runtime.errors.")
     if known and module in sys.modules:
@@ -376,7 +424,7 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
             "__reduce__": _reduce,
             "_foreign": not issubclass(original, EveryorderError),
             "_named": None,
-            # What an error of ours has by these names says nothing of the original.
+            # These names of `RemoteError` say nothing of the original.
             "code": original.__name__,
             **{
                 name: getattr_static(original, name)
@@ -392,9 +440,9 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
 
 
 def _reduce(error: RemoteError) -> tuple[Any, ...]:
-    return _again, (tuple(_record(error, None, set(), 0)),)
+    return _restored, (tuple(_record(error, None, set(), 0)),)
 
 
-def _again(value: Any) -> RemoteError:
-    """A remote exception that was pickled, by somebody who is trusted."""
-    return _error(_checked(value), True)
+def _restored(value: Any) -> RemoteError:
+    """A remote exception from its pickle, which is trusted."""
+    return _rebuilt(_check_record(value), True)

@@ -1,24 +1,24 @@
 """The restricted codec: values as bytes, read by a decoder that can run no code.
 
-    pack, read    values that are in the table, and back
-    unsendable    the error that a part of a value is refused: by either codec
+    pack, read    values of the classes in the table, and back
+    unsendable    the error that names the refused part of a value; for both codecs
 
-It writes what is in one table. A row is a tag, the class that it stands for, an encoder
-and a decoder; a class that is not in the table, or below one that is, is refused where
-it is written. Nothing is imported, looked up by name, or called that is not in this
-file, but for references and tensors, which check what they are given.
+A row of the table is a tag, a class, an encoder and a decoder; a value of any other
+class, subclasses included, is refused where it is written.  The decoder imports
+nothing, looks nothing up by name, and calls nothing outside of this file, but for
+references and tensors, which check what they are given.
 
 Rules:
-- an element takes a byte or more, so that a count is never larger than what is left to
-  read: what is read takes a bounded multiple of the memory of what arrived;
-- containers are nested so deep at most, when written and when read;
+- an element takes a byte or more, so a count is never larger than the rest of the
+  message: a decoded value takes a bounded multiple of the memory of the message;
+- the nesting of containers is limited, in writing and in reading;
 - keys of dictionaries are plain values, whose hashes nobody can make collide at will;
-- a value has one form: what is read again is written the same; containers that are one
-  object arrive as several.
+- a value has one form: a value that was read is written as the same bytes; a container
+  that occurs twice arrives as two.
 
-Which part is refused is asked of each part alone, and the search goes on into the first
-that is; it is for an error only, and ends after so many questions: then the path is
-that of the smallest part found.
+`unsendable` tests each part of a value alone, and descends into the first one that is
+refused.  It is used for an error only, and stops after a number of tests: then the path
+is that of the smallest part found.
 """
 
 import struct
@@ -34,11 +34,11 @@ from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.values.payload import (
     NO_REFERENCES,
     RESTRICTED,
-    Incoming,
-    Mute,
-    Outgoing,
     Packed,
+    PayloadReader,
+    PayloadWriter,
     References,
+    SilentReferences,
 )
 from runtime.schema.calls import described, shortened
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
@@ -46,10 +46,10 @@ from runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
-# A question is a pickle of a part: enough for what people write by hand.
-_MOST_QUESTIONS = 2000
+# Tests of a part, each a pickle: enough for values that people write by hand.
+_MOST_TESTS = 2000
 _DEEPEST = 50
-# Keys, and what pickle says, in a text of 80 columns.
+# The widths of keys and of pickle's message in the error.
 _KEY_WIDTH = 30
 _REASON_WIDTH = 300
 
@@ -67,7 +67,7 @@ def unsendable(
             if is_refused(each):
                 path, part = name, each
                 break
-    left = _MOST_QUESTIONS
+    left = _MOST_TESTS
     for _ in range(_DEEPEST):
         for step, inner in _parts(part):
             left -= 1
@@ -167,7 +167,7 @@ _SMALL_INT = struct.Struct("<q")
 
 
 class Row(NamedTuple):
-    """What is written of a class, and read again."""
+    """A class of the table: its tag, encoder and decoder."""
 
     tag: int
     kind: type
@@ -176,11 +176,11 @@ class Row(NamedTuple):
 
 
 class _Writer:
-    """What is written, and how deep the writer is in containers."""
+    """The bytes so far, and the depth of open containers."""
 
     __slots__ = ("depth", "message", "out")
 
-    def __init__(self, message: Outgoing) -> None:
+    def __init__(self, message: PayloadWriter) -> None:
         self.out = bytearray()
         self.message = message
         self.depth = 0
@@ -197,7 +197,7 @@ class _Writer:
         if isinstance(value, self.message.references.kinds):
             return _REFERENCE
         modules: Any = sys.modules.get("runtime.modules.members")
-        # Whoever has a parameter has loaded the class.
+        # Without this module loaded there is no parameter.
         if modules is None or type(value) is not modules.Parameter:
             raise _Refused(value, "its class has no place in the restricted codec")
         return _PARAMETER
@@ -235,11 +235,11 @@ class _Refused(Exception):
 
 
 class _Reader:
-    """What is read: where the reader is, and how deep in containers."""
+    """The bytes, the position in them, and the depth of open containers."""
 
     __slots__ = ("at", "data", "depth", "end", "message")
 
-    def __init__(self, message: Incoming) -> None:
+    def __init__(self, message: PayloadReader) -> None:
         self.data = bytes(message.body)
         self.end = len(self.data)
         self.at = 0
@@ -308,7 +308,7 @@ class _Reader:
 
 
 def _nothing(writer: _Writer, value: Any) -> None:
-    """The tag says all."""
+    """Nothing follows the tag."""
 
 
 def _encode_bool(writer: _Writer, value: bool) -> None:
@@ -391,7 +391,7 @@ def _decode_dict(reader: _Reader) -> dict[Any, Any]:
     return found
 
 
-# What keys can be: nobody makes many of these that have one hash.
+# Classes of keys of which nobody can make many with one hash.
 _KEYS = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -458,7 +458,7 @@ def _decode_parameter(reader: _Reader) -> Tensor:
 
 
 def _encode_reference(writer: _Writer, value: Any) -> None:
-    writer.count(writer.message.carried(value))
+    writer.count(writer.message.add_reference(value))
 
 
 def _decode_reference(reader: _Reader) -> Any:
@@ -483,14 +483,14 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (tuple, _Writer.inside, lambda reader: tuple(reader.inside())),
     (dict, _encode_dict, _decode_dict),
     (Tensor, _encode_tensor, _decode_tensor),
-    # A class of a higher area: it is asked for when there is one.
+    # A class of a higher area, which is recognised when it is loaded.
     (_Parameter, _encode_tensor, _decode_parameter),
     (Device, _encode_device, _decode_device),
     (DType, _encode_code, _decoder_of(DType)),
     (Layout, _encode_code, _decoder_of(Layout)),
     (MemoryFormat, _encode_code, _decoder_of(MemoryFormat)),
     (WorkerInfo, _encode_worker, _decode_worker),
-    # References of whichever classes: they are asked for by `References.kinds`.
+    # References of the classes in `References.kinds`.
     (References, _encode_reference, _decode_reference),
 )
 ROWS = tuple(Row(tag, *each) for tag, each in enumerate(_ROWS))
@@ -503,7 +503,7 @@ _PARAMETER = _BY_CLASS.pop(_Parameter)
 def fits(value: Any, references: References = NO_REFERENCES) -> bool:
     """Whether the codec writes a value: all of its parts, no reference asked."""
     try:
-        _Writer(Outgoing(Mute(references.kinds))).value(value)
+        _Writer(PayloadWriter(SilentReferences(references.kinds))).value(value)
     except _Refused:
         return False
     return True
@@ -527,7 +527,7 @@ def pack(
         ) from None
 
 
-def attempt(value: Any, references: References = NO_REFERENCES) -> Packed | None:
+def try_pack(value: Any, references: References = NO_REFERENCES) -> Packed | None:
     """As `pack`, but None for a value that has no place in the codec."""
     try:
         return _written(value, references)
@@ -536,7 +536,7 @@ def attempt(value: Any, references: References = NO_REFERENCES) -> Packed | None
 
 
 def _written(value: Any, references: References) -> Packed:
-    message = Outgoing(references)
+    message = PayloadWriter(references)
     writer = _Writer(message)
     writer.value(value)
     end, frames = message.tail(RESTRICTED)
@@ -544,7 +544,7 @@ def _written(value: Any, references: References) -> Packed:
     return Packed([bytes(writer.out), *frames], message.carries)
 
 
-def read(message: Incoming) -> Any:
+def read(message: PayloadReader) -> Any:
     """The value of a message.
 
     Raises:

@@ -515,7 +515,7 @@ def test_a_finalizer_tells_nobody_and_the_next_one_does(world: World) -> None:
     with a._lock:
         # As the garbage collector may do anywhere.
         handle.drop()
-        assert [*a.let_go] == [handle]
+        assert [*a.dropped] == [handle]
     assert b.wait_until(lambda: b.session.counts()["owners"] == 0, SECONDS)
 
 

@@ -229,9 +229,7 @@ def test_a_handler_that_fails_is_logged_and_the_next_one_told(
         a._events.extend((Freed(0), joined))  # type: ignore[arg-type]  # it is not looked at
         a._drain()
         assert told == [joined]
-        assert [each.message for each in caplog.records] == [
-            "a: what it was told is lost"
-        ]
+        assert [each.message for each in caplog.records] == ["a: an event is lost"]
 
 
 def test_no_lock_is_held_where_functions_of_users_run() -> None:
@@ -256,7 +254,7 @@ def test_who_waits_for_a_change_is_told_of_it() -> None:
 
         def change() -> None:
             state[0] = True
-            a.look()
+            a.notify_watchers()
 
         timer = threading.Timer(0.05, change)
         timer.start()

@@ -11,7 +11,7 @@ import runtime
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, Unsendable
 from runtime.rpc.agent import Agent, Request, Seat, backend_type, seated, stop
 from runtime.rpc.agent.faulty import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
-from runtime.rpc.agent.starting import init_rpc
+from runtime.rpc.agent.lifecycle import init_rpc
 from tests.coded import code
 from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
 

@@ -19,7 +19,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
-from runtime.rpc.agent.requests import Job, serve
+from runtime.rpc.agent.agent import Job, serve
 from runtime.rpc.session.events import Called, Settings
 from runtime.rpc.transport.blocks import SUPPORTED, WORTH
 from tests.coded import code

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.agent import Request, current_agent, is_initialized, seated
-from runtime.rpc.agent.starting import local_workers
+from runtime.rpc.agent.lifecycle import local_workers
 from runtime.rpc.identities import WorkerInfo
 from tests.coded import code
 from tests.forking import needs_fork

@@ -11,8 +11,8 @@ import runtime
 from runtime import rpc
 from runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
 from runtime.rpc.agent import Agent, Request, Seat
-from runtime.rpc.agent.joining import join, rendezvous
-from runtime.rpc.agent.starting import stop
+from runtime.rpc.agent.lifecycle import stop
+from runtime.rpc.agent.rendezvous import join, parse_init_method
 from runtime.rpc.functions import REGISTRY
 from runtime.rpc.references import reference_of
 from tests.coded import code
@@ -43,7 +43,7 @@ def one_of_two() -> Iterator[tuple[Agent, Agent]]:
 
     def begun(rank: int) -> Agent:
         given = options(registered_only=bool(rank))
-        return join("ab"[rank], rendezvous(where, rank, 2), given, Seat())
+        return join("ab"[rank], parse_init_method(where, rank, 2), given, Seat())
 
     made = at_once(lambda: begun(0), lambda: begun(1))
     try:

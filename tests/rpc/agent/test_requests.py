@@ -9,7 +9,7 @@ import pytest
 from runtime.errors.rpc import BlockGone, RpcTimeout
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Handle, Request
-from runtime.rpc.agent.requests import _free_frames
+from runtime.rpc.values.remote_errors import free_frames
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
@@ -48,7 +48,7 @@ def test_a_generator_that_caught_the_error_goes_on(
     paused = generator()
     error = next(paused)
     assert isinstance(error, ValueError)
-    _free_frames(error)
+    free_frames(error)
     assert next(paused) == "it goes on"
 
 
@@ -66,7 +66,7 @@ def test_what_frames_have_that_ended_by_the_error_goes() -> None:
     with pytest.raises(ValueError, match="so") as caught:
         next(running)
     assert seen[0]() is not None
-    _free_frames(caught.value)
+    free_frames(caught.value)
     assert seen[0]() is None
 
 

@@ -18,7 +18,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
-from runtime.rpc.agent import starting as chapter
+from runtime.rpc.agent import lifecycle as chapter
 from tests.coded import code, coded
 from tests.rpc.worlds import (
     HASTY,

@@ -165,16 +165,16 @@ def test_an_answer_to_who_gives_up_just_then_is_given_back(world: World) -> None
     a._pending[-7] = pending
     answer = Answered(-7, (b"",))
     returned: list[object] = []
-    inner = a._hand
+    inner = a._hand_over
 
     def hand(to: "SimpleQueue[Answered | Failed]", event: Answered | Failed) -> None:
-        a._give_up(pending, -1, to)
+        a._abandon(pending, -1, to)
         inner(to, event)
 
-    a.__dict__["_return"] = lambda _, event: returned.append(event)
-    a.__dict__["_hand"] = hand
+    a.__dict__["_discard_answer"] = lambda _, event: returned.append(event)
+    a.__dict__["_hand_over"] = hand
     a._answered(answer)
-    del a.__dict__["_return"], a.__dict__["_hand"]
+    del a.__dict__["_discard_answer"], a.__dict__["_hand_over"]
     assert returned == [answer]
 
 
@@ -213,7 +213,7 @@ def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
     """
     a = world[0]
     asked: list[Any] = []
-    inner = a._awaited
+    inner = a._ask_and_wait
 
     def awaited(*args: Any) -> Any:
         asked.append(args)
@@ -221,19 +221,19 @@ def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
 
     def waits() -> bool:
         creation = handle.creation
-        return bool(asked) or creation is None or bool(creation.early)
+        return bool(asked) or creation is None or bool(creation.piggyback_waiters)
 
     def opens() -> None:
         assert until(waits)
         Gate.opened.set()
 
     opener = threading.Thread(target=opens)
-    a.__dict__["_awaited"] = awaited
+    a.__dict__["_ask_and_wait"] = awaited
     opener.start()
     try:
         return a.fetch_and_wait(handle, timeout=SECONDS), bool(asked)
     finally:
-        del a.__dict__["_awaited"]
+        del a.__dict__["_ask_and_wait"]
         handle.drop()
         opener.join(SECONDS)
 

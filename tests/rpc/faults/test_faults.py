@@ -16,9 +16,9 @@ import pytest
 from runtime import rpc
 from runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
 from runtime.futures import Future
-from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
-from runtime.rpc.agent.joining import join, rendezvous
-from runtime.rpc.agent.starting import stop
+from runtime.rpc.agent import Agent, Seat, current_agent, rendezvous, seated
+from runtime.rpc.agent.lifecycle import stop
+from runtime.rpc.agent.rendezvous import join, parse_init_method
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import Keys, parse_address
@@ -138,7 +138,7 @@ def test_who_dies_when_it_has_just_joined_is_found_out_by_its_link() -> None:
                 def tell(event: Any, handle: Any = handle) -> None:
                     handle(event)
                     told.append(f"{type(event).__name__} {event.node.name}")
-                    agent.look()
+                    agent.notify_watchers()
 
                 agent.handlers[kind] = tell
             context = multiprocessing.get_context("spawn")
@@ -195,7 +195,7 @@ def test_stopped_for_too_long() -> None:
 def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
     """Two workers who reach each other by proxies; the first one is current."""
     proxies: list[Proxy] = []
-    made = joining._transport
+    made = rendezvous._transport
     with ExitStack() as ends:
         home = ends.enter_context(folder())
         keys = Keys.create(f"{home}/keys")
@@ -208,13 +208,13 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
             transport.endpoint = f"tcp://127.0.0.1:{proxy.port}#{told.key}"  # type: ignore[misc]
             return transport
 
-        monkeypatch.setattr(joining, "_transport", through)
+        monkeypatch.setattr(rendezvous, "_transport", through)
         port = _free_port()
         chosen = options(keys=keys.folder)
         seats = [Seat(), Seat()]
 
         def joined(rank: int) -> Any:
-            where = rendezvous(f"tcp://127.0.0.1:{port}", rank, 2)
+            where = parse_init_method(f"tcp://127.0.0.1:{port}", rank, 2)
             return join(f"w{rank}", where, chosen, seats[rank])
 
         agents = at_once(lambda: joined(0), lambda: joined(1))

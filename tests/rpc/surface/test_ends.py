@@ -313,7 +313,7 @@ def test_lost_packets_delay_and_lose_nothing() -> None:
                 super().send(endpoint, frames)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runtime.rpc.agent.joining.LocalTransport", Lossy)
+        patch.setattr("runtime.rpc.agent.rendezvous.LocalTransport", Lossy)
 
         def user() -> None:
             for number in range(3):

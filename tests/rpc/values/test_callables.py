@@ -24,7 +24,7 @@ from runtime.jit import script
 from runtime.rpc.functions import MARK
 from runtime.rpc.values import (
     REGISTRY,
-    Call,
+    Invocation,
     Registry,
     call_of,
     pack,
@@ -44,13 +44,13 @@ from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, 
 ONES = runtime.ones(2)
 
 
-def sent(call: Call, *, only_registered: bool = False) -> Call:
+def sent(call: Invocation, *, registered_only: bool = False) -> Invocation:
     """The call as the callee gets it."""
-    packed = pack_call(call, only_registered=only_registered)
-    return unpack_call(as_received(packed), only_registered=only_registered)
+    packed = pack_call(call, registered_only=registered_only)
+    return unpack_call(as_received(packed), registered_only=registered_only)
 
 
-def is_restricted(call: Call) -> bool:
+def is_restricted(call: Invocation) -> bool:
     return pack_call(call).payload[0][-1] == 3
 
 
@@ -358,7 +358,7 @@ def test_any_change_of_a_call(at: int, change: bytes, gone: int) -> None:
     """A call of what is registered, or an error of ours: nothing else comes out."""
     payload = [CALL[:at] + change + CALL[at + gone : -1] + CALL[-1:]]
     try:
-        found = unpack_call(payload, only_registered=True)
+        found = unpack_call(payload, registered_only=True)
     except Undecodable:
         return
     except UnknownCallable as error:
@@ -371,13 +371,13 @@ def test_any_change_of_a_call(at: int, change: bytes, gone: int) -> None:
 
 def test_results() -> None:
     assert unpack(pack_result({"a": Point(1, 2)}).payload) == {"a": Point(1, 2)}
-    plain = pack_result([1, ONES], only_registered=True)
+    plain = pack_result([1, ONES], registered_only=True)
     assert unpack(plain.payload, trusted=False)[0] == 1
     with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack_result([1, {LOCK}])
     assert caught.value.path == "result[1].pop() (<unlocked _thread.lock object>)"
     with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
-        pack_result((1, Point(1, 2)), only_registered=True)
+        pack_result((1, Point(1, 2)), registered_only=True)
     assert caught.value.path == "result[1]"
 
 
@@ -386,24 +386,24 @@ def test_results() -> None:
 
 def test_only_registered_functions() -> None:
     call = call_of(programs.greeted, ("you",))
-    assert sent(call, only_registered=True).run() == "hello you"
+    assert sent(call, registered_only=True).run() == "hello you"
     for function in (double, programs.added, ops.core.add):
         args = (ONES, 1) if function is ops.core.add else (1,)
         refused = call_of(function, args)
         with pytest.raises(UnknownCallable, check=code("OnlyRegistered")) as caught:
-            pack_call(refused, only_registered=True)
+            pack_call(refused, registered_only=True)
         assert refused.name in str(caught.value)
         # Whoever sends it all the same.
         with pytest.raises(UnknownCallable, check=code("OnlyRegistered")):
-            unpack_call(pack_call(refused).payload, only_registered=True)
+            unpack_call(pack_call(refused).payload, registered_only=True)
     with pytest.raises(Unsendable, check=code("Unsendable")):
-        pack_call(call_of(programs.greeted, (Point(1, 2),)), only_registered=True)
+        pack_call(call_of(programs.greeted, (Point(1, 2),)), registered_only=True)
 
 
 def test_the_text_of_a_refusal() -> None:
     payload = pack_call(call_of(programs.added, (1,))).payload
     with pytest.raises(UnknownCallable, check=code("OnlyRegistered")) as caught:
-        unpack_call(payload, only_registered=True)
+        unpack_call(payload, registered_only=True)
     assert str(caught.value) == (
         "The function `__torch__.tests.rpc.values.programs.added` was refused: this\n"
         "worker takes registered functions only.\n"
@@ -420,7 +420,7 @@ def test_only_registered_functions_load_no_module(
     monkeypatch.setattr("runtime.rpc.values.callables.import_module", asked.append)
     call = call_of(registered("no_such_module_at_all.f"))
     with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
-        sent(call, only_registered=True)
+        sent(call, registered_only=True)
     assert asked == []
     with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         sent(call)
@@ -435,7 +435,7 @@ def test_operators_and_compiled_functions_can_be_registered() -> None:
         with REGISTRY.add(function, "demo"):
             call = call_of(function, args)
             assert (call.kind, call.name) == ("registered function", "demo")
-            assert sent(call, only_registered=True).run().tolist() == value
+            assert sent(call, registered_only=True).run().tolist() == value
 
 
 # Names.

@@ -318,7 +318,7 @@ class Interrupting:
 def test_an_interrupt_passes_and_leaves_the_thread_as_it_was() -> None:
     with pytest.raises(KeyboardInterrupt):
         pack(Interrupting())
-    assert CURRENT.outgoing is None
+    assert CURRENT.writer is None
     assert there([1]) == [1]
 
 

@@ -93,7 +93,7 @@ def test_what_is_written_is_read_again(value: Any) -> None:
     assert same(found, value)
     assert restricted.pack(found) == packed
     assert restricted.fits(value)
-    assert restricted.attempt(value) == packed
+    assert restricted.try_pack(value) == packed
 
 
 def test_every_row_has_an_example() -> None:
@@ -165,7 +165,7 @@ class Handled(runtime.Tensor):
 )
 def test_what_has_no_row_is_refused_where_it_is(value: Any) -> None:
     assert not restricted.fits([value])
-    assert restricted.attempt([value]) is None
+    assert restricted.try_pack([value]) is None
     with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         restricted.pack(("f", (1, {"x": value}), {}), root=("function", "args", "kw"))
     assert caught.value.path.startswith("args[1]['x']")

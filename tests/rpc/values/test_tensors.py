@@ -13,7 +13,7 @@ import runtime
 from runtime import Parameter, Tensor
 from runtime.errors import DeviceUnavailable, Undecodable
 from runtime.rpc.values import pack, restricted, unpack
-from runtime.rpc.values.payload import IncomingTensors, OutgoingTensors
+from runtime.rpc.values.payload import TensorReader, TensorWriter
 from runtime.tensors.storage import Storage
 from tests.rpc.values.things import as_received, there
 
@@ -310,7 +310,7 @@ def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def table(*values: Tensor | Storage) -> bytes:
-    tensors = OutgoingTensors()
+    tensors = TensorWriter()
     for each in values:
         if isinstance(each, Storage):
             tensors.storage(each)
@@ -321,7 +321,7 @@ def table(*values: Tensor | Storage) -> bytes:
 
 def read(data: bytes) -> None:
     """All of a table."""
-    found = IncomingTensors(memoryview(data), ())
+    found = TensorReader(memoryview(data), ())
     for place in range(3):
         found.storage(place)
         found.view(place)
@@ -355,16 +355,16 @@ def test_tables_are_checked() -> None:
         broken = bytearray(whole)
         struct.pack_into(form, broken, offset, value)
         with pytest.raises(Undecodable):
-            IncomingTensors(memoryview(broken), ()).view(0)
-    IncomingTensors(memoryview(whole), ()).view(0)
+            TensorReader(memoryview(broken), ()).view(0)
+    TensorReader(memoryview(whole), ()).view(0)
     for end in range(len(whole)):
         with pytest.raises(Undecodable):
-            IncomingTensors(memoryview(whole[:end]), ()).view(0)
+            TensorReader(memoryview(whole[:end]), ()).view(0)
     for place in (1, -1):
         with pytest.raises(Undecodable):
-            IncomingTensors(memoryview(whole), ()).storage(place)
+            TensorReader(memoryview(whole), ()).storage(place)
         with pytest.raises(Undecodable):
-            IncomingTensors(memoryview(whole), ()).view(place)
+            TensorReader(memoryview(whole), ()).view(place)
 
 
 def written(where: int, device: bytes, count: int, data: bytes, ndim: int = 1) -> bytes:
@@ -400,16 +400,16 @@ def test_what_is_wrong_with_a_table(
     table: bytes, frames: tuple[bytes, ...], reason: str
 ) -> None:
     if not reason:
-        assert set(IncomingTensors(memoryview(table), frames).view(0)[2]) == {1}
+        assert set(TensorReader(memoryview(table), frames).view(0)[2]) == {1}
         return
     with pytest.raises(Undecodable) as caught:
-        IncomingTensors(memoryview(table), frames).view(0)
+        TensorReader(memoryview(table), frames).view(0)
     assert reason in " ".join(str(caught.value).split())
 
 
 def test_integers_have_no_gradient() -> None:
     """Whatever a payload says."""
-    found = IncomingTensors(memoryview(table(runtime.arange(3))), ())
+    found = TensorReader(memoryview(table(runtime.arange(3))), ())
     assert not found.plain(Tensor, 0, False).requires_grad
     with pytest.raises(Undecodable, match="no gradient"):
         found.plain(Tensor, 0, True)
@@ -428,7 +428,7 @@ def test_any_change_of_a_table(at: int, change: bytes) -> None:
     data = bytearray(table(runtime.arange(6).reshape(2, 3), runtime.ones(4)))
     data[at : at + len(change)] = change
     try:
-        found = IncomingTensors(memoryview(data), ())
+        found = TensorReader(memoryview(data), ())
         storage, dtype, shape, strides, offset = found.view(0)
     except Undecodable:
         return

@@ -73,7 +73,7 @@ class Rendezvous:
     world_size: int | None = None
 
 
-def rendezvous(
+def parse_init_method(
     init_method: str,
     rank: int = -1,
     world_size: int | None = None,
@@ -133,7 +133,7 @@ def _of_environment(
     except ValueError as error:
         raise _no_address(init_method, f"RANK or WORLD_SIZE: {error}") from None
     host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
-    return rendezvous(f"tcp://{host}:{port}", rank, world_size)
+    return parse_init_method(f"tcp://{host}:{port}", rank, world_size)
 
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:

@@ -27,14 +27,14 @@ from runtime.rpc.agent import (
     seated,
     shutdown,
 )
-from runtime.rpc.agent.joining import (
+from runtime.rpc.agent.lifecycle import stop
+from runtime.rpc.agent.rendezvous import (
     Rendezvous,
     check_name,
     check_rank,
     join,
-    rendezvous,
+    parse_init_method,
 )
-from runtime.rpc.agent.starting import stop
 from runtime.rpc.identities import WorkerInfo
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
@@ -60,19 +60,19 @@ ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
     ],
 )
 def test_addresses(address: str, found: Rendezvous) -> None:
-    assert rendezvous(address, environment=ENVIRONMENT) == found
+    assert parse_init_method(address, environment=ENVIRONMENT) == found
 
 
 def test_what_is_given_counts_before_what_the_address_says() -> None:
-    where = rendezvous("tcp://h:5?rank=1&world_size=3", 2, 4)
+    where = parse_init_method("tcp://h:5?rank=1&world_size=3", 2, 4)
     assert (where.rank, where.world_size) == (2, 4)
 
 
 def test_the_environment_may_name_rank_and_size() -> None:
     more = {**ENVIRONMENT, "RANK": "1", "WORLD_SIZE": "2"}
-    where = rendezvous("env://", environment=more)
+    where = parse_init_method("env://", environment=more)
     assert (where.rank, where.world_size) == (1, 2)
-    where = rendezvous("env://", 0, 3, environment=more)
+    where = parse_init_method("env://", 0, 3, environment=more)
     assert (where.rank, where.world_size) == (0, 3)
 
 
@@ -92,7 +92,7 @@ def test_the_environment_may_name_rank_and_size() -> None:
 )
 def test_what_is_no_address(address: str, why: str) -> None:
     with pytest.raises(RpcMisuse) as error:
-        rendezvous(address, environment={})
+        parse_init_method(address, environment={})
     assert why in " ".join(str(error.value).split())
 
 
@@ -106,7 +106,7 @@ def test_what_is_no_address(address: str, why: str) -> None:
 )
 def test_what_is_no_environment(more: dict[str, str], why: str) -> None:
     with pytest.raises(RpcMisuse) as error:
-        rendezvous("env://", environment=ENVIRONMENT | more)
+        parse_init_method("env://", environment=ENVIRONMENT | more)
     assert why in " ".join(str(error.value).split())
 
 
@@ -198,7 +198,7 @@ def test_what_names_no_worker(to: Any) -> None:
 def begun(
     where: str, name: str, rank: int = -1, size: int | None = None, **more: Any
 ) -> Agent:
-    return join(name, rendezvous(where, rank, size), options(**more), Seat())
+    return join(name, parse_init_method(where, rank, size), options(**more), Seat())
 
 
 def comes_to(agent: Agent, members: int) -> bool:
@@ -259,7 +259,7 @@ def test_names_and_numbers_are_unique(
     with pytest.raises(
         NotAdmitted, check=code("NotUnique"), match="is not unique"
     ) as error:
-        join(name, rendezvous(where, rank), options(), sits)
+        join(name, parse_init_method(where, rank), options(), sits)
     assert error.value.why == why
     assert sits.agent is None
 
@@ -276,7 +276,7 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
 def test_who_is_not_needed_any_more_says_how_long_it_waited() -> None:
     given = options(join_timeout=1000.0)
     with pytest.raises(JoinTimeout) as error:
-        join("a", rendezvous(place(), 0, 2), given, Seat(), over=lambda: True)
+        join("a", parse_init_method(place(), 0, 2), given, Seat(), over=lambda: True)
     assert error.value.seconds < 1000.0
     assert error.value.missing == ("the worker of rank 1",)
 
@@ -322,7 +322,7 @@ def test_a_place_of_another_group_is_waited_for() -> None:
 def test_a_place_that_stays_taken_is_refused(
     ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.rpc.agent.joining._TAKEN", 0.05)
+    monkeypatch.setattr("runtime.rpc.agent.rendezvous._TAKEN", 0.05)
     where = place()
     ending(begun(where, "a", 0, 1))
     with pytest.raises(AddressUnusable):

@@ -46,7 +46,6 @@ from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
 from runtime.locks import load, renewed
 from runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
 from runtime.rpc.agent.driver import DRIVERS
-from runtime.rpc.agent.joining import check_name, check_rank, join, rendezvous
 from runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
     BackendType,
@@ -56,6 +55,7 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
+from runtime.rpc.agent.rendezvous import check_name, check_rank, join, parse_init_method
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.transport.interface import LOG
 
@@ -110,7 +110,7 @@ def start(
     rpc_backend_options: RpcBackendOptions,
 ) -> Agent:
     """A worker of the default backend."""
-    where = rendezvous(rpc_backend_options.init_method, rank, world_size)
+    where = parse_init_method(rpc_backend_options.init_method, rank, world_size)
     return join(name, where, rpc_backend_options, seat())
 
 
@@ -326,7 +326,7 @@ def local_workers(
         group = _Threads() if how == "threads" else _Processes(how)
         try:
             group.begin(names, options)
-            where = rendezvous(place, 0, len(names))
+            where = parse_init_method(place, 0, len(names))
             agent = join(names[0], where, options, own, group.is_over)
             yield tuple(node.info for node in agent.nodes())
             if os.getpid() == process:
@@ -375,7 +375,7 @@ class _Threads:
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
         """Have all but the first join."""
         for rank, name in enumerate(names[1:], 1):
-            where = rendezvous(options.init_method, rank, len(names))
+            where = parse_init_method(options.init_method, rank, len(names))
             self._run(self._join, name, where, options)
 
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
