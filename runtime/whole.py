@@ -11,20 +11,20 @@ Rules: other dispatchers are left as they are; `runtime.operators.install` and
 `runtime.autograd.install` do for them what they are asked to.
 """
 
-from runtime.autograd.fallback import install_fallbacks
-from runtime.autograd.versions import install_version_fallback
+from runtime.autograd.inplace import install_version_fallback
+from runtime.autograd.install import install_fallbacks
 from runtime.dispatch.dispatcher import default_dispatcher, release
 from runtime.dispatch.library import Library
 from runtime.operators import functions, methods
-from runtime.python_dispatch import fallback, making
+from runtime.python_dispatch import fallback, subclasses
 from runtime.tensors import Tensor, tensor
 
 __all__ = [
     "FALLBACKS",
     "Tensor",
     "functions",
-    "making",
     "methods",
+    "subclasses",
     "tensor",
 ]
 

@@ -10,15 +10,15 @@ from runtime.autograd.autocast import (
     is_autocast_enabled,
 )
 from runtime.autograd.engine import backward, grad
-from runtime.autograd.fallback import (
+from runtime.autograd.function import Context, Function, once_differentiable
+from runtime.autograd.gradcheck import gradcheck, gradgradcheck
+from runtime.autograd.install import (
     GradientMissing,
     fallback_mode,
+    install,
     install_fallbacks,
     set_fallback_mode,
 )
-from runtime.autograd.function import Context, Function, once_differentiable
-from runtime.autograd.gradcheck import gradcheck, gradgradcheck
-from runtime.autograd.install import install
 from runtime.autograd.methods import METHODS, PROPERTIES
 from runtime.autograd.modes import (
     enable_grad,

@@ -22,17 +22,18 @@ Source of the families: the lists of upstream 2.13.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 from runtime.autograd.history import tensors_in
-from runtime.autograd.modes import GRAD, Mode
+from runtime.autograd.modes import GRAD, Excluding, Mode
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import View, left_wrongly, view_of
+from runtime.keys.local import left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
 from runtime.operators.install import FAMILIES
 from runtime.schema.codes import DType
@@ -61,8 +62,7 @@ class _State(threading.local):
 
 STATE = _State()
 
-# A thread's view of the keys -> the same without autocast.
-_BELOW: dict[View, View] = {}
+_BELOW = Excluding(AUTOCAST_KEYS.bits)
 
 
 class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
@@ -88,23 +88,13 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         cache_enabled: bool = True,
     ) -> None:
         super().__init__()
-        asked = dtype.name if isinstance(dtype, DType) else dtype
-        asked = DType.SYNONYMS.get(asked, asked) if asked is not None else None
-        low = [each.name for each in _HALVES]
-        if device_type not in DEVICES or asked not in (None, *low):
-            raise AutogradMisuse(
-                code="AutocastRefused",
-                device=device_type,
-                dtype=str(asked),
-                known=(" and ".join(DEVICES), " and ".join(low)),
-            )
-        fast = DEVICES[device_type][1]
+        asked = dtype_served(device_type, dtype, _HALVES, " and ")
         self._device = device_type
-        self._dtype = fast if asked is None else DType.named(asked)
+        self._dtype = DEVICES[device_type][1] if asked is None else asked
         self._enabled = enabled
         self._caches = cache_enabled
 
-    def _again(self) -> Mode:
+    def _fresh(self) -> Mode:
         return autocast(self._device, self._dtype, self._enabled, self._caches)
 
     def __enter__(self) -> Self:
@@ -134,14 +124,27 @@ def is_autocast_enabled(device_type: str) -> bool:
 
     Raises `AutogradMisuse` for a device that is not served.
     """
-    if device_type not in DEVICES:
-        raise AutogradMisuse(
-            code="AutocastRefused",
-            device=device_type,
-            dtype="None",
-            known=(" and ".join(DEVICES),),
-        )
+    dtype_served(device_type, None, (), "")
     return not LOCAL.excluded & DEVICES[device_type][0].bits
+
+
+def dtype_served(
+    device: str, dtype: DType | str | None, among: Sequence[DType], joint: str
+) -> DType | None:
+    """A dtype that autocast is asked for on a type of device, None for none.
+
+    Raises `AutogradMisuse` for another device or dtype than those that are served; its
+    words join the names of the dtypes by `joint`.
+    """
+    name = dtype.name if isinstance(dtype, DType) else dtype
+    name = DType.SYNONYMS.get(name, name) if name is not None else None
+    names = [each.name for each in among]
+    if device not in DEVICES or name not in (None, *names):
+        known = " and ".join(DEVICES), *([joint.join(names)] if names else [])
+        raise AutogradMisuse(
+            code="AutocastRefused", device=device, dtype=str(name), known=known
+        )
+    return None if name is None else DType.named(name)
 
 
 def clear_autocast_cache() -> None:
@@ -167,7 +170,7 @@ def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]
             if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
             shown = f"{name}_autocast"
-            kernel = linked(casting(_CASTS[family](device)), shown)
+            kernel = linked(casting(partial(_CASTS[family], device)), shown)
             library.impl(name, kernel, debug=shown)
     return tuple(libraries)
 
@@ -180,7 +183,7 @@ def casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
 
         def kernel(*arguments: Any) -> Any:
             view = LOCAL.view
-            LOCAL.view = _BELOW.get(view) or _without_autocast(view)
+            LOCAL.view = _BELOW[view]
             try:
                 return run(*cast(arguments))
             finally:
@@ -191,45 +194,27 @@ def casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
     return factory
 
 
-def _without_autocast(view: View) -> View:
-    excluded = view.excluded | AUTOCAST_KEYS.bits
-    return _BELOW.setdefault(view, view_of(view.included, excluded))
+def _to_low(device: str, arguments: tuple[Any, ...]) -> list[Any]:
+    dtype = STATE.dtypes[device]
+    return [cast_to(value, dtype, device) for value in arguments]
 
 
-def _to_low(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
-    def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        dtype = STATE.dtypes[device]
-        return [cast_to(value, dtype, device) for value in arguments]
-
-    return cast
+def _to_float32(device: str, arguments: tuple[Any, ...]) -> list[Any]:
+    return [cast_to(value, FLOAT32, device, _HALVES) for value in arguments]
 
 
-def _to_wide(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
-    def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        return [cast_to(value, FLOAT32, device, _HALVES) for value in arguments]
-
-    return cast
-
-
-def _to_widest(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
-    def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        found = {
-            each.dtype
-            for each in tensors_in(arguments)
-            if each.number is None
-            and each.dtype in CASTABLE
-            and each.device.type == device
-        }
-        if len(found) < 2:
-            return [*arguments]
-        # Two different 16-bit floats have only float32 in common.
-        return [cast_to(value, FLOAT32, device, _HALVES) for value in arguments]
-
-    return cast
+def _to_widest(device: str, arguments: tuple[Any, ...]) -> list[Any]:
+    dtypes = {
+        each.dtype
+        for each in tensors_in(arguments)
+        if each.number is None and each.dtype in CASTABLE and each.device.type == device
+    }
+    # Two different 16-bit floats have only float32 in common.
+    return [*arguments] if len(dtypes) < 2 else _to_float32(device, arguments)
 
 
-# Family -> from a type of device to what casts the arguments.
-_CASTS = {"low": _to_low, "float32": _to_wide, "widest": _to_widest}
+# Family -> what casts the arguments for a type of device.
+_CASTS = {"low": _to_low, "float32": _to_float32, "widest": _to_widest}
 
 
 def cast_to(

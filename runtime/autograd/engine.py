@@ -34,12 +34,11 @@ from runtime.autograd.node import (
     Edge,
     Meta,
     Node,
+    accumulate,
     added,
-    copied,
-    extra_of,
     joined,
     mismatch,
-    through,
+    run_hooks,
 )
 from runtime.errors.autograd import AutogradMisuse, BackwardRefused
 from runtime.operators.call import core
@@ -123,12 +122,12 @@ def _run(
         node = heappop(waiting)[1]
         gradients = buffers.pop(node)
         if node.hooks is not None:
-            gradients = node.hooks.come_in(gradients)
+            gradients = node.hooks.run_before(gradients)
             if all(each is None for each in gradients):
                 # Hooks took the gradient away: nothing goes on from here.
                 continue
         if type(node) is AccumulateGrad and node.extra.hooks:
-            gradients[0] = through(node.extra.hooks, gradients[0])
+            gradients[0] = run_hooks(node.extra.hooks, gradients[0])
         if request is not None:
             if node in request.nodes:
                 _capture(request, node, gradients)
@@ -136,7 +135,7 @@ def _run(
                 continue
         results = node.apply(gradients)
         if node.hooks is not None and node.hooks.after:
-            results = node.hooks.go_out(results, gradients)
+            results = node.hooks.run_after(results, gradients)
         if not retain_graph:
             node.release()
         # Nobody but its buffer may hold a gradient when it reaches a leaf.
@@ -272,7 +271,7 @@ def backward(
     for tensor, edge in zip(wanted, edges, strict=True):
         gradient = request.captured.pop(edge, None)
         if gradient is not None:
-            _add_to(tensor, gradient, create_graph)
+            accumulate(tensor, gradient, create_graph)
 
 
 def grad(
@@ -399,12 +398,3 @@ def _input_edge(index: int, tensor: Tensor) -> Edge:
             code="InputWithoutGradient", index=index, shape=tensor.shape
         )
     return edge_of(tensor)
-
-
-def _add_to(tensor: Tensor, gradient: Tensor, recorded: bool) -> None:
-    extra = extra_of(tensor)
-    with extra.lock:
-        if extra.grad is None:
-            extra.grad = gradient if recorded else copied(gradient)
-        else:
-            extra.grad = added(extra.grad, gradient)

@@ -41,13 +41,13 @@ from typing import Any
 
 from runtime.autograd.history import (
     BY_FUNCTION,
+    detached_alias,
     edges_of,
     meta_of,
     metas_of,
-    sharing,
     with_history,
 )
-from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
+from runtime.autograd.inplace import base_edge, check_write, rebase, refuse_gradients
 from runtime.autograd.modes import GRAD, no_grad
 from runtime.autograd.node import Edge, Failing, Gradients, Node, ViewOf, mismatch
 from runtime.autograd.plan import (
@@ -297,7 +297,7 @@ class Function:
                     for each in versions
                     if each[0]._requires_grad or id(each[0]) in marked
                 ]
-                unrecorded(written, node.operator, edges)
+                refuse_gradients(written, node.operator, edges)
             raise
         return wrapped[0] if single else type(output)(wrapped)
 
@@ -340,7 +340,7 @@ class _Wrapping:
         known = id(output) in self._inputs
         if known or output._history is not None or output._requires_grad:
             # The tensor belongs to somebody; the output is another one on its elements.
-            fresh = sharing(output)
+            fresh = detached_alias(output)
         else:
             fresh = output
         if not self._recorded or id(output) in self._constant:
@@ -372,7 +372,7 @@ class _Wrapping:
         if not self._recorded:
             return output
         check_write(output, self._name)
-        before = edge_before(output)
+        before = base_edge(output)
         history = output._history
         is_view = history is not None and history.view is not None
         if is_view and id(output) != self._first:
@@ -416,7 +416,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
                         code="DifferentiatedOnce", function=name
                     ),
                 )
-                given[place] = with_history(sharing(result), node)
+                given[place] = with_history(detached_alias(result), node)
         return given[0] if single else tuple(given)
 
     return wrapped

@@ -36,9 +36,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from runtime.autograd.modes import GRAD, enable_grad
+from runtime.autograd.modes import GRAD, Excluding, enable_grad
 from runtime.autograd.node import (
-    DIFFERENTIABLE,
     Edge,
     History,
     Layout,
@@ -55,22 +54,21 @@ from runtime.autograd.node import (
 from runtime.errors.autograd import WriteRefused
 from runtime.errors.python_dispatch import HandlerError
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import view_of
 from runtime.operators.call import core
-from runtime.tensors.arrays import claimed
+from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.keys import (
-    HANDLED,
     INFERRING,
     MODED,
     PYTHON,
+    UNHANDLED,
     inference,
     is_handled,
 )
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, alias_of
 
 TRACKED = DispatchKey.ADInplaceOrView.bits
-# The keys that would note a detached tensor as a view.
-_RECORDING = AUTOGRAD_KEYS.bits | TRACKED
+# Without the keys that would note a detached tensor as a view.
+_BELOW_RECORDING = Excluding(AUTOGRAD_KEYS.bits | TRACKED)
 
 # How views are made that cannot follow; "" is made as any.
 SEVERAL = "it was made together with others by one call"
@@ -93,7 +91,7 @@ def edge_of(tensor: Tensor) -> Edge:
     history = tensor._history
     if history is not None:
         if history.view is not None:
-            renew(tensor)
+            refresh(tensor)
         if history.node is not None:
             return history.node, history.number
     return accumulator_of(tensor), 0
@@ -140,7 +138,7 @@ def with_history(result: Tensor, node: Node, number: int = 0) -> Tensor:
         history.node, history.number = node, number
     else:
         if history is not None or result._requires_grad:
-            result = sharing(result)
+            result = detached_alias(result)
         result._history = History(node, number)
     result._requires_grad = True
     return result
@@ -217,33 +215,24 @@ def metas_of(outputs: Sequence[Any]) -> tuple[Meta, ...]:
     return tuple([meta_of(t) if isinstance(t, Tensor) else None for t in outputs])  # type: ignore[misc]  # as said above
 
 
-def sharing(tensor: Tensor) -> Tensor:
+def detached_alias(tensor: Tensor) -> Tensor:
     """Another tensor on the same elements, without history.
 
     One that is handled is detached by that.  Raises `HandlerError`.
     """
     if tensor.key_bits & PYTHON or (MODED and is_handled(tensor)):
         return _detached(tensor)
-    place = tensor._place or claimed(tensor)
-    made = Tensor(
-        tensor._flat, tensor.shape, tensor.dtype, tensor.device, tensor.key_bits
-    )
-    made._place = place
-    return made
+    return alias_of(tensor, tensor.key_bits)
 
 
 def _detached(tensor: Tensor) -> Tensor:
     """What a handler makes of `detach`; a plain tensor where it is switched off."""
     view = LOCAL.view
     if not is_handled(tensor):
-        storage, offset, strides = claimed(tensor)
-        bits = tensor.key_bits & ~HANDLED
-        made = Tensor(None, tensor._shape, tensor._dtype, tensor._device, bits)
-        made._place = storage, offset, strides
-        return made
-    LOCAL.view = view_of(view.included, view.excluded | _RECORDING)
+        return alias_of(tensor, tensor.key_bits & UNHANDLED)
+    LOCAL.view = _BELOW_RECORDING[view]
     try:
-        found: Tensor = core.detach(tensor)
+        detached: Tensor = core.detach(tensor)
     except HandlerError as error:
         if error.code != "WrongHandlerResult":
             raise
@@ -255,7 +244,7 @@ def _detached(tensor: Tensor) -> Tensor:
         ) from None
     finally:
         LOCAL.view = view
-    return found
+    return detached
 
 
 def is_inference(tensor: Tensor) -> bool:
@@ -343,7 +332,7 @@ def require_grad_of_views(base: Tensor) -> None:
                 view._requires_grad = True
 
 
-def renew(tensor: Tensor) -> None:
+def refresh(tensor: Tensor) -> None:
     """Make sure that the history of a view is that of its base as it is now.
 
     Raises `WriteRefused` for a view that cannot follow.

@@ -1,6 +1,7 @@
 """Installing autograd on a dispatcher, through public libraries.
 
-True only here: which kernel an operator gets at which key; its schema tells:
+Here are the table of formulas, which kernel an operator gets at which key, and what
+operators do that nobody wrote a gradient for.  The schema tells the kernels:
 
 | operator  | how it is told            | Autograd         | ADInplaceOrView    |
 |-----------|---------------------------|------------------|--------------------|
@@ -13,36 +14,252 @@ True only here: which kernel an operator gets at which key; its schema tells:
 | constant  | the table of formulas     | falls through    | falls through      |
 | others    |                           | records          | falls through      |
 
-Rules: an operator without tensors falls through at ADInplaceOrView, and gets nothing
-else; an operator without formulas is recorded as by the fallback, and refuses by name
-to be run backwards; what falls through is not touched by `runtime.autograd.versions`;
-the default dispatcher is installed on once, when this module is imported.
+An operator without formulas comes to the fallback, when it is called with a tensor that
+requires grad.  It has three modes, chosen for the process:
+
+| mode              | the result                                  | run backwards  |
+|-------------------|---------------------------------------------|----------------|
+| error-on-backward | requires grad                               | raises by name |
+| warn              | requires grad; gradients end there          | warns          |
+| fallthrough       | as if the key had no kernel at all          | -              |
+
+Upstream went from the last to the second in 2023, and calls it a warning still; the
+first cannot be overlooked, and is the default.
+
+Rules of formulas: an operator of floating-point results is in exactly one of `FORMULAS`
+and `CONSTANT_OPERATORS`; in-place forms use the formulas of the operator that they are
+named after.
+
+Rules of kernels: an operator without tensors falls through at ADInplaceOrView, and gets
+nothing else; what falls through is not touched by `runtime.autograd.inplace`; the
+default dispatcher is installed on once, when this module is imported.
+
+Rules of the fallback: nothing is asked of arguments that are not tensors; what runs
+next is below all Autograd keys, whichever of them was called, and it runs with these
+excluded, as below every recorded call; what an operator writes to, its schema says,
+whether it is a tensor or a list of them.
 """
 
-from collections.abc import Callable, Collection
+import warnings
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from runtime.autograd.autocast import install_autocast
-from runtime.autograd.fallback import not_implemented
-from runtime.autograd.formulas import (
-    CONSTANT_OPERATORS,
+from runtime.autograd.formulas.elementwise import BINARY, OF_GRADIENTS, UNARY, nothing
+from runtime.autograd.formulas.movement import MOVEMENT, VIEWS
+from runtime.autograd.formulas.reductions import (
     CONSTANT_RESULTS,
-    FORMULAS,
+    NETWORKS,
+    PRODUCTS,
+    REDUCTIONS,
 )
-from runtime.autograd.formulas.elementwise import nothing
-from runtime.autograd.history import SEVERAL
-from runtime.autograd.inplace import modifying, showing
-from runtime.autograd.plan import Formulas, is_tensor, is_tensor_list, recipe_of
-from runtime.autograd.recording import asking, recording, refusing_out
-from runtime.autograd.versions import bumping, following
+from runtime.autograd.history import (
+    SEVERAL,
+    edges_of,
+    meta_of,
+    tensors_in,
+    with_history,
+)
+from runtime.autograd.inplace import (
+    base_edge,
+    bumping,
+    check_write,
+    following,
+    modifying,
+    modifying_view,
+    rebase,
+    refuse_gradients,
+)
+from runtime.autograd.modes import GRAD
+from runtime.autograd.node import Edge, Failing, Node
+from runtime.autograd.plan import TENSORS, Formulas, kind_of, recipe_of
+from runtime.autograd.recording import (
+    any_requires_grad,
+    below_autograd,
+    grad_switch,
+    recording,
+    refusing_out,
+    run_below,
+    tensor_places,
+    tolerant_grad_switch,
+)
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kernel import Kernel, fallthrough, linked
 from runtime.dispatch.library import Library
+from runtime.dispatch.registration import Registration
+from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
 from runtime.keys import DispatchKey
 from runtime.locks import waited_for
 from runtime.operators import install as install_operators
 from runtime.operators.call import NAMESPACE
 from runtime.schema.schema import Schema
+from runtime.tensors.elements import DIFFERENTIABLE
+from runtime.tensors.tensor import Tensor
+
+FORMULAS: dict[str, Formulas] = {
+    **UNARY,
+    **BINARY,
+    **OF_GRADIENTS,
+    **REDUCTIONS,
+    **PRODUCTS,
+    **NETWORKS,
+    **MOVEMENT,
+    **VIEWS,
+}
+
+# Operators whose results have no gradient, whatever their dtype.  What these do to a
+# tensor in place makes it constant.
+CONSTANT_OPERATORS = frozenset(
+    {
+        *("eq", "ne", "lt", "le", "gt", "ge"),
+        *("logical_not", "logical_and", "logical_or", "logical_xor"),
+        *("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
+        *("isnan", "isinf", "isfinite", "any", "all", "argmax", "argmin", "argsort"),
+        *("nonzero", "equal", "_local_scalar", "detach"),
+        *("empty_like", "zeros_like", "ones_like", "full_like"),
+        *("rand_like", "randn_like"),
+        *("new_empty", "new_zeros", "new_ones", "new_full"),
+    }
+)
+
+MODES = ("error-on-backward", "warn", "fallthrough")
+
+# The mode of the process, in a list so that it can be set.
+_MODE = [MODES[0]]
+
+
+class GradientMissing(UserWarning):
+    """A gradient ended at an operator that has none."""
+
+
+def set_fallback_mode(mode: str) -> str:
+    """Choose what operators without a gradient do; the mode before is returned.
+
+    Raises `AutogradMisuse`.  Holds for calls from now on, of operators without formulas
+    and of the fallbacks that were installed without a mode of their own.
+    """
+    if mode not in MODES:
+        raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
+    before, _MODE[0] = _MODE[0], mode
+    return before
+
+
+def fallback_mode() -> str:
+    """The mode of the process."""
+    return _MODE[0]
+
+
+def install_fallbacks(library: Library, mode: str | None = None) -> Registration:
+    """Register the fallback for every Autograd key, in a library of `_`.
+
+    `mode` is that of `set_fallback_mode`, for these fallbacks alone; None follows the
+    process.  In the mode `fallthrough` the kernel is the one that is never called.
+    Raises `AutogradMisuse`, `Conflict`.
+    """
+    if mode is not None and mode not in MODES:
+        raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
+    if mode == "fallthrough":
+        return library.fallback(fallthrough, "Autograd")
+
+    kernel = linked(not_implemented(mode), "autograd_not_implemented")
+    return library.fallback(kernel, "Autograd")
+
+
+def not_implemented(mode: str | None = None) -> Callable[[Any, Any], Any]:
+    """The factory of the kernel of an operator that has no formulas; see `linked`."""
+
+    def factory(below: Any, keyset: Any) -> Callable[..., Any]:
+        run, schema = below_autograd(below, keyset), below.schema
+        single = len(schema.returns) == 1 and not schema.is_varret
+
+        def record(*arguments: Any) -> Any:
+            def called() -> list[Any]:
+                result = run(*arguments)
+                if single:
+                    return [result]
+                return [*result] if isinstance(result, (list, tuple)) else []
+
+            results = _called(schema, arguments, mode, called)
+            return results[0] if single else tuple(results) or None
+
+        return tolerant_grad_switch(schema, run, record)
+
+    return factory
+
+
+def _called(
+    schema: Schema,
+    arguments: Sequence[Any],
+    mode: str | None,
+    call: Callable[[], list[Any]],
+) -> list[Any]:
+    """Call, and give the results a history that ends."""
+    mode = mode or _MODE[0]
+    given = [*tensors_in(arguments)]
+    if mode == "fallthrough" or not GRAD.enabled or not any_requires_grad(given):
+        return call()
+    operator = str(schema.name)
+    pairs = [*zip(schema.arguments, arguments, strict=False)]
+    in_written = tensors_in([value for argument, value in pairs if argument.is_write])
+    written = [*{id(tensor): tensor for tensor in in_written}.values()]
+    for tensor in written:
+        check_write(tensor, operator)
+    edges = edges_of(given)
+    names = tuple(
+        argument.name
+        for argument, value in pairs
+        if any_requires_grad([*tensors_in([value])])
+    )
+    versions = [(tensor, tensor._version) for tensor in written]
+    try:
+        results: list[Any] = run_below(call)
+        _record_end(operator, names, mode, edges, written, results)
+    except BaseException:
+        refuse_gradients(versions, operator, edges)
+        raise
+    return results
+
+
+def _record_end(
+    operator: str,
+    names: tuple[str, ...],
+    mode: str,
+    edges: list[Edge | None],
+    written: list[Tensor],
+    results: list[Any],
+) -> None:
+    """Give what was written to, and the results, a history that ends."""
+
+    def error() -> BaseException | None:
+        if mode != "warn":
+            return NotImplementedFormula(
+                code="NotImplementedFormula", operator=operator, inputs=names
+            )
+        warnings.warn(
+            f"`{operator}` has no formula for its gradient, which ends here.",
+            GradientMissing,
+            stacklevel=3,
+        )
+        return None
+
+    def node_of(tensor: Tensor) -> Node:
+        return Failing(operator, edges, (meta_of(tensor),), error)
+
+    def ended(result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            return [ended(each) for each in result]
+        if not isinstance(result, Tensor) or result.dtype not in DIFFERENTIABLE:
+            return result
+        if any(result is tensor for tensor in written):
+            return result
+        return with_history(result, node_of(result))
+
+    for tensor in written:
+        if tensor.dtype in DIFFERENTIABLE:
+            # Asked now: another one that was written to may be a view of the same base.
+            rebase(tensor, node_of(tensor), base_edge(tensor))
+    results[:] = ended(results)
+
 
 # What dumps show as the place of registration.
 ORIGIN = "core autograd"
@@ -93,7 +310,7 @@ def kernels_of(
 ) -> tuple[tuple[str, Kernel], ...]:
     """The kernels of an operator, by key; see the table of the module."""
     arguments = schema.arguments
-    if not any(is_tensor(a.type) or is_tensor_list(a.type) for a in arguments):
+    if not tensor_places(schema):
         return _PASSING
     shown = str(schema.name).partition("::")[2].replace(".", "_")
     written = [argument for argument in arguments if argument.is_write]
@@ -102,12 +319,12 @@ def kernels_of(
         if written[0].kwarg_only:
             refuse = linked(refusing_out(schema), f"{shown}_autograd")
             return ("Autograd", refuse), ("ADInplaceOrView", bump)
-        record = showing if "inplace_view" in tags else modifying
+        record = modifying_view if "inplace_view" in tags else modifying
         return ("Autograd", _in_place(schema, shown, record)), ("ADInplaceOrView", bump)
     autograd = ("Autograd", _functional(schema, shown))
     # What is detached is no view: it does not follow its base.
     if any(a.alias is not None for a in arguments) and shown != "detach":
-        several = is_tensor_list(schema.returns[0].type)
+        several = kind_of(schema.returns[0].type) == TENSORS
         follow = following(schema, SEVERAL if several else "")
         return autograd, ("ADInplaceOrView", linked(follow, f"{shown}_view"))
     return autograd, *_PASSING
@@ -130,7 +347,7 @@ def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
         return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas)
     assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
-    kernel = asking(schema, recipe.call.places, lambda run: record(run, recipe))
+    kernel = grad_switch(schema, recipe.call.places, lambda run: record(run, recipe))
     return linked(kernel, f"{shown}_autograd")
 
 

@@ -28,20 +28,25 @@ from typing import Any
 from weakref import ref
 
 from runtime.autograd.engine import backward
-from runtime.autograd.history import is_inference, renew, sharing
-from runtime.autograd.node import Node, RemovableHandle, Table, extra_of, mismatch
+from runtime.autograd.history import detached_alias, is_inference, refresh
+from runtime.autograd.node import (
+    Node,
+    RemovableHandle,
+    Table,
+    accumulate,
+    extra_of,
+    mismatch,
+)
 from runtime.errors.autograd import AutogradMisuse, WriteRefused
-from runtime.errors.tensor import NotReplaceable, NotShareable, UnfitValue
-from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
-from runtime.operators.call import core
+from runtime.errors.tensor import NotReplaceable, NotShareable
+from runtime.keys import KeySet
 from runtime.schema.calls import checked
 from runtime.tensors.arrays import claimed
-from runtime.tensors.keys import HANDLED, MODED, PYTHON, inference, is_handled
+from runtime.tensors.elements import check_differentiable
+from runtime.tensors.keys import HANDLED, inference
 from runtime.tensors.storage import Storage, WrapperStorage
 from runtime.tensors.tensor import Tensor, install
 
-# What would note a detached tensor as a view.
-_RECORDING = AUTOGRAD_KEYS | KeySet([DispatchKey.ADInplaceOrView])
 _HANDLED = KeySet.from_bits(HANDLED)
 
 
@@ -50,15 +55,11 @@ def read_data(tensor: Tensor) -> Tensor:
 
     A handler, or a mode, is asked to `detach`, once.  Raises `HandlerError`.
     """
-    if MODED and not tensor.key_bits & PYTHON and is_handled(tensor):
-        with exclude_keys(_RECORDING):
-            found: Tensor = core.detach(tensor)
-    else:
-        found = sharing(tensor)
-    if found is not tensor:
-        storage, offset, strides = claimed(found)
-        found._place = _counted_apart(storage), offset, strides
-    return found
+    detached = detached_alias(tensor)
+    if detached is not tensor:
+        storage, offset, strides = claimed(detached)
+        detached._place = _counted_apart(storage), offset, strides
+    return detached
 
 
 def write_data(tensor: Tensor, source: Tensor) -> None:
@@ -73,7 +74,7 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
     storage, offset, strides = claimed(source)
     apart = _counted_apart(storage)
     apart.version = version
-    _take(tensor, source, (apart, offset, strides))
+    _replace(tensor, source, (apart, offset, strides))
 
 
 def set_source(self: Tensor, source: Tensor) -> Tensor:
@@ -85,7 +86,7 @@ def set_source(self: Tensor, source: Tensor) -> Tensor:
     check_fit(self, source, asked)
     if not (_is_bare(self) and _is_bare(source)):
         _check_elements(self, source, asked)
-    _take(self, source, claimed(source))
+    _replace(self, source, claimed(source))
     return self
 
 
@@ -147,7 +148,7 @@ def _read(tensor: Tensor, what: str) -> str:
     return str(getattr(tensor, f"_{what}"))
 
 
-def _take(tensor: Tensor, source: Tensor, place: Any) -> None:
+def _replace(tensor: Tensor, source: Tensor, place: Any) -> None:
     shape = source._shape
     # Together: nothing is called in between.
     tensor._flat, tensor._shape, tensor._place, tensor.number = None, shape, place, None
@@ -169,7 +170,7 @@ def grad_fn(tensor: Tensor) -> Node | None:
     if history is None:
         return None
     if history.view is not None:
-        renew(tensor)
+        refresh(tensor)
     found: Node | None = history.node
     return found
 
@@ -216,8 +217,8 @@ def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     off where it was computed, `WriteRefused`.
     """
     wanted = bool(requires_grad)
-    if wanted and not (tensor.dtype.is_floating or tensor.dtype.is_complex):
-        raise UnfitValue(code="NoGradient", dtype=str(tensor.dtype))
+    if wanted:
+        check_differentiable(tensor.dtype)
     node = grad_fn(tensor)
     if node is not None and not wanted:
         raise NotShareable(
@@ -298,14 +299,7 @@ def retain_grad(tensor: Tensor) -> None:
     def keep(gradient: Any) -> None:
         owner = kept()
         if owner is not None and gradient is not None:
-            extra = extra_of(owner)
-            with extra.lock:
-                before = extra.grad
-                extra.grad = (
-                    core.clone(gradient)
-                    if before is None
-                    else core.add(before, gradient)
-                )
+            accumulate(owner, gradient)
 
     node.hooked().retained[tensor._history.number] = keep
 
@@ -342,13 +336,13 @@ def _check_requires(tensor: Tensor, asked: str) -> None:
 
 
 PROPERTIES: dict[str, property] = {
-    "data": property(read_data, write_data, doc=read_data.__doc__),
-    "grad": property(read_grad, write_grad, doc=read_grad.__doc__),
-    "grad_fn": property(grad_fn, doc=grad_fn.__doc__),
-    "is_leaf": property(is_leaf, doc=is_leaf.__doc__),
-    "output_nr": property(output_nr, doc=output_nr.__doc__),
-    "retains_grad": property(retains_grad, doc=retains_grad.__doc__),
-    "_base": property(base_of, doc=base_of.__doc__),
+    "data": property(read_data, write_data),
+    "grad": property(read_grad, write_grad),
+    "grad_fn": property(grad_fn),
+    "is_leaf": property(is_leaf),
+    "output_nr": property(output_nr),
+    "retains_grad": property(retains_grad),
+    "_base": property(base_of),
 }
 METHODS: dict[str, Callable[..., Any]] = {
     "backward": run_backward,

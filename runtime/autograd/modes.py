@@ -26,13 +26,14 @@ Rules:
 
 import threading
 from collections.abc import Callable, Generator
+from functools import partial, wraps
 from types import GeneratorType
 from typing import Any, Self, TypeVar
 
 from runtime.errors.autograd import AutogradMisuse
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import left_wrongly, view_of
+from runtime.keys.local import View, left_wrongly, view_of
 from runtime.tensors.keys import INFERRING, Presence, inference
 
 
@@ -49,6 +50,17 @@ class _Grad(threading.local):
 
 GRAD = _Grad()
 RECORDS.set(lambda: GRAD.enabled)
+
+
+class Excluding(dict[View, View]):
+    """A thread's view of the keys -> the same with more keys excluded."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+
+    def __missing__(self, view: View) -> View:
+        found = self[view] = view_of(view.included, view.excluded | self._bits)
+        return found
 
 
 # What is decorated.
@@ -75,8 +87,8 @@ class Mode:
         """Change the thread back."""
         raise NotImplementedError("every mode defines how it is left")
 
-    def _again(self) -> "Mode":
-        """A fresh mode like this one, for one call of a decorated function."""
+    def _fresh(self) -> "Mode":
+        """Another mode like this one, for one call of a decorated function."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
@@ -84,7 +96,6 @@ class Mode:
 
         Raises `AutogradMisuse` for a coroutine function.
         """
-        from functools import wraps
         from inspect import isasyncgenfunction, iscoroutinefunction
 
         if iscoroutinefunction(function) or isasyncgenfunction(function):
@@ -94,10 +105,10 @@ class Mode:
 
         @wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+            with self._fresh():
                 result = function(*args, **kwargs)
             if isinstance(result, GeneratorType):
-                return _driven(self._again, result)
+                return _driven(self._fresh, result)
             return result
 
         return wrapped  # type: ignore[return-value]  # it has the signature of what it wraps
@@ -107,7 +118,7 @@ def _driven(
     mode: Callable[[], Mode], generator: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     """The generator, each of its steps inside of the mode."""
-    step: Callable[[], Any] = lambda: next(generator)  # noqa: E731  # it changes
+    step: Callable[[], Any] = partial(next, generator)
     while True:
         try:
             with mode():
@@ -121,17 +132,9 @@ def _driven(
                 generator.close()
             raise
         except BaseException as error:
-            step = _thrower(generator, error)
+            step = partial(generator.throw, error)
         else:
-            step = _sender(generator, sent)
-
-
-def _thrower(generator: Any, error: BaseException) -> Callable[[], Any]:
-    return lambda: generator.throw(error)
-
-
-def _sender(generator: Any, sent: Any) -> Callable[[], Any]:
-    return lambda: generator.send(sent)
+            step = partial(generator.send, sent)
 
 
 class _Records(Mode):
@@ -178,7 +181,7 @@ class set_grad_enabled(_Records):  # noqa: N801  # used as a verb
         self._before: bool | None
         self._before, GRAD.enabled = GRAD.enabled, self._inside
 
-    def _again(self) -> Mode:
+    def _fresh(self) -> Mode:
         return enable_grad() if self._inside else no_grad()
 
     def __enter__(self) -> Self:
@@ -208,7 +211,7 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
         super().__init__()
         self._mode = bool(mode)
 
-    def _again(self) -> Mode:
+    def _fresh(self) -> Mode:
         return inference_mode(self._mode)
 
     def __enter__(self) -> Self:

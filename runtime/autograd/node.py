@@ -40,7 +40,6 @@ from runtime.errors.autograd import AutogradMisuse
 from runtime.locks import reentered
 from runtime.operators.call import core
 from runtime.schema.codes import Device, DType
-from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor
 
 # Shape, dtype and device of an output: what its gradient must look like.
@@ -108,10 +107,10 @@ class Hooks:
         self.outputs: dict[int, Table] = {}
         self.retained: dict[int, Callable[[Any], None]] = {}
 
-    def come_in(self, gradients: list[Any]) -> list[Any]:
+    def run_before(self, gradients: list[Any]) -> list[Any]:
         """The gradients of the outputs as hooks leave them; raises `AutogradMisuse`."""
         for number, table in self.outputs.items():
-            gradients[number] = through(table, gradients[number])
+            gradients[number] = run_hooks(table, gradients[number])
         for hook in [*self.before.values()]:
             changed = hook(tuple(gradients))
             if changed is not None:
@@ -127,7 +126,7 @@ class Hooks:
             keep(gradients[number])
         return gradients
 
-    def go_out(self, results: Gradients, gradients: Gradients) -> Gradients:
+    def run_after(self, results: Gradients, gradients: Gradients) -> Gradients:
         """The gradients of the inputs as hooks leave them.  Raises `AutogradMisuse`."""
         for hook in [*self.after.values()]:
             changed = hook(tuple(results), tuple(gradients))
@@ -136,7 +135,7 @@ class Hooks:
         return results
 
 
-def through(table: Table, gradient: Any) -> Any:
+def run_hooks(table: Table, gradient: Any) -> Any:
     """A gradient as hooks of one tensor leave it; None never reaches them.
 
     Raises `AutogradMisuse`.
@@ -231,7 +230,11 @@ class Node:
 
 
 class Failing(Node):
-    """A node that cannot be run backwards: the error is made when somebody tries."""
+    """A node that cannot be run backwards.
+
+    `error()` is called when it is run, and gives the error, or None: then gradients
+    end there.
+    """
 
     __slots__ = ("_called", "_error")
 
@@ -240,7 +243,7 @@ class Failing(Node):
         called: str,
         next_edges: list[Edge | None],
         metas: tuple[Meta, ...],
-        error: Callable[[], BaseException],
+        error: Callable[[], BaseException | None],
     ) -> None:
         super().__init__(next_edges, metas)
         self._called = called
@@ -252,16 +255,11 @@ class Failing(Node):
         return self._called
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Raises the error that the node was made with."""
-        raise self._error()
-
-
-# The dtypes of tensors that can have gradients.
-DIFFERENTIABLE = frozenset(
-    dtype
-    for dtype in map(DType.named, SUPPORTED)
-    if dtype.is_floating or dtype.is_complex
-)
+        """No gradient; raises the error that the node was made with."""
+        error = self._error()
+        if error is not None:
+            raise error
+        return [None] * len(self.next_edges)
 
 
 class Extra:
@@ -317,7 +315,7 @@ class ViewOf:
 
 
 class History:
-    """See the module."""
+    """What a tensor knows of the graph; the module says what each attribute is."""
 
     __slots__ = ("extra", "node", "number", "view", "views")
 
@@ -347,12 +345,12 @@ def history_of(tensor: Tensor) -> History:
 
 def extra_of(tensor: Tensor) -> Extra:
     """The extra of a tensor, made if there is none."""
-    history = history_of(tensor)
+    history: History = tensor._history or history_of(tensor)
     if history.extra is None:
         with CLAIMING:
-            made = Extra()
+            extra = Extra()
             if history.extra is None:
-                history.extra = made
+                history.extra = extra
     return history.extra
 
 
@@ -379,8 +377,9 @@ def replace_node(history: History, node: Node, number: int) -> None:
         node.hooked().retained[number] = kept
 
 
-# Who refers to a gradient that only the engine has: its list, the parameter or variable
-# of who asks, the parameter of `alone`, and the argument of `getrefcount`.
+# The references to a gradient that only the engine has: its list, the parameter or
+# variable of the function that asks, the parameter of `unshared`, and the argument of
+# `getrefcount`.
 _ENGINE_ONLY = 4
 # To its elements: the tensor, the variable and the argument; the storage is one more.
 _OWN_ELEMENTS = 3
@@ -421,8 +420,8 @@ class AccumulateGrad(Node):
         extra = self.extra
         with extra.lock:
             if extra.grad is None:
-                taken = not GRAD.enabled and alone(gradient)
-                extra.grad = gradient if taken else copied(gradient)
+                kept = not GRAD.enabled and unshared(gradient)
+                extra.grad = gradient if kept else copied(gradient)
             elif GRAD.enabled:
                 extra.grad = added(extra.grad, gradient)
             else:
@@ -433,10 +432,11 @@ class AccumulateGrad(Node):
         return ()
 
 
-def alone(gradient: Tensor) -> bool:
-    """Whether nobody but the engine has the gradient, its elements, or a view of it.
+def unshared(gradient: Tensor) -> bool:
+    """Whether only the engine refers to the gradient and its elements; counts frames.
 
-    To be asked by who got it from who took it out of a buffer, or reads it there.
+    The function that calls it has the gradient as a parameter or variable, and one list
+    of the engine has it besides.
     """
     flat, place = gradient._flat, gradient._place
     if flat is None or getrefcount(gradient) > _ENGINE_ONLY:
@@ -468,7 +468,7 @@ def joined(before: Tensor, gradient: Tensor) -> Tensor:
             before._place is gradient._place is None
             or before.strides == gradient.strides
         )
-        and alone(before)
+        and unshared(before)
     ):
         core.add_(before, gradient)
         return before
@@ -481,15 +481,28 @@ def added(before: Tensor, gradient: Tensor) -> Tensor:
     Raises `AutogradMisuse` where a handler in Python gives none: without it, the
     gradient would be a part of what it is.
     """
-    return _given(core.add(before, gradient), "core::add")
+    return _tensor(core.add(before, gradient), "core::add")
 
 
 def copied(gradient: Tensor) -> Tensor:
     """A copy of a gradient.  Raises `AutogradMisuse`, as `added`."""
-    return _given(core.clone(gradient), "core::clone")
+    return _tensor(core.clone(gradient), "core::clone")
 
 
-def _given(gradient: Tensor | None, operator: str) -> Tensor:
+def accumulate(tensor: Tensor, gradient: Tensor, recorded: bool = False) -> None:
+    """Add a gradient to that of a tensor; the first is copied, unless `recorded`.
+
+    Raises `AutogradMisuse`, as `added`.
+    """
+    extra = extra_of(tensor)
+    with extra.lock:
+        if extra.grad is not None:
+            extra.grad = added(extra.grad, gradient)
+        else:
+            extra.grad = gradient if recorded else copied(gradient)
+
+
+def _tensor(gradient: Tensor | None, operator: str) -> Tensor:
     if gradient is None:
         raise mismatch(
             f"The handler of `{operator}`, called to accumulate a gradient,",
@@ -502,7 +515,7 @@ def _given(gradient: Tensor | None, operator: str) -> Tensor:
 
 def accumulator_of(leaf: Tensor) -> Node:
     """The accumulator of a leaf, made if no graph has one."""
-    extra = _extra(leaf)
+    extra = extra_of(leaf)
     known = extra.accumulator
     found: Node | None = None if known is None else known()
     if found is None:
@@ -513,10 +526,3 @@ def accumulator_of(leaf: Tensor) -> Node:
                 found = AccumulateGrad(leaf, extra)
                 extra.accumulator = ref(found)
     return found
-
-
-def _extra(leaf: Tensor) -> Extra:
-    history = leaf._history
-    if history is not None and history.extra is not None:
-        return history.extra  # type: ignore[no-any-return]  # the slot is untyped
-    return extra_of(leaf)

@@ -49,7 +49,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runtime.autograd.history import TRACKED, sharing, with_history
+from runtime.autograd.history import TRACKED, detached_alias, with_history
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Node
 from runtime.errors.autograd import BackwardRefused, WriteRefused
@@ -58,7 +58,7 @@ from runtime.errors.python_dispatch import HandlerError
 from runtime.generated import block, numbered, template
 from runtime.schema.binding import returner
 from runtime.schema.schema import Schema
-from runtime.schema.types import ListType, OptionalType, TensorType
+from runtime.schema.types import Type, is_dispatch_type
 from runtime.tensors.tensor import Tensor
 
 SavedInput = tuple[Tensor, int]
@@ -78,12 +78,11 @@ def save(tensor: Tensor, operator: str) -> SavedInput:
     return tensor, 0 if place is None else place[0].version
 
 
-def restore(saved: SavedInput, operator: str, argument: str) -> Tensor:
-    """A saved input.  Raises `BackwardRefused`."""
-    tensor, version = saved
+def restore(saved: SavedInput | SavedOutput, operator: str, argument: str) -> Tensor:
+    """A saved input, or the alias of a saved output.  Raises `BackwardRefused`."""
+    tensor = saved[0]
     place = tensor._place
-    found = 0 if place is None else place[0].version
-    if found != version:
+    if saved[1] != (0 if place is None else place[0].version):
         raise modified(saved, operator, argument)
     return tensor
 
@@ -94,30 +93,23 @@ def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
         # It does not keep its node, so that it can be kept itself.
         place = tensor._place
         return tensor, 0 if place is None else place[0].version, None
-    alias = sharing(tensor)
+    alias = detached_alias(tensor)
     return alias, alias._place[0].version, number  # type: ignore[index]  # an alias has a place
 
 
 def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
     """A saved output of `node`.  Raises `BackwardRefused`."""
-    alias, number = checked(saved, node.operator, argument), saved[2]
+    alias, number = restore(saved, node.operator, argument), saved[2]
     if number is None or not GRAD.enabled:
         return alias
-    return with_history(sharing(alias), node, number)
+    return with_history(detached_alias(alias), node, number)
 
 
-def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
-    """The alias of a saved output.  Raises `BackwardRefused`."""
-    alias, version, _ = saved
-    found = alias._version
-    if found != version:
-        raise modified((alias, version), operator, argument)
-    return alias
-
-
-def modified(saved: SavedInput, operator: str, argument: str) -> BackwardRefused:
+def modified(
+    saved: SavedInput | SavedOutput, operator: str, argument: str
+) -> BackwardRefused:
     """The error that a saved tensor was written to."""
-    tensor, version = saved
+    tensor, version = saved[:2]
     return BackwardRefused(
         code="SavedTensorModified",
         operator=operator,
@@ -269,13 +261,7 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
         v, x = f"v{place}", f"x{place}"
         name = repr(saved.name)
         if saved.kind == TENSOR:
-            text += [
-                f"if {v} is None: {x} = None",
-                "else:",
-                f"    {x}, version = {v}; place = {x}._place",
-                "    if version != (0 if place is None else place[0].version):",
-                f"        raise modified({v}, operator, {name})",
-            ]
+            text += [f"if {v} is None: {x} = None", *_unmodified(v, x, name)]
         elif saved.kind == TENSORS:
             text.append(f"{x} = [t and restore(t, operator, {name}) for t in {v}]")
         elif saved.kind == RESULT:
@@ -288,10 +274,7 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
                 f"    {x} = node.host({v}, operator, {name})",
                 "elif GRAD.enabled:",
                 f"    {x} = restore_output({v}, node, {name})",
-                "else:",
-                f"    {x}, version, _ = {v}; place = {x}._place",
-                "    if version != (0 if place is None else place[0].version):",
-                f"        raise modified(({x}, version), operator, {name})",
+                *_unmodified(v, x, name),
             ]
         else:
             text.append(f"{x} = {v}")
@@ -299,6 +282,16 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
     return [
         *[f"f{place} = formulas[{place}]" for place in called],
         *block("def run(node, grads):", [*text, f"return {returned}"]),
+    ]
+
+
+def _unmodified(saved: str, value: str, name: str) -> list[str]:
+    """The lines of `restore`, behind an `if`."""
+    return [
+        "else:",
+        f"    {value} = {saved}[0]; place = {value}._place",
+        f"    if {saved}[1] != (0 if place is None else place[0].version):",
+        f"        raise modified({saved}, operator, {name})",
     ]
 
 
@@ -390,18 +383,6 @@ def wrong_result(
     return error
 
 
-def is_tensor(kind: Any) -> bool:
-    """Whether an argument's type is `Tensor` or `Tensor?`."""
-    return kind == TensorType or (
-        isinstance(kind, OptionalType) and kind.element == TensorType
-    )
-
-
-def is_tensor_list(kind: Any) -> bool:
-    """Whether an argument's type is a list of tensors, or of optional ones."""
-    return isinstance(kind, ListType) and is_tensor(kind.element)
-
-
 def recipe_of(
     schema: Schema, formulas: Formulas, constant: frozenset[int] = frozenset()
 ) -> Recipe:
@@ -414,20 +395,23 @@ def recipe_of(
     unknown = with_gradient - {*names}
     assert not unknown, f"{schema.name} has no arguments {unknown}"
     places = tuple(i for i, name in enumerate(names) if name in with_gradient)
-    lists = any(is_tensor_list(arguments[i].type) for i in places)
-    assert not lists or len(places) == 1, "edges of a list are counted by its length"
     kinds = tuple(kind_of(argument.type) for argument in arguments)
-    first = schema.returns[0].type if schema.returns else None
+    lists = any(kinds[place] == TENSORS for place in places)
+    assert not lists or len(places) == 1, "edges of a list are counted by its length"
+    returned = [kind_of(result.type) for result in schema.returns]
     return Recipe(
         call=Call(str(schema.name), names, kinds, places, lists, 0),
         formulas=formulas,
-        results=len(schema.returns),
-        returns_list=len(schema.returns) == 1 and is_tensor_list(first),
+        results=len(returned),
+        returns_list=returned == [TENSORS],
         constant=constant,
         returns=returner(schema),
     )
 
 
-def kind_of(kind: Any) -> int:
-    """How an argument of a type is kept: `PLAIN`, `TENSOR` or `TENSORS`."""
-    return TENSOR if is_tensor(kind) else TENSORS if is_tensor_list(kind) else PLAIN
+_KINDS = {"tensor": TENSOR, "list": TENSORS, None: PLAIN}
+
+
+def kind_of(type: Type) -> int:  # noqa: A002  # the field's own word
+    """How an argument of a type is saved: `PLAIN`, `TENSOR` or `TENSORS`."""
+    return _KINDS[is_dispatch_type(type)]

@@ -35,24 +35,24 @@ from runtime.autograd.history import (
     edge_of,
     edge_text,
     result_text,
+    tensors_in,
     with_histories,
 )
-from runtime.autograd.modes import GRAD
+from runtime.autograd.modes import GRAD, Excluding
 from runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
 from runtime.autograd.plan import (
+    PLAIN,
+    TENSORS,
     Plan,
     Recipe,
-    is_tensor,
-    is_tensor_list,
+    kind_of,
     save_output,
     wrong_result,
 )
 from runtime.errors.autograd import WriteRefused
 from runtime.generated import block, numbered, template
 from runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
-from runtime.keys.local import View, view_of
 from runtime.schema.schema import Schema
-from runtime.schema.types import is_dispatch_type
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -60,16 +60,7 @@ Function = Callable[..., Any]
 Factory = Callable[[Any, Any], Function]
 
 
-class _Below(dict[View, View]):
-    """A thread's view of the keys -> the same with the Autograd keys excluded."""
-
-    def __missing__(self, view: View) -> View:
-        found = view_of(view.included, view.excluded | AUTOGRAD_KEYS.bits)
-        self[view] = found
-        return found
-
-
-BELOW_AUTOGRAD = _Below()
+BELOW_AUTOGRAD = Excluding(AUTOGRAD_KEYS.bits)
 
 
 def run_below(run: Function, *args: Any) -> Any:
@@ -292,25 +283,25 @@ def _recorded(
     )
 
 
-def asking(
-    schema: Schema, places: Sequence[int], slow: Callable[[Function], Function]
+def grad_switch(
+    schema: Schema, places: Sequence[int], record: Callable[[Function], Function]
 ) -> Factory:
-    """At Autograd: `slow(run)` where one of the arguments at `places` requires grad."""
+    """At Autograd: `record(run)` where an argument at one of `places` requires grad."""
     asked = " or ".join([_asked(schema, place) for place in places])
 
     def factory(below: Any, keyset: Any) -> Function:
         run = below_autograd(below, keyset)
-        return _asking(len(schema.arguments), asked, False)(run, slow(run))
+        return _asking(len(schema.arguments), asked, False)(run, record(run))
 
     return factory
 
 
-def careful(schema: Schema, run: Function, record: Function) -> Function:
+def tolerant_grad_switch(schema: Schema, run: Function, record: Function) -> Function:
     """`record` where a tensor may require grad; `run` where none does.
 
     For operators of others: a tensor that does not say goes to `record`.
     """
-    places = [i for i, a in enumerate(schema.arguments) if is_dispatch_type(a.type)]
+    places = tensor_places(schema)
     if not places:
         return run
     if schema.is_vararg:
@@ -319,10 +310,16 @@ def careful(schema: Schema, run: Function, record: Function) -> Function:
     return _asking(len(schema.arguments), asked, True)(run, record)
 
 
+def tensor_places(schema: Schema) -> list[int]:
+    """The places of arguments that are tensors, or lists of them."""
+    kinds = [kind_of(argument.type) for argument in schema.arguments]
+    return [place for place, kind in enumerate(kinds) if kind != PLAIN]
+
+
 def _asked(schema: Schema, place: int) -> str:
     """The text that says that the argument requires grad."""
     kind = schema.arguments[place].type
-    if is_tensor_list(kind):
+    if kind_of(kind) == TENSORS:
         return f"any_requires_grad(a{place})"
     if str(kind) == "Tensor":
         return f"a{place}._requires_grad"
@@ -346,25 +343,15 @@ def _asking(count: int, asked: str, doubts: bool) -> list[str]:
 
 def refusing_out(schema: Schema) -> Factory:
     """At Autograd, of an out= form: nothing may require grad."""
-    arguments = schema.arguments
-    places = tuple(
-        place
-        for place, argument in enumerate(arguments)
-        if is_tensor(argument.type) or is_tensor_list(argument.type)
-    )
-    names, operator = [argument.name for argument in arguments], str(schema.name)
+    places, operator = tensor_places(schema), str(schema.name)
 
-    def slow(run: Function) -> Function:
-        def refuse(*args: Any) -> Any:
-            for place in places:
-                value = args[place]
-                tensors = value if isinstance(value, list) else [value]
-                if any_requires_grad(tensors):
-                    raise WriteRefused(
-                        code="OutRequiresGrad", operator=operator, argument=names[place]
-                    )
-            raise AssertionError("the kernel has found one that requires grad")
+    def refuse(*args: Any) -> Any:
+        for place in places:
+            if any_requires_grad([*tensors_in([args[place]])]):
+                argument = schema.arguments[place].name
+                raise WriteRefused(
+                    code="OutRequiresGrad", operator=operator, argument=argument
+                )
+        raise AssertionError("the kernel has found one that requires grad")
 
-        return refuse
-
-    return asking(schema, places, slow)
+    return grad_switch(schema, places, lambda run: refuse)

@@ -4,7 +4,7 @@ from runtime.custom.decorator import custom_op, infer_schema
 from runtime.custom.definition import CustomOpDef
 from runtime.custom.kernel import FakeContext, get_ctx
 from runtime.custom.registering import (
-    HeldKernel,
+    SavedKernel,
     define,
     get_kernel,
     impl,
@@ -18,7 +18,7 @@ from runtime.custom.registering import (
 __all__ = [
     "CustomOpDef",
     "FakeContext",
-    "HeldKernel",
+    "SavedKernel",
     "custom_op",
     "define",
     "get_ctx",

@@ -355,7 +355,7 @@ class CustomOpDef(Generic[P, R]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return again, (self.dispatcher, self.name)
+        return restored_operator, (self.dispatcher, self.name)
 
     def __enter__(self) -> Self:
         return self
@@ -372,7 +372,7 @@ class CustomOpDef(Generic[P, R]):
         return f"<CustomOpDef {self.name}>"
 
 
-def again(dispatcher: Dispatcher, name: str) -> Any:
+def restored_operator(dispatcher: Dispatcher, name: str) -> Any:
     """The live operator that was pickled by name.
 
     Raises `LookupFailed`, and `OperatorGone` if another kind of operator has it.

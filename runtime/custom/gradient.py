@@ -56,9 +56,9 @@ from runtime.autograd.plan import (
 from runtime.autograd.recording import (
     RECORDED_NAMES,
     below_autograd,
-    careful,
     recorded_text,
     run_below,
+    tolerant_grad_switch,
 )
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.errors.call import KernelError
@@ -175,7 +175,7 @@ def _kernel(
     record = recorded_lists(run, schema, backward, form, setup_context, kinds)
     single = [each.type for each in schema.returns] == [TensorType]
     if not single or TENSORS in kinds or schema.is_vararg:
-        return careful(schema, run, record)
+        return tolerant_grad_switch(schema, run, record)
     places = tuple(
         (place, isinstance(arguments[place].type, OptionalType))
         for place, kind in enumerate(kinds)

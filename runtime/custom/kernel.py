@@ -14,7 +14,7 @@ look alike.  A single fresh tensor costs two looks:
                 and result is not a0
             ):
                 return result
-            if apart(result, (a0,)):
+            if is_disjoint(result, (a0,)):
                 return result
         except AttributeError:
             pass
@@ -62,18 +62,23 @@ A result that shares the memory of an argument, as its schema says, follows it.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from keyword import iskeyword
 from math import inf
 from typing import Any
 
-from runtime.autograd.autocast import CASTABLE, DEVICES, cast_to, casting
+from runtime.autograd.autocast import (
+    CASTABLE,
+    DEVICES,
+    cast_to,
+    casting,
+    dtype_served,
+)
 from runtime.autograd.history import SEVERAL, follow, tensors_in
+from runtime.autograd.inplace import bumping_once, replay_of
 from runtime.autograd.modes import GRAD
-from runtime.autograd.versions import bumping_once, made_again
 from runtime.dispatch.kernel import Kernel, describe, direct, linked
-from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.call import KernelError
 from runtime.errors.custom import DefinitionRefused, MissingFake
 from runtime.generated import block, numbered, template
@@ -114,7 +119,7 @@ def kernel_of(function: Function, schema: Schema) -> Kernel:
         if start == len(arguments):
             return direct(function, name)
         return direct(_named(passed)(function), name)
-    look = Look(schema, name)
+    look = ResultCheck(schema, name)
     tensors = tuple(
         place
         for place, argument in enumerate(arguments)
@@ -171,7 +176,7 @@ def _unfit(function: object, schema: Schema, fault: str) -> DefinitionRefused:
     )
 
 
-class Look:
+class ResultCheck:
     """Looks at the results of one kernel of one operator."""
 
     __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views", "_written")
@@ -187,9 +192,11 @@ class Look:
             if argument.is_write
         )
         # For each result: the argument that it must be, and those that it may share.
-        self._tied = tuple(_tied(schema, at) for at in range(len(schema.returns)))
+        self._tied = tuple(
+            _written_origin(schema, at) for at in range(len(schema.returns))
+        )
         self._views = tuple(
-            frozenset(self._names[place] for place in annotated(schema, at))
+            frozenset(self._names[place] for place in origin_places(schema, at))
             for at in range(len(schema.returns))
         )
 
@@ -202,7 +209,7 @@ class Look:
         results = [result] if count == 1 else result
         if not isinstance(results, (tuple, list)) or len(results) != count:
             return
-        given = [*_tensors(self._names, arguments)]
+        given = [*named_tensors(self._names, arguments)]
         before: list[tuple[str, Tensor]] = []
         for place, each in enumerate(results):
             tied = self._tied[place]
@@ -211,7 +218,7 @@ class Look:
                     raise self._other(_label(count, place), tied)
                 continue
             views = self._views[place]
-            for name, tensor in _tensors([_label(count, place)], [each]):
+            for name, tensor in named_tensors([_label(count, place)], [each]):
                 self._compare(name, tensor, given, views)
                 for other, earlier in before:
                     if not views and shares(tensor, earlier):
@@ -256,7 +263,7 @@ class Look:
         )
 
 
-def apart(result: Tensor, tensors: Sequence[Any]) -> bool:
+def is_disjoint(result: Tensor, tensors: Sequence[Any]) -> bool:
     """Whether a result certainly shares nothing with the tensors; None is none.
 
     Raises `AttributeError` where the elements are not in arrays of the host.
@@ -308,23 +315,26 @@ def _extent(tensor: Tensor) -> tuple[int, int]:
     return start, start + span(tensor.shape, tensor.strides) * tensor.itemsize
 
 
-def _tensors(
-    names: Sequence[str], values: Sequence[Any]
+def named_tensors(
+    names: Sequence[str], values: Iterable[Any]
 ) -> Iterator[tuple[str, Tensor]]:
-    """The tensors among values and in lists of them, with their names."""
+    """The tensors among values, and in lists and dicts of them, with their names."""
     for name, value in zip(names, values, strict=False):
         if isinstance(value, Tensor):
             yield name, value
         elif isinstance(value, (list, tuple)):
             inner = [f"{name}[{place}]" for place in range(len(value))]
-            yield from _tensors(inner, value)
+            yield from named_tensors(inner, value)
+        elif isinstance(value, dict):
+            inner = [f"{name}[{key!r}]" for key in value]
+            yield from named_tensors(inner, value.values())
 
 
 def _label(count: int, place: int) -> str:
     return "a result" if count == 1 else f"result {place + 1}"
 
 
-def annotated(schema: Schema, result: int) -> frozenset[int]:
+def origin_places(schema: Schema, result: int) -> frozenset[int]:
     """The places of the arguments whose memory a result may share, by its sets."""
     sets = schema.returns[result].sets_after
     return frozenset(
@@ -334,9 +344,9 @@ def annotated(schema: Schema, result: int) -> frozenset[int]:
     )
 
 
-def _tied(schema: Schema, result: int) -> int | None:
+def _written_origin(schema: Schema, result: int) -> int | None:
     """The argument that a result must be, if it is annotated with a written one's."""
-    for place in sorted(annotated(schema, result)):
+    for place in sorted(origin_places(schema, result)):
         argument = schema.arguments[place]
         single = argument.type == TensorType == schema.returns[result].type
         if single and argument.is_write:
@@ -355,7 +365,7 @@ def _looked_at(passed: tuple[str, ...]) -> list[str]:
     return _looking(passed, [])
 
 
-@template("custom operator", "function, look", apart=apart)
+@template("custom operator", "function, look", is_disjoint=is_disjoint)
 def _fresh(passed: tuple[str, ...], tensors: tuple[int, ...]) -> list[str]:
     compared = "".join([f"a{place}, " for place in tensors])
     others = "".join([f" and result is not a{place}" for place in tensors])
@@ -363,7 +373,7 @@ def _fresh(passed: tuple[str, ...], tensors: tuple[int, ...]) -> list[str]:
         "try:",
         f"    if result._place is None and result._flat.base is None{others}:",
         "        return result",
-        f"    if apart(result, ({compared})):",
+        f"    if is_disjoint(result, ({compared})):",
         "        return result",
         "except AttributeError:",
         "    pass",
@@ -420,7 +430,9 @@ def _written_results(schema: Schema) -> list[int] | None:
         return None
     found = []
     for result in range(len(schema.returns)):
-        places = [p for p in annotated(schema, result) if schema.arguments[p].is_write]
+        places = [
+            p for p in origin_places(schema, result) if schema.arguments[p].is_write
+        ]
         if len(places) != 1 or schema.returns[result].type != TensorType:
             return None
         found += places
@@ -431,7 +443,7 @@ def _written_results(schema: Schema) -> list[int] | None:
 UNLIKELY = (104_729, 104_743, 104_759, 104_761, 104_773, 104_779, 104_789, 104_801)
 
 
-class Drawn:
+class DynamicSizes:
     """The sizes that a fake kernel gets, in the order in which it asks."""
 
     def __init__(self, known: tuple[int, ...] = UNLIKELY) -> None:
@@ -441,7 +453,7 @@ class Drawn:
 
 
 class _Current(threading.local):
-    drawn: Drawn | None = None
+    drawn: DynamicSizes | None = None
 
 
 _CURRENT = _Current()
@@ -472,7 +484,7 @@ def get_ctx() -> FakeContext:
 
 
 @contextmanager
-def drawing(drawn: Drawn) -> Iterator[Drawn]:
+def dynamic_sizes(drawn: DynamicSizes) -> Iterator[DynamicSizes]:
     """Have fake kernels of this thread get these sizes."""
     before, _CURRENT.drawn = _CURRENT.drawn, drawn
     try:
@@ -499,19 +511,13 @@ def selecting(schema: Schema) -> Kernel:
 
 def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
     """The key and the kernel.  Raises `AutogradMisuse` for what is not served."""
-    name = dtype.name if isinstance(dtype, DType) else DType.SYNONYMS.get(dtype, dtype)
-    served = [each.name for each in CASTABLE]
-    if device not in DEVICES or name not in served:
-        known = " and ".join(DEVICES), ", ".join(served)
-        raise AutogradMisuse(
-            code="AutocastRefused", device=device, dtype=name, known=known
-        )
-    wanted = DType.named(name)
+    wanted = dtype_served(device, dtype, CASTABLE, ", ")
+    assert wanted is not None, "a dtype was given"
 
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
         return [cast_to(each, wanted, device, keeps=False) for each in arguments]
 
-    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{name}")
+    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{wanted.name}")
 
 
 def version_kernel(schema: Schema) -> Kernel | None:
@@ -526,7 +532,7 @@ def version_kernel(schema: Schema) -> Kernel | None:
 def _following(below: Any, keyset: Any) -> Function:
     run, schema = below.run, below.schema
     operator, count = str(schema.name), len(schema.returns)
-    origins = [annotated(schema, place) for place in range(count)]
+    origins = [origin_places(schema, place) for place in range(count)]
 
     def kernel(*arguments: Any) -> Any:
         result = run(*arguments)
@@ -543,7 +549,7 @@ def _following(below: Any, keyset: Any) -> Function:
                     if shares(view, source):
                         replay = None
                         if source is arguments[at] and source.key_bits & PYTHON:
-                            replay = made_again(below.operator, schema, at, *arguments)
+                            replay = replay_of(below.operator, schema, at, *arguments)
                         follow(source, view, made, operator, replay)
                         break
         return result

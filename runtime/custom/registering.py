@@ -79,7 +79,7 @@ def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
     return dispatcher
 
 
-def schema_known(handle: OperatorHandle) -> Schema:
+def schema_of(handle: OperatorHandle) -> Schema:
     """The schema of an operator.  Raises `LookupFailed`, which names near ones."""
     return dispatcher_of(handle).find_schema_or_raise(str(handle.name))
 
@@ -318,7 +318,7 @@ def register_fake(
     custom = custom_of(handle)
     if custom is not None:
         return custom.register_fake(fn)
-    schema_known(handle)
+    schema_of(handle)
     if handle.has_kernel(DispatchKey.CompositeImplicitAutograd):
         raise DefinitionRefused(code="FakeNotNeeded", operator=str(handle.name))
     owner = _owner("register_fake", handle, lib)
@@ -345,7 +345,7 @@ def register_autograd(
     if custom is not None:
         custom.register_autograd(backward, setup_context=setup_context)
         return
-    kernel = gradient_kernel(schema_known(handle), backward, setup_context)
+    kernel = gradient_kernel(schema_of(handle), backward, setup_context)
     owner = _owner("register_autograd", handle, lib)
     owner.impl(handle.name, kernel, "Autograd", debug=_debug(lib, backward))
 
@@ -448,7 +448,7 @@ def _kept(namespace: str) -> Library:
     )
 
 
-class HeldKernel:
+class SavedKernel:
     """A kernel of an operator, as it was; made by `get_kernel`."""
 
     __slots__ = ("_callee", "_caller", "key")
@@ -480,10 +480,10 @@ class HeldKernel:
         return caller.redispatch("redispatch", self._callee, below, values)
 
     def __repr__(self) -> str:
-        return f"<HeldKernel {self._callee.text} at {self.key.name}>"
+        return f"<SavedKernel {self._callee.text} at {self.key.name}>"
 
 
-def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
+def get_kernel(op: Operator, key: DispatchKey | str, /) -> SavedKernel:
     """The kernel that a call of `op` with the highest key `key` runs now.
 
     Raises:
@@ -492,7 +492,7 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
         LookupFailed: it has none for the key, or the key is an alias.
     """
     handle = handle_of("get_kernel(...)", op)
-    schema_known(handle)
+    schema_of(handle)
     wanted = DispatchKey.parse(key) if isinstance(key, str) else key
     callee = Callee(dispatcher_of(handle), handle.name, OperatorHandle)
     entry = callee.published()
@@ -505,4 +505,4 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> HeldKernel:
             key=wanted.name,
             available=tuple(sorted(each.name for each in entry.implementations)),
         )
-    return HeldKernel(callee, caller, wanted)
+    return SavedKernel(callee, caller, wanted)

@@ -205,9 +205,9 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
     known = function.__dict__.get(KEPT)
     # Of one that wraps another the attribute may be a copy.
     if known is None or known.function.python is not function:
-        types = _argument_types(function, examples)
-        made = compile_function(function, SHARED_PROGRAM, **types)
-        known = function.__dict__[KEPT] = ScriptFunction(made)
+        types = {"types": types_of_calls(function, examples)} if examples else {}
+        compiled = compile_function(function, SHARED_PROGRAM, **types)
+        known = function.__dict__[KEPT] = ScriptFunction(compiled)
     result: ScriptFunction = known
     return result
 
@@ -230,10 +230,6 @@ def _of_methods(module: Module, examples: Any) -> Mapping[str, Mapping[str, Type
     return found
 
 
-def _argument_types(function: Any, examples: Any) -> dict[str, Any]:
-    return {"types": types_of_calls(function, examples)} if examples else {}
-
-
 def types_of_calls(
     function: Callable[..., Any], calls: Iterable[Any], skip: int = 0
 ) -> dict[str, Type]:
@@ -246,7 +242,8 @@ def types_of_calls(
     names = code.__code__.co_varnames[skip : code.__code__.co_argcount]
     found: dict[str, list[Type]] = {}
     for example in calls:
-        for name, value in zip(names, _arguments(example), strict=False):
+        arguments = example if isinstance(example, tuple | list) else (example,)
+        for name, value in zip(names, arguments, strict=False):
             if name in code.__annotations__:
                 continue
             one = inferred_type(value)
@@ -255,15 +252,11 @@ def types_of_calls(
             found.setdefault(name, []).append(one)
     types = {}
     for name, each in found.items():
-        pack_results = unify(*each)
-        if isinstance(pack_results, Mismatch):
-            raise _no_type(function, name, pack_results.reason)
-        types[name] = pack_results
+        common = unify(*each)
+        if isinstance(common, Mismatch):
+            raise _no_type(function, name, common.reason)
+        types[name] = common
     return types
-
-
-def _arguments(call: Any) -> tuple[Any, ...]:
-    return tuple(call) if isinstance(call, tuple | list) else (call,)
 
 
 def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
@@ -351,10 +344,6 @@ def script_method(fn: Any) -> NoReturn:
     )
 
 
-def _public(made: Any) -> Any:
-    return ScriptFunction(made) if isinstance(made, Function) else made
-
-
 def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
     """Compile what a function, or module, does with example inputs.
 
@@ -408,7 +397,8 @@ def save(m: Any, f: Any, **options: Any) -> None:
 def load_archive(f: Any, map_location: Any = None, **options: Any) -> Any:
     """Read what `save` wrote, of a path or a file; nothing of it is run."""
     archive: Any = load("runtime.script.archive")
-    return _public(archive.load(f, map_location=map_location, **options))
+    loaded = archive.load(f, map_location=map_location, **options)
+    return ScriptFunction(loaded) if isinstance(loaded, Function) else loaded
 
 
 def is_tracing() -> bool:

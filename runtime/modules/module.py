@@ -32,6 +32,7 @@ from runtime.modules.members import (
 )
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor
+from runtime.tensors.elements import DIFFERENTIABLE
 
 _TABLES = (PARAMETERS, BUFFERS, MODULES)
 _WORDS = {PARAMETERS: "`Parameter`", BUFFERS: "tensor", MODULES: "module"}
@@ -382,7 +383,7 @@ class Module:
         named = {name: each for name, each in kwargs.items() if name != "dtype"}
 
         def moved(each: Tensor) -> Tensor:
-            if each.is_floating_point() or each.is_complex():
+            if each.dtype in DIFFERENTIABLE:
                 return each.to(*args, **kwargs)
             return each.to(*plain, **named) if plain or named else each
 

@@ -85,7 +85,7 @@ def handling(below: Any, keyset: Any) -> Callable[..., Any]:
     general = Handling(below.schema, below.operator, below.rules, numbers)
     if below.rules:
         return general.handle
-    return short_way(below.schema, general) or general.handle
+    return fast_path(below.schema, general) or general.handle
 
 
 # What dumps show.
@@ -102,7 +102,7 @@ def install_fallbacks(library: Library) -> tuple[Registration, ...]:
     )
 
 
-def short_way(schema: Schema, general: Handling) -> Function | None:
+def fast_path(schema: Schema, general: Handling) -> Function | None:
     """The short way of an operator; None if its schema has none."""
     kinds = [argument.type for argument in schema.arguments]
     if schema.is_vararg or any(map(is_list, kinds)):

@@ -33,7 +33,13 @@ from runtime.errors.call import KernelError
 from runtime.errors.python_dispatch import HandlerError, ModeStackError
 from runtime.keys import LOCAL
 from runtime.python_dispatch.context_library import OTHERS, check_contexts
-from runtime.python_dispatch.modes import alike, inside, inside_last, named, names
+from runtime.python_dispatch.modes import (
+    inside,
+    inside_last,
+    mode_name,
+    mode_names,
+    same_modes,
+)
 from runtime.schema.binding import returner
 from runtime.schema.calls import shortened
 from runtime.schema.defaults import presented_stripper
@@ -54,50 +60,33 @@ def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
         for place, argument in enumerate(schema.arguments)
         if is_dispatch_type(argument.type) == "tensor" or is_list(argument.type)
     )
-    if not any(several for _, several in places) and not schema.is_vararg:
-        return _of_tensors(tuple(place for place, _ in places))
 
     def collect(arguments: Sequence[Any]) -> Overloaded:
-        found: Overloaded = []
+        overloaded: Overloaded = []
         for place, several in places:
             value = arguments[place]
             if several:
                 for each in value or ():
                     if getattr(each, "key_bits", 0) & PYTHON:
-                        insert(found, each)
+                        insert(overloaded, each)
             elif value is not None and value.key_bits & PYTHON:
-                insert(found, value)
-        return found
+                insert(overloaded, value)
+        return overloaded
 
     return collect
 
 
-def _of_tensors(places: tuple[int, ...]) -> Callable[[Sequence[Any]], Overloaded]:
-    def collect(arguments: Sequence[Any]) -> Overloaded:
-        found: Overloaded = []
-        for place in places:
-            value = arguments[place]
-            if value is not None and value.key_bits & PYTHON:
-                if found:
-                    insert(found, value)
-                else:
-                    found.append(value)
-        return found
-
-    return collect
-
-
-def insert(found: Overloaded, tensor: Any) -> None:
+def insert(overloaded: Overloaded, tensor: Any) -> None:
     """Put a tensor where it belongs, if none of its class is there."""
     kind = type(tensor)
-    for each in found:
+    for each in overloaded:
         if type(each) is kind:
             return
-    for place, each in enumerate(found):
+    for place, each in enumerate(overloaded):
         if issubclass(kind, type(each)):
-            found.insert(place, tensor)
+            overloaded.insert(place, tensor)
             return
-    found.append(tensor)
+    overloaded.append(tensor)
 
 
 def is_list(kind: Type) -> bool:
@@ -202,13 +191,13 @@ def check_stack(handler: Any, expected: Any) -> None:
     They are after it has entered one and left it again, in another tuple.  Raises
     `ModeStackError`.
     """
-    if STATE.stack is expected or alike(STATE.stack, expected):
+    if STATE.stack is expected or same_modes(STATE.stack, expected):
         return
     raise ModeStackError(
         code="ModeStackChanged",
         handler=handler_name(handler),
-        left=names(STATE.stack),
-        stack=names(expected),
+        left=mode_names(STATE.stack),
+        stack=mode_names(expected),
     )
 
 
@@ -229,7 +218,7 @@ def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
 
 
 def _not_implemented(func: Any, stack: Any, found: Overloaded) -> HandlerError:
-    modes = (f"the mode {named(stack[-1].mode)}",) if stack else ()
+    modes = (f"the mode {mode_name(stack[-1].mode)}",) if stack else ()
     classes = tuple(f"the class {type(each).__name__}" for each in found)
     return HandlerError(
         code="NoImplementation", operator=str(func), asked=(*modes, *classes)

@@ -152,7 +152,7 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
     """
     stack, view = STATE.stack, LOCAL.view
     if not stack and not interrupted:
-        raise ModeStackError(code="EmptyModeStack", mode=named(mode), stack=())
+        raise ModeStackError(code="EmptyModeStack", mode=mode_name(mode), stack=())
     places = [place for place, each in enumerate(stack) if each.mode is mode]
     last, infra = len(stack) - 1, mode.infra is not None
     fits = interrupted or (bool(places) and (infra or places[-1] == last))
@@ -163,7 +163,7 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
         STATE.stack, LOCAL.view = rest, view
     if not fits:
         raise ModeStackError(
-            code="ModeNotInnermost", mode=named(mode), stack=names(stack)
+            code="ModeNotInnermost", mode=mode_name(mode), stack=mode_names(stack)
         )
 
 
@@ -178,8 +178,10 @@ def leave(mode: TorchDispatchMode) -> None:
             STATE.stack, LOCAL.view = _without(stack, at, LOCAL.view)
             return
     if not stack:
-        raise ModeStackError(code="EmptyModeStack", mode=named(mode), stack=())
-    raise ModeStackError(code="ModeNotEntered", mode=named(mode), stack=names(stack))
+        raise ModeStackError(code="EmptyModeStack", mode=mode_name(mode), stack=())
+    raise ModeStackError(
+        code="ModeNotEntered", mode=mode_name(mode), stack=mode_names(stack)
+    )
 
 
 def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
@@ -204,37 +206,37 @@ def _with_infra(stack: Stack, entered: Entered) -> Stack:
     if mode.infra in places:
         raise ModeStackError(
             code="ModeSlotTaken",
-            stack=names(stack),
-            mode=named(mode),
+            stack=mode_names(stack),
+            mode=mode_name(mode),
             place=str(mode.infra),
-            holder=named(places[mode.infra].mode),
+            holder=mode_name(places[mode.infra].mode),
         )
     if mode.infra not in INFRA:
         raise ModeStackError(
             code="NoModeSlot",
-            mode=named(mode),
+            mode=mode_name(mode),
             place=str(mode.infra),
             known=INFRA,
-            stack=names(stack),
+            stack=mode_names(stack),
         )
     places[mode.infra] = entered
     users = [each for each in stack if each.mode.infra is None]
     return (*(places[each] for each in INFRA if each in places), *users)
 
 
-def named(mode: TorchDispatchMode) -> str:
+def mode_name(mode: TorchDispatchMode) -> str:
     """The class of a mode, as errors name it."""
     return type(mode).__name__
 
 
-def alike(left: Stack, right: Stack) -> bool:
+def same_modes(left: Stack, right: Stack) -> bool:
     """Whether two stacks have the same modes in the same order."""
     return [id(each.mode) for each in left] == [id(each.mode) for each in right]
 
 
-def names(stack: Stack) -> tuple[str, ...]:
+def mode_names(stack: Stack) -> tuple[str, ...]:
     """The classes of the modes of a stack."""
-    return tuple(named(each.mode) for each in stack)
+    return tuple(mode_name(each.mode) for each in stack)
 
 
 def current_mode() -> TorchDispatchMode | None:
@@ -252,7 +254,7 @@ def mode_at(place: int) -> TorchDispatchMode:
     """The mode at a place of the stack, 0 the outermost.  Raises `ModeStackError`."""
     stack = STATE.stack
     if not -len(stack) <= place < len(stack):
-        raise ModeStackError(code="NoModeAtPlace", place=place, stack=names(stack))
+        raise ModeStackError(code="NoModeAtPlace", place=place, stack=mode_names(stack))
     found: TorchDispatchMode = stack[place].mode
     return found
 
@@ -283,7 +285,9 @@ class _Aside(Generic[Given]):
     def __exit__(self, *_exception: object) -> None:
         stack, view, inside, thread, before = self._saved
         if STATE.thread is not thread:
-            raise ModeStackError(code="PutAsideElsewhere", stack=names(STATE.stack))
+            raise ModeStackError(
+                code="PutAsideElsewhere", stack=mode_names(STATE.stack)
+            )
         now = LOCAL.view
         if now is not inside:
             handled = view.included & HANDLED

@@ -52,7 +52,7 @@ from runtime.tensors.keys import (
 from runtime.tensors.shape import (
     contiguous_strides,
     is_contiguous,
-    lies,
+    is_in_format,
     real_dim,
     span,
 )
@@ -157,7 +157,7 @@ class TensorBase(Declared):
     def strides(self) -> tuple[int, ...]:
         """The steps in the storage from one index to the next, in elements."""
         place = self._place
-        return contiguous_strides(self.shape) if place is None else place[2]
+        return contiguous_strides(self._shape) if place is None else place[2]
 
     @property
     def _version(self) -> int:
@@ -180,7 +180,7 @@ class TensorBase(Declared):
         format that says no order.
         """
         if memory_format is not None:
-            return lies(self.shape, self.strides, memory_format)
+            return is_in_format(self.shape, self.strides, memory_format)
         place = self._place
         return place is None or is_contiguous(self.shape, place[2])
 
@@ -327,15 +327,9 @@ def host_array(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
     flat = flat_of(tensor)
     if flat is not None:
         return flat.reshape(tensor.shape)  # type: ignore[no-any-return]  # the host's arrays are NumPy's
-    import numpy as np
-
     array, offset, strides = place_of(tensor)
     assert array is not None, "only `meta` has no array"
-    size, form = itemsize(tensor.dtype), numpy_dtype(tensor.dtype)
-    steps = tuple(stride * size for stride in strides)
-    # Bytes, because ml_dtypes' arrays are no buffers for others.
-    raw = array.view(np.uint8)
-    return np.ndarray(tensor.shape, form, raw, offset * size, steps)
+    return strided(array, tensor.dtype, tensor.shape, strides, offset)
 
 
 def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
@@ -349,14 +343,34 @@ def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
 
     _check_ndim(tensor, asked)
     array, offset, strides = place_of(tensor)
-    size, form = itemsize(tensor.dtype), numpy_dtype(tensor.dtype)
     if not tensor.numel():
-        return np.empty(tensor.shape, form)
+        return np.empty(tensor.shape, numpy_dtype(tensor.dtype))
     assert array is not None, "only `meta` has no array"
     touched = array[offset : offset + span(tensor.shape, strides)]
-    raw = memory_of(tensor.device.type).to_numpy(touched).view(np.uint8)
+    copied = memory_of(tensor.device.type).to_numpy(touched)
+    return strided(copied, tensor.dtype, tensor.shape, strides, 0)
+
+
+def strided(
+    array: "np.ndarray[Any, Any]", dtype: DType, shape: Ints, strides: Ints, offset: int
+) -> "np.ndarray[Any, Any]":
+    """Elements of a dtype in an array of NumPy's, at places counted in such elements.
+
+    The memory is shared, whatever the dtype of the array.
+    """
+    import numpy as np
+
+    size = itemsize(dtype)
     steps = tuple(stride * size for stride in strides)
-    return np.ndarray(tensor.shape, form, raw, 0, steps)
+    # Bytes, because ml_dtypes' arrays are no buffers for others.
+    raw = array.view(np.uint8)
+    return np.ndarray(shape, numpy_dtype(dtype), raw, offset * size, steps)
+
+
+def standard_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
+    """As `host_copy`, of a dtype that NumPy itself has: bfloat16 as float32."""
+    elements = host_copy(tensor, asked)
+    return elements.astype("float32") if tensor.dtype.name == "bfloat16" else elements
 
 
 def _check_ndim(tensor: "TensorBase", asked: str) -> None:

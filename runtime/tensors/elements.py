@@ -87,8 +87,13 @@ _COMPUTE = {DType.named(row[0]): DType.named(row[5]) for row in _ROWS}
 _REAL = {DType.named(row[0]): DType.named(row[6]) for row in _ROWS}
 _COMPLEX = {DType.named(row[0]): DType.named(row[7]) for row in _ROWS}
 
+# The dtypes of tensors that can have gradients.
+DIFFERENTIABLE = frozenset(
+    dtype for dtype in _INFO if dtype.is_floating or dtype.is_complex
+)
+
 # Python's own types of numbers, as NumPy reads them.
-_BUILTIN = {
+BUILTIN = {
     bool: DType.named("bool"),
     int: DType.named("int64"),
     float: DType.named("float64"),
@@ -125,7 +130,7 @@ def supported(dtype: Any) -> DType:
         return dtype if dtype in _INFO else _supported(dtype.name)
     if isinstance(dtype, str):
         return _supported(dtype)
-    found = _BUILTIN.get(dtype) if isinstance(dtype, type) else None
+    found = BUILTIN.get(dtype) if isinstance(dtype, type) else None
     return _of_numpy(dtype) if found is None else found
 
 
@@ -152,6 +157,12 @@ def complex_dtype(dtype: DType) -> DType:
 def info(dtype: DType) -> ElementInfo:
     """The facts of a dtype.  Raises `UnfitValue` for one not in the table."""
     return _INFO[supported(dtype)]
+
+
+def check_differentiable(dtype: DType) -> None:
+    """Whether a tensor of a dtype can have a gradient.  Raises `UnfitValue`."""
+    if dtype not in DIFFERENTIABLE:
+        raise UnfitValue(code="NoGradient", dtype=str(dtype))
 
 
 def _supported(name: str) -> DType:

@@ -22,7 +22,7 @@ from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import TensorBase, host_array, host_copy
+from runtime.tensors.arrays import TensorBase, host_array, host_copy, standard_copy
 from runtime.tensors.elements import itemsize, numpy_dtype
 from runtime.tensors.keys import check_unhandled
 from runtime.tensors.storage import is_host
@@ -46,10 +46,18 @@ def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":
     Raises `NoData` on `meta`, `NotShareable` for a device's own memory or if the tensor
     requires grad, and `SubclassError` if its class has a handler.
     """
+    _check_writable(tensor, asked)
+    return host_array(tensor, asked)
+
+
+def _check_writable(tensor: TensorBase, asked: str) -> None:
+    """Whether somebody else may write to the elements.
+
+    Raises `NotShareable` and `SubclassError`.
+    """
     check_unhandled(tensor, asked)
     if is_recorded(tensor):
         raise NotShareable(code="NeedsDetach", asked=asked)
-    return host_array(tensor, asked)
 
 
 def forced_array(tensor: TensorBase) -> "np.ndarray[Any, Any]":
@@ -72,10 +80,7 @@ def python_numbers(tensor: TensorBase) -> Any:
     check_unhandled(tensor, "tolist()")
     if tensor.number is not None:
         return tensor.number
-    elements = host_copy(tensor, "tolist()")
-    if tensor.dtype.name == "bfloat16":
-        elements = elements.astype("float32")
-    return elements.tolist()
+    return standard_copy(tensor, "tolist()").tolist()
 
 
 def array_interface(tensor: TensorBase) -> dict[str, Any]:
@@ -86,10 +91,7 @@ def array_interface(tensor: TensorBase) -> dict[str, Any]:
     """
     if not is_host(tensor.device.type) or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__array_interface__")
-    found: dict[str, Any] = shared_array(
-        tensor, "__array_interface__"
-    ).__array_interface__
-    return found
+    return shared_array(tensor, "__array_interface__").__array_interface__
 
 
 def cuda_array_interface(tensor: TensorBase) -> dict[str, Any]:
@@ -100,9 +102,7 @@ def cuda_array_interface(tensor: TensorBase) -> dict[str, Any]:
     """
     if tensor.device.type != "cuda" or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__cuda_array_interface__")
-    check_unhandled(tensor, "__cuda_array_interface__")
-    if is_recorded(tensor):
-        raise NotShareable(code="NeedsDetach", asked="__cuda_array_interface__")
+    _check_writable(tensor, "__cuda_array_interface__")
     size = itemsize(tensor.dtype)
     plain = tensor.is_contiguous()
     return {
@@ -178,7 +178,7 @@ def check_shareable(tensor: TensorBase) -> None:
         raise _refused("it requires grad", "call `.detach()` on it first")
 
 
-def taken(source: Any) -> "np.ndarray[Any, Any]":
+def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
     """The array that shares the memory of an object with `__dlpack__`, or a capsule.
 
     Raises `UnfitValue` for anything else, and for a capsule that was used.
@@ -187,7 +187,7 @@ def taken(source: Any) -> "np.ndarray[Any, Any]":
 
     kind = type(source).__name__
     if kind == _CAPSULE:
-        source = _Bare(source)
+        source = _CapsuleSource(source)
     elif not hasattr(source, "__dlpack__"):
         raise UnfitValue(
             code="UnfitValue",
@@ -195,15 +195,15 @@ def taken(source: Any) -> "np.ndarray[Any, Any]":
             found=f"a {kind}",
             fits="an object with `__dlpack__`, or a capsule",
         )
-    hand = _Hand(source)
+    relay = _Relay(source)
     try:
-        elements = np.from_dlpack(hand)
+        elements = np.from_dlpack(relay)
     except BaseException:
-        hand.give_back()
+        relay.restore_code()
         raise
-    if hand.legacy:
+    if relay.legacy:
         elements = np.asarray(_Writable(elements))
-    return elements.view(numpy_dtype(_BFLOAT16)) if hand.rewritten else elements
+    return elements.view(numpy_dtype(_BFLOAT16)) if relay.rewritten else elements
 
 
 class _Writable:
@@ -215,7 +215,7 @@ class _Writable:
         self.__array_interface__ = {**told, "data": (told["data"][0], False)}
 
 
-class _Bare:
+class _CapsuleSource:
     """A capsule as an object that gives it away, once."""
 
     __slots__ = ("held",)
@@ -231,7 +231,7 @@ class _Bare:
         return _CPU, 0
 
 
-class _Hand:
+class _Relay:
     """Passes a capsule on, its bfloat16 called uint16."""
 
     __slots__ = ("found", "legacy", "rewritten", "source")
@@ -247,12 +247,12 @@ class _Hand:
         except TypeError:
             # A source of the protocol before 1.0 takes none of the newer options.
             found = self.source.__dlpack__()
-        self.legacy = _named(found) == _LEGACY
+        self.legacy = _capsule_name(found) == _LEGACY
         self.rewritten = _rewrite(found, _BFLOAT, _UNSIGNED)
         self.found = found
         return found
 
-    def give_back(self) -> None:
+    def restore_code(self) -> None:
         """Leave a capsule that was refused as it was."""
         if self.rewritten:
             _rewrite(self.found, _UNSIGNED, _BFLOAT)
@@ -261,7 +261,7 @@ class _Hand:
         return self.source.__dlpack_device__()
 
 
-def _named(found: Any) -> bytes:
+def _capsule_name(found: Any) -> bytes:
     """The name of a capsule, which tells the version of the protocol."""
     from ctypes import c_char_p, py_object, pythonapi
 
@@ -277,7 +277,7 @@ def _rewrite(found: Any, old: int, new: int) -> bool:
 
     pointer_of = pythonapi.PyCapsule_GetPointer
     pointer_of.argtypes, pointer_of.restype = [py_object, c_char_p], c_void_p
-    name = _named(found)
+    name = _capsule_name(found)
     if name not in _CODE_AT:
         raise UnfitValue(
             code="UnfitValue",

@@ -258,7 +258,7 @@ def check_unhandled(tensor: Keyed, asked: str) -> None:
         )
 
 
-def made_elsewhere(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
+def init_from_data(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
     """What subclasses have for `__init__`: nothing is left to do, or all of it.
 
     A tensor that nobody made is one of the data or sizes given, as `Tensor(...)` is.

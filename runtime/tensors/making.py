@@ -28,8 +28,15 @@ from runtime.errors.tensor import (
 from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed
-from runtime.tensors.elements import Number, dtype_of, info, itemsize, numpy_dtype
-from runtime.tensors.interop import check_shareable, taken
+from runtime.tensors.elements import (
+    BUILTIN,
+    Number,
+    dtype_of,
+    info,
+    itemsize,
+    numpy_dtype,
+)
+from runtime.tensors.interop import check_shareable, dlpack_array
 from runtime.tensors.keys import (
     INFERRING,
     UNHANDLED,
@@ -49,15 +56,10 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 CPU = Device("cpu")
-# What holds a Python number that stands where a tensor does: nothing of it is lost.
-_WRAPPED = {
-    bool: DType.named("bool"),
-    int: DType.named("int64"),
-    float: DType.named("float64"),
-    complex: DType.named("complex128"),
-}
-_FLOAT64 = _WRAPPED[float]
-_INT64 = info(DType.named("int64"))
+# A Python number that stands where a tensor does is of the widest dtype of its kind, so
+# that nothing of it is lost.
+_FLOAT64 = BUILTIN[float]
+_INT64 = info(BUILTIN[int])
 
 
 _new = Tensor.__new__
@@ -238,8 +240,8 @@ def wrap_number(number: Number, device: Device = CPU) -> Tensor:
 
     Raises `ArithmeticRefused` for an int beyond int64.
     """
-    kind = type(number)
-    dtype = _WRAPPED.get(kind)
+    kind: Any = type(number)
+    dtype = BUILTIN.get(kind)
     if kind is float and device is CPU:
         # The most frequent one: nothing can be wrong with it.
         made = host_tensor(None, (), _FLOAT64)
@@ -247,11 +249,10 @@ def wrap_number(number: Number, device: Device = CPU) -> Tensor:
         return made
     if dtype is None:
         # Subclasses, such as NumPy's float64 and enumerations.
-        base = next(base for base in _WRAPPED if isinstance(number, base))
-        number, dtype = base(number), _WRAPPED[base]
-        kind = base
+        kind = next(base for base in BUILTIN if isinstance(number, base))
+        number, dtype = kind(number), BUILTIN[kind]
     if kind is int and not _INT64.smallest <= number <= _INT64.largest:  # type: ignore[operator]  # it is an int
-        raise too_large(int(number), DType.named("int64"))  # type: ignore[arg-type]  # as above
+        raise too_large(int(number), dtype)  # type: ignore[arg-type]  # as above
     if is_host(device.type):
         made = Tensor(None, (), dtype, device, fresh_key_bits(device.type))
     else:
@@ -317,7 +318,7 @@ def from_dlpack(source: Any) -> Tensor:
     if isinstance(source, Tensor):
         check_shareable(source)
         return view_of(source, source.shape, source.strides, source.offset)
-    return from_numpy(taken(source))
+    return from_numpy(dlpack_array(source))
 
 
 TENSOR_OF_NUMBER.set(wrap_number)

@@ -335,7 +335,7 @@ def preserved_strides(shape: Ints, strides: Ints) -> Ints:
     return contiguous_strides(shape) if order is None else ordered_strides(shape, order)
 
 
-def lies(shape: Ints, strides: Ints, wanted: MemoryFormat) -> bool:
+def is_in_format(shape: Ints, strides: Ints, wanted: MemoryFormat) -> bool:
     """Whether elements lie in the order of a format, without gaps.
 
     False for a format of another number of dimensions.  Raises `UnfitValue` for the one

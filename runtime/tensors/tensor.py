@@ -44,11 +44,11 @@ from runtime.tensors.arrays import (
     claimed,
     contains,
     element,
-    host_copy,
     instance_of,
+    standard_copy,
     whole_number,
 )
-from runtime.tensors.elements import itemsize, supported
+from runtime.tensors.elements import check_differentiable, itemsize, supported
 from runtime.tensors.interop import (
     array_interface,
     capsule,
@@ -64,8 +64,8 @@ from runtime.tensors.keys import (
     UNHANDLED,
     disabled,
     fresh_key_bits,
+    init_from_data,
     keys_of,
-    made_elsewhere,
     tell,
 )
 from runtime.tensors.shape import check_bounds
@@ -104,7 +104,7 @@ class Tensor(TensorBase):
             given = (flat, shape, dtype, device, key_bits)
             defaults = Tensor.__init__.__defaults__ or ()
             said = zip(given, defaults, strict=True)
-            made_elsewhere(self, *[v for v, default in said if v is not default], *more)
+            init_from_data(self, *[v for v, default in said if v is not default], *more)
             return
         self._flat = flat
         self._shape = shape
@@ -120,13 +120,11 @@ class Tensor(TensorBase):
         super().__init_subclass__(**options)
         if cls.__init__ is Tensor.__init__:
             # Its tensors are made by `__new__`; Python calls this one after it.
-            cls.__init__ = made_elsewhere  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
+            cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
 
     def with_keyset(self, keyset: KeySet) -> "Tensor":
         """A tensor with these keys on the same data; for sparse, quantized, ..."""
-        place = claimed(self)
-        other = Tensor(self._flat, self.shape, self.dtype, self.device, keyset.bits)
-        other._place = place
+        other = alias_of(self, keyset.bits)
         other._requires_grad = self._requires_grad
         other.number = self.number
         return other
@@ -144,8 +142,8 @@ class Tensor(TensorBase):
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
         """Set `requires_grad`.  Raises `UnfitValue`."""
-        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
-            raise UnfitValue(code="NoGradient", dtype=str(self.dtype))
+        if requires_grad:
+            check_differentiable(self.dtype)
         self._requires_grad = bool(requires_grad)
         return self
 
@@ -261,6 +259,14 @@ register_annotation(Device, DeviceType)
 register_annotation(DType, ScalarTypeType)
 
 
+def alias_of(tensor: Tensor, key_bits: int) -> Tensor:
+    """A tensor with these keys on the same elements, without history."""
+    place = tensor._place or claimed(tensor)
+    alias = Tensor(tensor._flat, tensor._shape, tensor._dtype, tensor._device, key_bits)
+    alias._place = place
+    return alias
+
+
 # What was installed, by name: functions and properties.
 METHODS: dict[str, Callable[..., Any] | property] = {}
 
@@ -279,15 +285,17 @@ _PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
 
 
 def text_of(tensor: Tensor) -> str:
-    """The whole text; `...` stands for elements that are not to be had.
+    """The whole text; `...` stands for elements that cannot be shown.
 
-    Those are none on `meta` or of a wrapper, whose class may have a `__repr__` that
-    shows more, and none that NumPy has too few dimensions for.  `plain` is the class
-    without a handler, which elements below one are read by.
+    There are none on `meta` and in a wrapper, whose class may have a `__repr__` that
+    shows more, and NumPy prints no more than `MOST_DIMENSIONS`.  Elements are read
+    below a handler, so that it is not asked.
     """
     shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
+    kind = type(tensor).__name__
+    prefix = "tensor(" if kind == "Tensor" else f"{kind}("
     hidden = _hidden(tensor)
-    parts = ["..." if hidden else _elements(_below(tensor), _prefix(tensor))]
+    parts = ["..." if hidden else _elements(tensor, prefix)]
     shown = 0 not in shape and not hidden
     if hidden or not (shown or shape == (0,)):
         parts.append(f"shape={shape}")
@@ -296,7 +304,7 @@ def text_of(tensor: Tensor) -> str:
     if device.type != "cpu":
         parts.append(f"device='{device}'")
     parts += _gradient(tensor)
-    return f"{_prefix(tensor)}{', '.join(parts)})"
+    return f"{prefix}{', '.join(parts)})"
 
 
 def formatted(tensor: Tensor, spec: str) -> str:
@@ -328,40 +336,20 @@ def _hidden(tensor: Tensor) -> bool:
     return bare or len(tensor._shape) > MOST_DIMENSIONS
 
 
-def _below(tensor: Tensor) -> Tensor:
-    """The tensor, or one without a handler on its elements, so that nobody is asked."""
-    if not tensor.key_bits & PYTHON:
-        return tensor
-    bits = tensor.key_bits & UNHANDLED
-    made = Tensor(tensor._flat, tensor._shape, tensor._dtype, tensor._device, bits)
-    made._place = tensor._place
-    return made
-
-
 def _elements(tensor: Tensor, prefix: str) -> str:
+    if tensor.key_bits & PYTHON:
+        tensor = alias_of(tensor, tensor.key_bits & UNHANDLED)
     if tensor.number is not None:
         return repr(tensor.number)
     if not tensor.numel():
         return "[]"
     import numpy as np
 
-    elements = host_copy(tensor, "repr()")
-    if tensor.dtype.name == "bfloat16":
-        elements = elements.astype(np.float32)
-    return _printed(elements, prefix)
-
-
-def _prefix(tensor: Tensor) -> str:
-    """`tensor(`, or the name of a subclass."""
-    kind = type(tensor).__name__
-    return "tensor(" if kind == "Tensor" else f"{kind}("
-
-
-def _printed(elements: "np.ndarray[Any, Any]", prefix: str) -> str:
-    import numpy as np
-
     return np.array2string(
-        elements, separator=", ", prefix=prefix, threshold=SUMMARIZED
+        standard_copy(tensor, "repr()"),
+        separator=", ",
+        prefix=prefix,
+        threshold=SUMMARIZED,
     )
 
 
@@ -524,8 +512,8 @@ def restored(
     bare = isinstance(storage, WrapperStorage)
     count = maxsize if bare else storage.nbytes() // itemsize(known)
     check_bounds(shape, strides, offset, count)
-    if requires_grad and not (known.is_floating or known.is_complex):
-        raise UnfitValue(code="NoGradient", dtype=dtype)
+    if requires_grad:
+        check_differentiable(known)
     bits = fresh_key_bits(device.type) if keys is None else keys.bits
     made = instance_of(kind, shape, known, device, bits, (storage, offset, strides))
     made._requires_grad = bool(requires_grad)

@@ -188,16 +188,13 @@ def tree_map_only(
     is_leaf: IsLeaf | None = None,
 ) -> Any:
     """As `tree_map`, of the leaves of these classes, or that a predicate is true of."""
-    if isinstance(kinds, (type, tuple)):
-        chosen: Any = kinds
-        return tree_map(
-            lambda leaf: func(leaf) if isinstance(leaf, chosen) else leaf,
-            tree,
-            is_leaf=is_leaf,
-        )
-    return tree_map(
-        lambda leaf: func(leaf) if kinds(leaf) else leaf, tree, is_leaf=is_leaf
-    )
+
+    def changed(leaf: Any) -> Any:
+        classes = isinstance(kinds, (type, tuple))
+        chosen = isinstance(leaf, kinds) if classes else kinds(leaf)  # type: ignore[arg-type,operator]  # as said
+        return func(leaf) if chosen else leaf
+
+    return tree_map(changed, tree, is_leaf=is_leaf)
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 import runtime.autograd as ag
 from runtime import tensor
-from runtime.autograd.formulas import CONSTANT_OPERATORS, FORMULAS
+from runtime.autograd.install import CONSTANT_OPERATORS, FORMULAS
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.autograd import GradcheckFailed
 from runtime.operators.call import core, handle_of

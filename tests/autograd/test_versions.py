@@ -8,7 +8,7 @@ import pytest
 import runtime.whole  # noqa: F401  # sets the fallback on the default dispatcher
 from runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
 from runtime.autograd import inference_mode
-from runtime.autograd.versions import install_version_fallback
+from runtime.autograd.inplace import install_version_fallback
 from runtime.dispatch.dispatcher import default_dispatcher, release
 from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.errors.registration import Conflict

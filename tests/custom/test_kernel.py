@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runtime import DType, Function, Tensor, from_numpy, ops, tensor
-from runtime.custom.kernel import apart, kernel_of, shares
+from runtime.custom.kernel import is_disjoint, kernel_of, shares
 from runtime.errors.call import KernelError
 from runtime.errors.custom import DefinitionRefused
 from runtime.library import custom_op
@@ -430,9 +430,9 @@ def test_views_in_lists_and_of_anything() -> None:
 
 def test_apart_and_shares_agree() -> None:
     x, y = tensor([1.0]), from_numpy(np.ones(1))
-    assert apart(x, (y, None))
-    assert not apart(x, (x,))
-    assert not apart(y[:], (y,))
+    assert is_disjoint(x, (y, None))
+    assert not is_disjoint(x, (x,))
+    assert not is_disjoint(y[:], (y,))
     assert shares(x, x)
     assert shares(y[:], y)
     assert not shares(x, tensor([1.0], device="meta"))

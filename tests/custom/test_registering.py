@@ -423,7 +423,7 @@ BOTH = X.keyset | KeySet([DispatchKey.CUDA])
 def test_the_kernel_before_is_called_by_the_one_that_overrides() -> None:
     with custom_op("mine::f", double, mutates_args=()) as made:
         before = get_kernel("mine::f", "CPU")
-        assert repr(before) == "<HeldKernel mine::f at CPU>"
+        assert repr(before) == "<SavedKernel mine::f at CPU>"
         assert before.key is DispatchKey.CPU
 
         def over(keyset: KeySet, x: Tensor) -> Tensor:

@@ -236,9 +236,15 @@ def _exits(mode: Any, *exception: Any) -> None:
 
 
 FAULTS: list[tuple[Any, str, Any, str, str]] = [
-    (inplace, "unrecorded", _nothing, "in place on a view", "wrong in silence"),
-    (inplace, "unrecorded", _nothing, "copy_", "wrong in silence"),
-    (function, "unrecorded", _nothing, "a Function that writes", "wrong in silence"),
+    (inplace, "refuse_gradients", _nothing, "in place on a view", "wrong in silence"),
+    (inplace, "refuse_gradients", _nothing, "copy_", "wrong in silence"),
+    (
+        function,
+        "refuse_gradients",
+        _nothing,
+        "a Function that writes",
+        "wrong in silence",
+    ),
     (modes._Records, "__enter__", _enters_first, "no_grad", "not as before"),
     (modes._Records, "__enter__", _enters_first, "set_grad_enabled", "not as before"),
     (

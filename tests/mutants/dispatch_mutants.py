@@ -57,7 +57,7 @@ def _all(*patches: Patch) -> Patch:
 
 
 # The general way alone: the short ones are texts, and planting in them is editing them.
-_general = replacing(fallback, "short_way", lambda _: lambda schema, general: None)
+_general = replacing(fallback, "fast_path", lambda _: lambda schema, general: None)
 
 
 def _keeps_the_snapshot(right: Any) -> Any:

@@ -4,7 +4,7 @@ import pytest
 
 import runtime.autograd  # noqa: F401  # defines the operators
 from runtime import default_dispatcher
-from runtime.python_dispatch.policies import OPERATORS, SET
+from runtime.python_dispatch.subclasses import OPERATORS, SET
 from tests.opinfo.info import OpInfo, fits_in_storage
 from tests.opinfo.samples import ALL
 from tests.opinfo.table import ROWS, VARIANTS, covered

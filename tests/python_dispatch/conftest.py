@@ -13,6 +13,6 @@ def world(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Ours]:
     if request.param == "general":
-        monkeypatch.setattr(fallback, "short_way", lambda schema, general: None)
+        monkeypatch.setattr(fallback, "fast_path", lambda schema, general: None)
     with opened(Ours) as made:
         yield made

@@ -13,7 +13,7 @@ from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.errors.tensor import IndexOutOfRange, NotReplaceable
 from runtime.hooks import ELEMENT
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
-from runtime.python_dispatch.policies import OPERATORS, STRIDED
+from runtime.python_dispatch.subclasses import OPERATORS, STRIDED
 from runtime.schema.codes import Device
 from tests.coded import code, coded
 from tests.python_dispatch.kinds import TENSOR, core
@@ -284,7 +284,7 @@ def test_the_operators_are_ordinary_ones() -> None:
         "device": CPU,
         "layout": STRIDED.code,
     }
-    assert {f.__name__ for _, f in OPERATORS} == {*expected}
+    assert {schema.partition("(")[0] for schema, _ in OPERATORS} == {*expected}
     for name, value in expected.items():
         for tensor in (plain, grads):
             assert getattr(core, name)(tensor) == value, name
@@ -423,16 +423,16 @@ import sys
 from functools import partial
 from importlib import import_module
 from runtime.operators import core
-from runtime.python_dispatch import policies
+from runtime.python_dispatch import subclasses
 from tests.injection.interrupting import at_lines
 
-name, line, where = policies.__name__, 0, ""
+name, line, where = subclasses.__name__, 0, ""
 while where is not None:
-    policies.LIBRARY.close()
+    subclasses.LIBRARY.close()
     del sys.modules[name]
     line += 1
-    where = at_lines(partial(import_module, name), (policies.__file__,), line)
-    policies = import_module(name)
+    where = at_lines(partial(import_module, name), (subclasses.__file__,), line)
+    subclasses = import_module(name)
     assert core.dim(core.zeros([2])) == 1
 print(line > 50)
 """

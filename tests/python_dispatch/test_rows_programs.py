@@ -258,7 +258,7 @@ def test_ours(program: Program) -> None:
 def test_ours_the_general_way(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fallback, "short_way", lambda schema, general: None)
+    monkeypatch.setattr(fallback, "fast_path", lambda schema, general: None)
     assert said(program, Ours) == LINES[program.__name__]
 
 

@@ -54,7 +54,7 @@ def test_every_program_leaves_the_thread_as_it_was(
 def test_and_by_the_general_way(program: list[Act], does: Any) -> None:
     """C1."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fallback, "short_way", lambda schema, general: None)
+        patched.setattr(fallback, "fast_path", lambda schema, general: None)
         played(program, does)
 
 

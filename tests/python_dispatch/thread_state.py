@@ -5,7 +5,7 @@ from typing import Any
 
 from runtime.dispatch.watch import DEPTH
 from runtime.keys import LOCAL
-from runtime.python_dispatch.modes import alike
+from runtime.python_dispatch.modes import same_modes
 from runtime.tensors.keys import MODED, STATE
 
 
@@ -28,7 +28,7 @@ class Look:
         """
         now = Look()
         same = self.stack is now.stack
-        if entered and alike(self.stack, now.stack):
+        if entered and same_modes(self.stack, now.stack):
             same = True
         found = zip(self.rest, now.rest, strict=True)
         return same and all(one is other for one, other in found)

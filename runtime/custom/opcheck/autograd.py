@@ -32,7 +32,7 @@ from typing import Any
 from runtime.autograd.engine import grad
 from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck, misused
 from runtime.autograd.modes import enable_grad
-from runtime.custom.opcheck.sample import Copier, Part, Sample, told
+from runtime.custom.opcheck.sample import Copier, Part, Sample, first_paragraph
 from runtime.dispatch.token import Implementation
 from runtime.errors.autograd import (
     AutogradMisuse,
@@ -143,7 +143,7 @@ def _missing(points: Points, seen: str) -> OpCheckError:
 
 
 def _words(error: Exception) -> str:
-    return f"{code_of(error)}: {told(error)}"
+    return f"{code_of(error)}: {first_paragraph(error)}"
 
 
 def _registered(sample: Sample) -> bool | None:
@@ -195,7 +195,7 @@ def _recorded(points: Points) -> OpCheckError | None:
             operator = error.operator  # type: ignore[attr-defined]  # by its code
             seen = f"run backwards, `{operator}` says that it has no formula"
             return _missing(points, seen)
-        at: dict[str, Any] = {"kind": code_of(error), "text": told(error)}
+        at: dict[str, Any] = {"kind": code_of(error), "text": first_paragraph(error)}
         return OpCheckError(code="BackwardRaised", **about, inputs=points.labels, **at)
     return None
 

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runtime.autograd.methods import set_source
-from runtime.custom.kernel import Drawn, drawing
+from runtime.custom.kernel import DynamicSizes, dynamic_sizes
 from runtime.custom.opcheck.sample import (
     META,
     Copier,
@@ -39,8 +39,8 @@ from runtime.custom.opcheck.sample import (
     Trial,
     equal,
     facts_of,
+    first_paragraph,
     shared,
-    told,
 )
 from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel
@@ -68,7 +68,7 @@ def check_fake(sample: Sample) -> OpCheckError | None:
     found = _compared(sample, sample.values, "the sample")
     if found is not None:
         return found
-    for words, values in grown(sample):
+    for words, values in grown_samples(sample):
         try:
             found = _compared(sample, values, words)
         except Exception:  # noqa: S112  # other sizes need not be a call that works
@@ -85,34 +85,28 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     if on_meta is None:
         return None
     about = sample.about(TEST)
+    difference: Difference | None = None
     try:
-        with drawing(Drawn()) as drawn:
+        with dynamic_sizes(DynamicSizes()) as drawn:
             fake = Trial(sample, on_meta)
         if drawn.bounds:
             known = _known(real, fake, drawn)
-            again = _faked(sample, values)
-            assert again is not None, "it was not before"
-            with drawing(Drawn(known)):
-                fake = Trial(sample, again)
+            repeated = _faked(sample, values)
+            assert repeated is not None, "it was not before"
+            with dynamic_sizes(DynamicSizes(known)):
+                fake = Trial(sample, repeated)
             for size, (least, most) in zip(known, drawn.bounds, strict=True):
-                if not least <= size <= most:
-                    where, bound = "new_dynamic_size", f"{least} to {most}"
-                    seen: dict[str, Any] = {
-                        "real": str(size),
-                        "fake": bound,
-                        "sample": words,
-                    }
-                    return OpCheckError(
-                        code="FakeDiffers", **about, where=where, aspect="size", **seen
-                    )
+                if not least <= size <= most and difference is None:
+                    bounds = f"{least} to {most}"
+                    difference = "new_dynamic_size", "size", str(size), bounds
     except Exception as error:  # whatever it is, it is the finding
         return _raised(about, error, words)
     for part in fake.results:
         device = part.tensor.device
-        if device != META:
+        if device != META and difference is None:
             at: dict[str, Any] = {"where": part.label, "device": str(device)}
             return OpCheckError(code="FakeHasElements", **about, **at, sample=words)
-    difference = _difference(real, fake)
+    difference = difference or _difference(real, fake)
     if difference is None:
         return None
     where, aspect, one, other = difference
@@ -127,7 +121,7 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     )
 
 
-def _known(real: Trial, fake: Trial, drawn: Drawn) -> tuple[int, ...]:
+def _known(real: Trial, fake: Trial, drawn: DynamicSizes) -> tuple[int, ...]:
     """The sizes that real results have where the fake ones have those drawn."""
     found: dict[int, int] = {}
     for one, other in zip(real.results, fake.results, strict=False):
@@ -170,7 +164,7 @@ def _raised(about: dict[str, Any], error: Exception, words: str) -> OpCheckError
         cause = cause.__cause__
     kind = code_of(error)
     return OpCheckError(
-        code="FakeRaised", **about, kind=kind, text=told(error), sample=words
+        code="FakeRaised", **about, kind=kind, text=first_paragraph(error), sample=words
     )
 
 
@@ -179,48 +173,59 @@ Difference = tuple[str, str, str, str]
 
 def _difference(real: Trial, fake: Trial) -> Difference | None:
     """Where the two differ, in what, and both sides."""
-    labels = real.sample.result_labels(len(real.returned))
-    pair = real.returned, fake.returned
-    if len(pair[0]) != len(pair[1]):
-        return "all results", "length", str(len(pair[0])), str(len(pair[1]))
-    for label, one, other in zip(labels, *pair, strict=True):
-        found = _unlike(label, one, other)
-        if found is not None:
-            return found
-    for one, other in zip(real.parts, fake.parts, strict=True):
-        label = f"argument `{one.label}` after the call"
-        found = _unlike(label, one.tensor, other.tensor)
-        if found is not None:
-            return found
+    count, of_fake = len(real.returned), len(fake.returned)
+    if count != of_fake:
+        return "all results", "length", str(count), str(of_fake)
+    sides = (real.returned, real.parts), (fake.returned, fake.parts)
+    for label, one, other in _pairs(real.sample, " after the call", *sides):
+        difference = _unlike(one, other)
+        if difference is not None:
+            return label, *difference
     return _shared_otherwise(real, fake)
 
 
-def _unlike(label: str, one: Any, other: Any) -> Difference | None:
+def _pairs(
+    sample: Sample, behind: str, one: "Outcome", other: "Outcome"
+) -> Iterator[tuple[str, Any, Any]]:
+    """The results of two calls, and then the arguments, in pairs with their names.
+
+    Lists of one length are looked into; `behind` stands after the name of an argument.
+    """
+    labels = sample.result_labels(len(one[0]))
+    yield from _inner_pairs(labels, one[0], other[0])
+    for left, right in zip(one[1], other[1], strict=True):
+        yield f"argument `{left.label}`{behind}", left.tensor, right.tensor
+
+
+def _inner_pairs(
+    labels: Sequence[str], one: Sequence[Any], other: Sequence[Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    for label, *pair in zip(labels, one, other, strict=True):
+        left, right = pair
+        lists = all(isinstance(each, (list, tuple)) for each in pair)
+        if lists and len(left) == len(right):
+            inner = [f"{label}[{number}]" for number in range(len(left))]
+            yield from _inner_pairs(inner, left, right)
+        else:
+            yield label, left, right
+
+
+def _unlike(one: Any, other: Any) -> tuple[str, str, str] | None:
+    """In what two values differ, and both; the strides where they matter."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        for aspect, left, right in _aspects(one, other):
+        for aspect, left, right in (
+            ("dtype", one.dtype, other.dtype),
+            ("shape", one.shape, other.shape),
+            ("strides", _strides(one), _strides(other)),
+        ):
             if left != right:
-                return label, aspect, str(left), str(right)
+                return aspect, str(left), str(right)
         return None
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        if len(one) != len(other):
-            return label, "length", str(len(one)), str(len(other))
-        for number, pair in enumerate(zip(one, other, strict=True)):
-            found = _unlike(f"{label}[{number}]", *pair)
-            if found is not None:
-                return found
-        return None
+        return "length", str(len(one)), str(len(other))
     if isinstance(one, Tensor) or isinstance(other, Tensor):
-        return label, "kind", type(one).__name__, type(other).__name__
-    return None if equal(one, other) else (label, "value", repr(one), repr(other))
-
-
-def _aspects(one: Tensor, other: Tensor) -> tuple[tuple[str, Any, Any], ...]:
-    strides = _strides(one), _strides(other)
-    return (
-        ("dtype", one.dtype, other.dtype),
-        ("shape", one.shape, other.shape),
-        ("strides", *strides),
-    )
+        return "kind", type(one).__name__, type(other).__name__
+    return None if equal(one, other) else ("value", repr(one), repr(other))
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
@@ -257,7 +262,7 @@ def _with(labels: tuple[str, ...]) -> str:
 Ints = tuple[int, ...]
 
 
-def grown(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
+def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
     """Samples with other sizes, and what was done to them."""
     tensors = {id(p.tensor): p.tensor for p in sample.arguments(sample.values)}
     storages = {id(claimed(tensor)[0]) for tensor in tensors.values()}
@@ -313,22 +318,20 @@ def check_functional(sample: Sample) -> OpCheckError | None:
         Copier(apart=apart).values(sample.values) for apart in (False, False, True)
     )
     results, repeated = sample.run(values), sample.run(again)
-    if _first_difference(sample, (results, values), (repeated, again)) is not None:
+    in_place = results, sample.arguments(values)
+    if _first_difference(sample, in_place, (repeated, sample.arguments(again))):
         return None
     originals = Copier().values(sample.values)
+    difference: tuple[str, str] | None
     try:
-        found = sample.run(clones)
+        returned = sample.run(clones)
     except Exception as error:  # whatever it is, it is the finding
-        kind = code_of(error)
-        seen = f"on clones it raised {kind}: {told(error)}"
-        return OpCheckError(
-            code="FunctionalDiffers",
-            **sample.about(FUNCTIONAL),
-            where="its outcome",
-            seen=seen,
-        )
-    found = _copied_back(sample, originals, clones, found)
-    difference = _first_difference(sample, (results, values), (found, originals))
+        seen = f"on clones it raised {code_of(error)}: {first_paragraph(error)}"
+        difference = "its outcome", seen
+    else:
+        returned = _copied_back(sample, originals, clones, returned)
+        outcome = returned, sample.arguments(originals)
+        difference = _first_difference(sample, in_place, outcome)
     if difference is None:
         return None
     where, seen = difference
@@ -365,32 +368,24 @@ def _replaced(value: Any, given: dict[int, Tensor]) -> Any:
     return given.get(id(value), value)
 
 
-Outcome = tuple[list[Any], list[Any]]
+# The results of a call, and its arguments after it.
+Outcome = tuple[Sequence[Any], Sequence[Part]]
 
 
 def _first_difference(
     sample: Sample, one: Outcome, other: Outcome
 ) -> tuple[str, str] | None:
-    labels = sample.result_labels(len(one[0]))
-    for label, left, right in zip(labels, one[0], other[0], strict=True):
-        found = _apart(sample, left, right)
-        if found:
-            return label, found
-    lists = sample.arguments(one[1]), sample.arguments(other[1])
-    for left, right in zip(*lists, strict=True):
-        found = _apart(sample, left.tensor, right.tensor)
-        if found:
-            return f"argument `{left.label}`", found
+    for label, left, right in _pairs(sample, "", one, other):
+        seen = _apart(sample, left, right)
+        if seen:
+            return label, seen
     return None
 
 
 def _apart(sample: Sample, one: Any, other: Any) -> str:
     """How two values differ; empty if they do not."""
-    if isinstance(one, Sequence) and not isinstance(one, str):
-        if len(one) != len(other):
-            return f"{len(other)} values, in place {len(one)}"
-        pairs = zip(one, other, strict=True)
-        return next(filter(None, (_apart(sample, *pair) for pair in pairs)), "")
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return f"{len(other)} values, in place {len(one)}"
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         limits = {"rtol": sample.rtol, "atol": sample.atol}
         try:

@@ -20,17 +20,18 @@ Rules:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from runtime.custom.kernel import shares
+from runtime.custom.kernel import named_tensors, shares
 from runtime.dispatch.handle import OperatorHandle
 from runtime.keys import BACKEND_BITS, DispatchKey
 from runtime.random import default_generator
 from runtime.schema.codes import Device, DType
 from runtime.schema.schema import Schema
 from runtime.schema.values import BY_VALUE, same
-from runtime.tensors.arrays import claimed
-from runtime.tensors.elements import itemsize, numpy_dtype
+from runtime.tensors.arrays import claimed, strided
+from runtime.tensors.elements import itemsize
 from runtime.tensors.keys import keys_of
 from runtime.tensors.making import place_on
 from runtime.tensors.storage import Storage
@@ -118,7 +119,7 @@ def _on_meta(bits: int, device: Device) -> int:
     return bits & ~BACKEND_BITS | _META_BIT
 
 
-def told(error: Exception) -> str:
+def first_paragraph(error: Exception) -> str:
     """What an error says up to the first empty line, on one line."""
     return " ".join(str(error).partition("\n\n")[0].split())
 
@@ -196,21 +197,10 @@ def parts_of(labels: Sequence[str], values: Sequence[Any]) -> tuple[Part, ...]:
     """The tensors among values, inside of containers too; `labels` may be more."""
     pairs = zip(labels, values, strict=False)
     return tuple(
-        part
+        Part(place, name, tensor)
         for place, (label, value) in enumerate(pairs)
-        for part in _parts(place, label, value)
+        for name, tensor in named_tensors([label], [value])
     )
-
-
-def _parts(place: int, label: str, value: Any) -> Iterator[Part]:
-    if isinstance(value, Tensor):
-        yield Part(place, label, value)
-    elif isinstance(value, (list, tuple)):
-        for number, each in enumerate(value):
-            yield from _parts(place, f"{label}[{number}]", each)
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _parts(place, f"{label}[{key!r}]", each)
 
 
 Bounds = tuple[tuple[int, ...], tuple[int, ...], int]
@@ -247,21 +237,9 @@ def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> "np.ndarray[Any, A
     return shown
 
 
-def elements_of(
-    tensor: Tensor, layout: Bounds, held: "Bytes"
-) -> "np.ndarray[Any, Any]":
-    """The elements that a tensor of that layout has in those bytes of a storage."""
-    import numpy as np
-
-    shape, strides, offset = layout
-    width = itemsize(tensor.dtype)
-    steps = tuple(stride * width for stride in strides)
-    form = numpy_dtype(tensor.dtype)
-    return np.ndarray(shape, form, held, offset * width, steps)
-
-
 # What a tensor says of itself, in the order in which a change is reported.
 ASPECTS = ("dtype", "device", "shape", "strides", "offset", "requires_grad", "keys")
+facts_of = attrgetter(*ASPECTS[:-1], "keyset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,19 +264,6 @@ class Change:
     part: Part
     aspect: str
     seen: str
-
-
-def facts_of(tensor: Tensor) -> tuple[Any, ...]:
-    """What a tensor says of itself, in the order of `ASPECTS`."""
-    return (
-        tensor.dtype,
-        tensor.device,
-        tensor.shape,
-        tensor.strides,
-        tensor.offset,
-        tensor._requires_grad,
-        tensor.keyset,
-    )
 
 
 class Trial:
@@ -379,9 +344,8 @@ def _difference(picture: Picture, before: "Bytes", after: "Bytes") -> str:
     """The first element that changed, and how many did."""
     import numpy as np
 
-    tensor, layout = picture.part.tensor, picture.layout
-    one = elements_of(tensor, layout, before)
-    other = elements_of(tensor, layout, after[: before.size])
+    dtype, layout = picture.part.tensor.dtype, picture.layout
+    one, other = strided(before, dtype, *layout), strided(after, dtype, *layout)
     width = one.dtype.itemsize
     raw = (
         np.ascontiguousarray(a).view(np.uint8).reshape(-1, width) for a in (one, other)

@@ -18,7 +18,7 @@ from runtime import (
     tensor,
 )
 from runtime.autograd import no_grad
-from runtime.autograd.fallback import not_implemented
+from runtime.autograd.install import not_implemented
 from runtime.custom.opcheck import opcheck
 from runtime.tensors.making import from_numpy
 from tests.custom.opcheck import planted

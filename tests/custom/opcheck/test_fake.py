@@ -5,7 +5,7 @@ from typing import Any
 
 from runtime import DispatchKey, DType, KeySet, Tensor, default_dispatcher, ops, tensor
 from runtime.custom import custom_op
-from runtime.custom.opcheck.fake import grown
+from runtime.custom.opcheck.fake import grown_samples
 from runtime.custom.opcheck.sample import Sample
 from runtime.tensors.making import view_of
 from tests.custom.opcheck import planted
@@ -408,7 +408,7 @@ def sample_of(*values: Any) -> Sample:
 
 
 def others(*values: Any) -> list[tuple[str, list[Any]]]:
-    return [(words, found[0]) for words, found in grown(sample_of(*values))]
+    return [(words, found[0]) for words, found in grown_samples(sample_of(*values))]
 
 
 def test_equal_sizes_grow_together() -> None:

@@ -120,7 +120,7 @@ def test_a_result_of_another_shape(define: Planted) -> None:
         says(handle, x, y)
         == """\
 test_functionalization: `check::f` run on clones, which are then copied back,
-differs from the call in place, in result 0.
+differs from the call in place, in result 0[0].
   call:   check::f(<Tensor>, <Tensor>)
   schema: check::f(Tensor x, Tensor y) -> Tensor[]
   seen:   shape (), in place (3,)

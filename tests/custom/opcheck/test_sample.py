@@ -11,14 +11,14 @@ from runtime.custom.opcheck.sample import (
     Copier,
     Sample,
     bytes_of,
-    elements_of,
     equal,
+    first_paragraph,
     shared,
     shown_bytes,
-    told,
 )
 from runtime.keys import DispatchKey
 from runtime.random import default_generator
+from runtime.tensors.arrays import strided
 
 core = ops.core
 
@@ -130,9 +130,9 @@ def test_the_bytes_that_a_view_shows() -> None:
     assert shown.tolist() == [False, False, True, True, False, False, True, True]
     held = bytes_of(x.storage())
     assert held is not None
-    assert elements_of(x, layout, held).tolist() == [2, 4]
+    assert strided(held, x.dtype, *layout).tolist() == [2, 4]
     core.fill_(x, 0)
-    assert elements_of(x, layout, held).tolist() == [2, 4]
+    assert strided(held, x.dtype, *layout).tolist() == [2, 4]
 
 
 def test_there_are_no_bytes_on_meta() -> None:
@@ -166,4 +166,4 @@ def test_equal(one: Any, other: Any, found: bool) -> None:
 
 
 def test_an_error_up_to_its_first_empty_line() -> None:
-    assert told(ValueError("one\n  two\n\nthree")) == "one two"
+    assert first_paragraph(ValueError("one\n  two\n\nthree")) == "one two"
