@@ -23,8 +23,8 @@ from runtime.operators import core
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema import parse_name, parse_schema
 from runtime.schema.defaults import stripping
-from runtime.script.bound import bound_call
-from runtime.script.fusion import kernel as fusion
+from runtime.script import fused_kernel as fusion
+from runtime.script.operator_calls import bound_call
 from runtime.script.running import call as run_program
 from runtime.script.running import executor
 from tests.custom.functions import CALLS

@@ -23,7 +23,7 @@ Rules:
   entry of another definition) goes to `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
 - all that it names but the arguments begins with `_`, as no argument of it does;
-- `runtime.script.bound` makes shorter functions of the same parts.
+- `runtime.script.operator_calls` makes shorter functions of the same parts.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.

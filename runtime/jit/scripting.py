@@ -65,8 +65,8 @@ from runtime.script.program import (
     SHARED_PROGRAM,
     Function,
     Mark,
+    NotInferred,
     Program,
-    Uninferred,
     inferred_type,
     is_interface,
     mark_of,
@@ -247,7 +247,7 @@ def types_of_calls(
             if name in code.__annotations__:
                 continue
             one = inferred_type(value)
-            if isinstance(one, Uninferred):
+            if isinstance(one, NotInferred):
                 raise _no_type(function, name, one.reason)
             found.setdefault(name, []).append(one)
     types = {}

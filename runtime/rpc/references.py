@@ -335,7 +335,7 @@ def type_of(value: Any, hint: type | None = None) -> str:
         )
     if hint is not None:
         return _hinted(found, hint)
-    return OBJECT if isinstance(found, program.Uninferred) else str(found)
+    return OBJECT if isinstance(found, program.NotInferred) else str(found)
 
 
 def _is_compiled_module(value: Any) -> bool:

@@ -5,7 +5,7 @@ its own loading, so that nobody loads the compiler only to add something to it.
 
     register_plug_in    what is to be added, and to which area; `close` takes it back
     ready               an area says that it is loaded: the last line of its `__init__`
-    added               one row for a table of an area, as `register_...` of it adds it
+    add_row             one row for a table of an area, as `register_...` of it adds it
 
 Rules:
 - an area is a package by its full name, such as `runtime.script.emission`;
@@ -83,7 +83,7 @@ def ready(area: str) -> None:
                 each.add()
 
 
-def added(table: dict[K, V], key: K, value: V, taken: str = "is there") -> Remove:
+def add_row(table: dict[K, V], key: K, value: V, taken: str = "is there") -> Remove:
     """Put a row of a plug-in into a table; what comes back takes it out again.
 
     `taken` says of a key, in an assertion, what it is or has already.

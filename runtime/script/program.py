@@ -66,7 +66,7 @@ from runtime.errors.future import described as kind_of
 from runtime.errors.script import NotScriptable
 from runtime.futures import Future
 from runtime.schema.calls import described, shortened
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.declaration import SHARED, DeclaredType, Namespace, unmangled
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.schema import Schema
@@ -74,26 +74,20 @@ from runtime.schema.scope import Scope
 from runtime.schema.subtyping import Mismatch, unify
 from runtime.schema.types import (
     DICT_KEYS,
-    BoolType,
-    ComplexType,
-    DeviceType,
     DictType,
-    FloatType,
     FutureType,
-    IntType,
     LayoutType,
     ListType,
     MemoryFormatType,
-    NoneType_,
     ScalarTypeType,
-    StrType,
     TensorType,
     TupleType,
     Type,
 )
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Graph
-from runtime.script.plug_ins import added
+from runtime.script.ir.type_rules import PLAIN_TYPES
+from runtime.script.plug_ins import add_row
 from runtime.tensors.keys import watcher
 
 
@@ -195,7 +189,7 @@ SHARED_PROGRAM = Program(SHARED, keeps=False)
 
 
 # The attribute in which a module carries its type.
-CARRIED = "__script_type__"
+TYPE_ATTRIBUTE = "__script_type__"
 
 _TYPES: WeakKeyDictionary[type, DeclaredType] = WeakKeyDictionary()
 
@@ -207,7 +201,7 @@ def declare_objects(python: type, declared: DeclaredType) -> None:
 
 def declared_type(value: Any) -> DeclaredType | None:
     """The declared type of a value, or None."""
-    carried = getattr(value, CARRIED, None)
+    carried = getattr(value, TYPE_ATTRIBUTE, None)
     if isinstance(carried, DeclaredType):
         return carried
     return _TYPES.get(type(value))
@@ -216,15 +210,8 @@ def declared_type(value: Any) -> DeclaredType | None:
 # Containers within containers; source: what the schema reads of types.
 _DEEPEST = 100
 
-# By the class itself: a bool is no int here.
-_PLAIN: dict[type, Type] = {
-    type(None): NoneType_,
-    bool: BoolType,
-    int: IntType,
-    float: FloatType,
-    complex: ComplexType,
-    str: StrType,
-    Device: DeviceType,
+_PLAIN: Mapping[type, Type] = {
+    **PLAIN_TYPES,
     DType: ScalarTypeType,
     Layout: LayoutType,
     MemoryFormat: MemoryFormatType,
@@ -232,16 +219,16 @@ _PLAIN: dict[type, Type] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Uninferred:
+class NotInferred:
     """No type was found, for a reason: a sentence without a full stop."""
 
     reason: str
 
 
 # What gives the type of a value of a class of a plug-in, in a program.
-Infer = Callable[[Any, Program], Type | Uninferred]
+Infer = Callable[[Any, Program], Type | NotInferred]
 # Class -> what asks its objects; those of classes below are asked, too.
-_ADDED: dict[type, Infer] = {}
+_PLUG_IN_TYPES: dict[type, Infer] = {}
 
 
 def register_inference(python: type, infer: Infer) -> Callable[[], None]:
@@ -249,23 +236,23 @@ def register_inference(python: type, infer: Infer) -> Callable[[], None]:
 
     What comes back takes it out again.
     """
-    return added(_ADDED, python, infer, "has a type")
+    return add_row(_PLUG_IN_TYPES, python, infer, "has a type")
 
 
 def inferred_type(
     value: Any, program: Program = SHARED_PROGRAM, depth: int = 0
-) -> Type | Uninferred:
+) -> Type | NotInferred:
     """The type of a value, or why it has none."""
     plain = _PLAIN.get(type(value))
     if plain is not None:
         return plain
     if is_tensor(value):
         return TensorType
-    for base in type(value).__mro__ if _ADDED else ():
-        if base in _ADDED:
-            return _ADDED[base](value, program)
+    for base in type(value).__mro__ if _PLUG_IN_TYPES else ():
+        if base in _PLUG_IN_TYPES:
+            return _PLUG_IN_TYPES[base](value, program)
     if depth > _DEEPEST:
-        return Uninferred(f"its containers are nested more than {_DEEPEST} deep")
+        return NotInferred(f"its containers are nested more than {_DEEPEST} deep")
     declared = declared_type(value)
     if declared is not None:
         return declared
@@ -277,16 +264,16 @@ def inferred_type(
         return _dict(value, program, depth)
     if isinstance(value, Future):
         if not value.done() or value.error() is not None:
-            return Uninferred("a future without a value does not say of which type")
+            return NotInferred("a future without a value does not say of which type")
         inner = inferred_type(value.value(), program, depth + 1)
-        return inner if isinstance(inner, Uninferred) else FutureType(inner)
+        return inner if isinstance(inner, NotInferred) else FutureType(inner)
     found = program.classes(type(value), Scope({}, classes=program.classes))
     if found is not None:
         return found
-    return Uninferred(f"{described(value)} is no value of a program")
+    return NotInferred(f"{described(value)} is no value of a program")
 
 
-def _tuple(value: Any, program: Program, depth: int) -> Type | Uninferred:
+def _tuple(value: Any, program: Program, depth: int) -> Type | NotInferred:
     if hasattr(value, "_fields"):
         named = program.classes(type(value), Scope({}, classes=program.classes))
         if named is not None:
@@ -294,45 +281,45 @@ def _tuple(value: Any, program: Program, depth: int) -> Type | Uninferred:
     elements: list[Type] = []
     for place, each in enumerate(value):
         found = inferred_type(each, program, depth + 1)
-        if isinstance(found, Uninferred):
-            return Uninferred(f"element {place} of a tuple: {found.reason}")
+        if isinstance(found, NotInferred):
+            return NotInferred(f"element {place} of a tuple: {found.reason}")
         elements.append(found)
     return TupleType(tuple(elements))
 
 
-def _list(value: list[Any], program: Program, depth: int) -> Type | Uninferred:
+def _list(value: list[Any], program: Program, depth: int) -> Type | NotInferred:
     if not value:
-        return Uninferred("an empty list does not say of what")
+        return NotInferred("an empty list does not say of what")
     found = _one(value, "a list", "element", program, depth)
-    return found if isinstance(found, Uninferred) else ListType(found)
+    return found if isinstance(found, NotInferred) else ListType(found)
 
 
-def _dict(value: dict[Any, Any], program: Program, depth: int) -> Type | Uninferred:
+def _dict(value: dict[Any, Any], program: Program, depth: int) -> Type | NotInferred:
     if not value:
-        return Uninferred("an empty dictionary does not say of what")
+        return NotInferred("an empty dictionary does not say of what")
     key = _one(value, "a dictionary", "key", program, depth)
-    if isinstance(key, Uninferred):
+    if isinstance(key, NotInferred):
         return key
     if key not in DICT_KEYS:
-        return Uninferred(f"no dictionary has keys of type {key}")
+        return NotInferred(f"no dictionary has keys of type {key}")
     of = _one(value.values(), "a dictionary", "value", program, depth)
-    return of if isinstance(of, Uninferred) else DictType(key, of)
+    return of if isinstance(of, NotInferred) else DictType(key, of)
 
 
 def _one(
     values: Iterable[Any], of: str, word: str, program: Program, depth: int
-) -> Type | Uninferred:
+) -> Type | NotInferred:
     """The one type into which all values fit."""
     types: dict[Type, None] = {}
     for place, each in enumerate(values):
         found = inferred_type(each, program, depth + 1)
-        if isinstance(found, Uninferred):
-            return Uninferred(f"{word} {place} of {of}: {found.reason}")
+        if isinstance(found, NotInferred):
+            return NotInferred(f"{word} {place} of {of}: {found.reason}")
         types[found] = None
     one = unify(*types)
     if isinstance(one, Mismatch):
         several = " and ".join(sorted(map(str, types)))
-        return Uninferred(f"the {word}s of {of} are of the types {several}")
+        return NotInferred(f"the {word}s of {of} are of the types {several}")
     return one
 
 
@@ -344,7 +331,7 @@ C = TypeVar("C", bound=type)
 F = TypeVar("F")
 
 # The attributes that hold marks.
-MARKED, DECLARES = "__script_mark__", "__script_interface__"
+MARK_ATTRIBUTE, INTERFACE_ATTRIBUTE = "__script_mark__", "__script_interface__"
 
 
 class Mark(Enum):
@@ -371,7 +358,7 @@ def mark_of(function: Any) -> Mark | None:
         function = function.fget
     elif isinstance(function, staticmethod | classmethod):
         function = function.__func__
-    found = getattr(function, MARKED, None)
+    found = getattr(function, MARK_ATTRIBUTE, None)
     return found if isinstance(found, Mark) else None
 
 
@@ -420,7 +407,7 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
                 code="MarkMisuse", call=word, found=kind_of(fn), wanted="a function"
             )
         try:
-            setattr(each, MARKED, mark)
+            setattr(each, MARK_ATTRIBUTE, mark)
         except (AttributeError, TypeError):
             wanted = "a function that is written in Python"
             raise NotScriptable(
@@ -451,13 +438,13 @@ def interface(cls: C) -> C:
         raise NotScriptable(
             code="MarkMisuse", call="interface", found=found, wanted=wanted
         )
-    setattr(cls, DECLARES, True)
+    setattr(cls, INTERFACE_ATTRIBUTE, True)
     return cls
 
 
 def is_interface(cls: Any) -> bool:
     """Whether a class was declared by `interface`, itself and no base of it."""
-    return isinstance(cls, type) and DECLARES in vars(cls)
+    return isinstance(cls, type) and INTERFACE_ATTRIBUTE in vars(cls)
 
 
 def annotate(the_type: Any, the_value: T) -> T:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.script.fusion import compiled, fuse
+from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of, propagate_shapes
 from runtime.script.running import Plan, executor_options
@@ -90,7 +90,7 @@ def fusion() -> Iterator[Row]:
         (node,) = (each for each in graph.nodes() if each.kind == "prim::FusionGroup")
         graph = node.attributes["graph"]
         plan = Plan(graph.block, (), "<fused>", executor_options())
-        group = compiled(graph, plan.execute)
+        group = FusedGroup(graph, plan.execute)
         run = lambda group=group: group(*given)  # noqa: E731  # called by name only here
         eager = lambda group=group: group.otherwise(*given)  # noqa: E731  # as above
         numpy = lambda steps=steps: steps(x, y, made)  # noqa: E731  # as above

@@ -363,7 +363,7 @@ ROWS: dict[str, Rows] = {
 # Boundaries: a file, the words by which it states what holds there, and the tests.
 STATED: Rows = (
     (
-        "runtime/script/running/raising.py",
+        "runtime/script/running/boundary.py",
         "an exception that leaves a program is the very object that was raised within",
         f"{RUN}/test_backtrace::test_an_operator_raises_its_own_exception_with_a_note",
     ),
@@ -373,7 +373,7 @@ STATED: Rows = (
         f"{RUN}/test_boundary::test_a_refused_call_runs_nothing",
     ),
     (
-        "runtime/script/running/raising.py",
+        "runtime/script/running/boundary.py",
         "what programs warn of within it is collected",
         f"{RUN}/test_warnings::test_a_node_warns_once_in_a_run_when_all_is_done",
     ),

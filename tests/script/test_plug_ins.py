@@ -46,8 +46,8 @@ from runtime.script.ir import (
 )
 from runtime.script.plug_ins import ready, register_plug_in
 from runtime.script.program import (
+    NotInferred,
     Program,
-    Uninferred,
     ignore,
     inferred_type,
     register_inference,
@@ -165,7 +165,7 @@ def test_tests_of_types() -> None:
 
 
 def test_types_of_values() -> None:
-    assert isinstance(inferred_type(Holder(3)), Uninferred)
+    assert isinstance(inferred_type(Holder(3)), NotInferred)
 
     class Below(Holder):
         pass
@@ -179,7 +179,7 @@ def test_types_of_values() -> None:
         register_inference(Holder, infer)
     remove()
     remove()
-    assert isinstance(inferred_type(Below(3)), Uninferred)
+    assert isinstance(inferred_type(Below(3)), NotInferred)
 
 
 def test_annotations_are_taken_back() -> None:

@@ -25,7 +25,7 @@ MODULES = Path(runtime.script.modules.__file__).parent
 FILES = [
     # What is a program there raises when it runs.
     *sorted({*EMISSION.glob("*.py")} - {EMISSION / "tensor_programs.py"}),
-    *(MODULES / f"{name}.py" for name in ("building", "shape", "sugar")),
+    *(MODULES / f"{name}.py" for name in ("compile", "shape", "sugar")),
 ]
 # Functions that do nothing but raise.
 RAISING = {"_lacks", "fail", "no_attribute", "torn"}

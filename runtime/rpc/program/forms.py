@@ -79,8 +79,8 @@ from runtime.script.emission.expressions import elements_of, for_type
 from runtime.script.ir import Value, register_kind
 from runtime.script.program import (
     Function,
+    NotInferred,
     Program,
-    Uninferred,
     mark_of,
     register_inference,
 )
@@ -295,7 +295,7 @@ def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
 def named_of(e: Emitter, name: str, kwargs: Sugared) -> Value:
     """The arguments by name, a dictionary that is known when the program runs."""
     value = kwargs.value(e)
-    if value in e.open:
+    if value in e.untyped:
         # Nothing was put into it yet.
         value = e.fitted(value, _NAMED) or value
     if not is_named(value.type):
@@ -475,10 +475,10 @@ class ReferenceClass(Sugared):
 def _references(surface: Surface) -> Iterable[Remove]:
     """Let programs know references and workers; gives what takes that back."""
 
-    def infer(rref: Any, program: Program) -> Type | Uninferred:
+    def infer(rref: Any, program: Program) -> Type | NotInferred:
         found = type_of(surface, rref)
         if found is None:
-            return Uninferred("of a reference to a value of Python's no type is known")
+            return NotInferred("of a reference to a value of Python's no type is known")
         return RRefType(found)
 
     register_class(WORKER.qualname)

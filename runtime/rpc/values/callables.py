@@ -210,7 +210,7 @@ def _binder(function: Any) -> Any:
     memo: dict[str, Any] = function.function.memo
     bind = memo.get("binder")
     if bind is None:
-        binder_of = load("runtime.script.running.types").binder_of
+        binder_of = load("runtime.script.running.boundary").binder_of
         bind = memo["binder"] = binder_of(function.schema)
     return bind
 

@@ -15,6 +15,10 @@ Rules:
   behind the end of a file: replace it, as a writer does, or read an open file, of which
   the bytes are copied;
 - whatever is wrong with a zip file is an `ArchiveError`.
+
+The limits below bound what an archive that somebody made to do harm costs its reader:
+memory, time, depth of the stack; all readers ask them.  The elements of tensors are not
+counted: they are as many as the file has.
 """
 
 import os
@@ -29,7 +33,32 @@ from mmap import ACCESS_COPY, mmap
 from typing import IO, Any, NoReturn, Self
 
 from runtime.errors.script import ArchiveError
-from runtime.script.archive import limits
+
+# The version that is written, and the newest that is read.
+VERSION = 1
+
+# Members of the zip file; source: a program of 10,000 functions has as many.
+MOST_MEMBERS = 50_000
+# Bytes of the directory of the zip file, which is read as a whole.
+DIRECTORY_BYTES = 16 << 20
+# Characters of the name of a member, of a qualified name.
+NAME_LENGTH = 512
+# Bytes of one text, and of all of them, when they are unpacked.
+TEXT_BYTES = 16 << 20
+TEXTS_BYTES = 64 << 20
+# Unpacked to packed bytes; source: deflate reaches 1,032, program texts stay below 40.
+MOST_RATIO = 400
+# Values within values that stand in each other's text: tuples, attributes.
+MOST_DEPTH = 64
+# Declared types, functions, shared values, storages.
+MOST_TYPES = 50_000
+MOST_FUNCTIONS = 50_000
+MOST_VALUES = 2_000_000
+MOST_STORAGES = 200_000
+# Dimensions of a tensor; source: what tensors have.
+MOST_DIMENSIONS = 64
+# The boundary on which the bytes of tensors begin; source: a cache line.
+ALIGNMENT = 64
 
 # A path, or an open file in binary mode.
 Place = str | os.PathLike[str] | IO[bytes]
@@ -75,15 +104,15 @@ class Writer:
             content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
         )
         self._packed += len(data)
-        if len(data) > limits.TEXT or self._packed > limits.TEXTS:
-            what, limit = ("it has", limits.TEXT)
-            if len(data) <= limits.TEXT:
-                what, limit = ("with it, all texts have", limits.TEXTS)
+        if len(data) > TEXT_BYTES or self._packed > TEXTS_BYTES:
+            what, limit = ("it has", TEXT_BYTES)
+            if len(data) <= TEXT_BYTES:
+                what, limit = ("with it, all texts have", TEXTS_BYTES)
             reason = f"{what} more than {limit} bytes"
             raise ArchiveError(
                 code="NotSaveable", place=name, found="A text", reason=reason
             )
-        if not is_member(name) or len(name) > limits.NAME:
+        if not is_member(name) or len(name) > NAME_LENGTH:
             reason = "its name leads out of the archive, or is too long"
             raise ArchiveError(
                 code="NotSaveable",
@@ -105,7 +134,7 @@ class Writer:
         # A header of large members has a field of 20 bytes more.
         large = data.nbytes > zipfile.ZIP64_LIMIT
         start += 20 * large
-        length = -(start + 4) % limits.ALIGNMENT
+        length = -(start + 4) % ALIGNMENT
         member.extra = struct.pack("<HH", _PADDING, length) + bytes(length)
         with self._zip.open(member, "w", force_zip64=large) as stream:
             step = 1 << 24
@@ -177,8 +206,8 @@ class Reader:
             raise ArchiveError(
                 code="NotAnArchive", archive=label, reason=_words(error)
             ) from None
-        if len(members) > limits.MEMBERS:
-            self.too_large("the number of members", len(members), limits.MEMBERS)
+        if len(members) > MOST_MEMBERS:
+            self.too_large("the number of members", len(members), MOST_MEMBERS)
         self._members: dict[str, zipfile.ZipInfo] = {}
         for each in members:
             self._check(each)
@@ -196,8 +225,8 @@ class Reader:
     def _check(self, member: zipfile.ZipInfo) -> None:
         name = member.filename
         shown = ascii(name[:80])
-        if len(name) > limits.NAME:
-            self.too_large("the length of a name", len(name), limits.NAME)
+        if len(name) > NAME_LENGTH:
+            self.too_large("the length of a name", len(name), NAME_LENGTH)
         if not is_member(name):
             self.damaged(shown, "the name of the member leads elsewhere")
         if name in self._members:
@@ -234,14 +263,14 @@ class Reader:
         """The bytes of a packed member, which are checked by their sum."""
         member = self.member(name)
         size = member.file_size
-        if size > limits.TEXT:
-            self.too_large(f"the size of {name}", size, limits.TEXT)
-        if size > limits.RATIO * max(member.compress_size, 1):
+        if size > TEXT_BYTES:
+            self.too_large(f"the size of {name}", size, TEXT_BYTES)
+        if size > MOST_RATIO * max(member.compress_size, 1):
             ratio = size // max(member.compress_size, 1)
-            self.too_large(f"the ratio of packing of {name}", ratio, limits.RATIO)
+            self.too_large(f"the ratio of packing of {name}", ratio, MOST_RATIO)
         self._unpacked += size
-        if self._unpacked > limits.TEXTS:
-            self.too_large("the size of all texts", self._unpacked, limits.TEXTS)
+        if self._unpacked > TEXTS_BYTES:
+            self.too_large("the size of all texts", self._unpacked, TEXTS_BYTES)
         try:
             with self._zip.open(member) as stream:
                 data = stream.read(size + 1)
@@ -269,8 +298,8 @@ class Reader:
         found = bytes(self._bytes[at + _LOCAL.size : at + _LOCAL.size + name_length])
         if found != name.encode():
             self.damaged(name, "the member has another name in its header")
-        if start % limits.ALIGNMENT:
-            self.damaged(name, f"the bytes do not begin at {limits.ALIGNMENT}s")
+        if start % ALIGNMENT:
+            self.damaged(name, f"the bytes do not begin at {ALIGNMENT}s")
         if not self.is_mapped:
             content = memoryview(self._bytes)[start : start + member.file_size]
             if zlib.crc32(content) != member.CRC:
@@ -374,14 +403,14 @@ def _check_directory(data: Any, label: str) -> None:
         record = bytes(data[at : at + 56]) if at < len(data) else b""
         if len(record) == 56:
             size = struct.unpack_from("<Q", record, 40)[0]
-    if size > limits.DIRECTORY:
+    if size > DIRECTORY_BYTES:
         what = "the size of its directory"
         raise ArchiveError(
             code="ArchiveTooLarge",
             archive=label,
             what=what,
             found=size,
-            limit=limits.DIRECTORY,
+            limit=DIRECTORY_BYTES,
         )
 
 

@@ -52,7 +52,7 @@ from runtime.schema.types import (
     UnionType,
 )
 from runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
-from runtime.script.archive import limits
+from runtime.script.archive import container
 from runtime.script.archive.expressions import MANAGERS, manager
 from runtime.script.modules import ScriptModule
 from runtime.script.program import Function, declared_type
@@ -71,16 +71,16 @@ _PLAIN = (type(None), bool, str)
 class Encoder:
     """Values to JSON; `shared` and `storages` grow as values are met.
 
-    `meet_type` and `meet_function` are told of what values refer to.
+    `add_type` and `add_function` are told of what values refer to.
     """
 
     def __init__(
         self,
-        meet_type: Callable[[DeclaredType], str],
-        meet_function: Callable[[Function], str],
+        add_type: Callable[[DeclaredType], str],
+        add_function: Callable[[Function], str],
     ) -> None:
-        self.meet_type = meet_type
-        self.meet_function = meet_function
+        self.add_type = add_type
+        self.add_function = add_function
         self.shared: list[Any] = []
         self.storages: list[Storage] = []
         self._numbers: dict[int, int] = {}
@@ -99,8 +99,8 @@ class Encoder:
 
     def _one(self, value: Any, place: str, depth: int) -> Any:
         kind = value.__class__
-        if depth > limits.DEPTH:
-            reason = f"tuples are nested more than {limits.DEPTH} deep"
+        if depth > container.MOST_DEPTH:
+            reason = f"tuples are nested more than {container.MOST_DEPTH} deep"
             raise _not_saveable(place=place, found="A tuple", reason=reason)
         if kind in _PLAIN:
             return value
@@ -119,11 +119,11 @@ class Encoder:
             if kind is codes:
                 return {word: value.name}
         if isinstance(value, Function):
-            return {"function": self.meet_function(value)}
+            return {"function": self.add_function(value)}
         if isinstance(value, Enum):
             declared = declared_type(value)
             if declared is not None:
-                return {"enum": self.meet_type(declared), "member": value.name}
+                return {"enum": self.add_type(declared), "member": value.name}
         if kind is type and (name := manager(value)) is not None:
             return {"manager": name}
         return {"ref": self._number(value, place)}
@@ -178,7 +178,7 @@ class Encoder:
             return self._module(value, place)
         if isinstance(declared, ScriptClassType):
             attributes = self._attributes(value, declared, place)
-            return {"object": self.meet_type(declared), "attributes": attributes}
+            return {"object": self.add_type(declared), "attributes": attributes}
         raise _refused(value, place)
 
     def _attributes(self, value: Any, of: DeclaredType, place: str) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Encoder:
         names = of.declaration.attributes
         before, behind = value._script_hooks
         return {
-            "module": self.meet_type(of),
+            "module": self.add_type(of),
             "attributes": self._attributes(value, of, place),
             "parameters": [each for each in names if each in value._parameters],
             "buffers": [each for each in names if each in value._buffers],
@@ -272,8 +272,8 @@ class Decoder:
         self.find_function = find_function
         self.named = named
         self._texts = _list(shared, "the table of values")
-        if len(self._texts) > limits.VALUES:
-            raise Malformed(f"there are more than {limits.VALUES} values")
+        if len(self._texts) > container.MOST_VALUES:
+            raise Malformed(f"there are more than {container.MOST_VALUES} values")
         self._values: list[Any] = [None] * len(self._texts)
         self._made = [False] * len(self._texts)
         # What is made, and is still to be filled.
@@ -293,8 +293,8 @@ class Decoder:
                 yield value
 
     def _one(self, text: Any, depth: int) -> Any:
-        if depth > limits.DEPTH:
-            raise Malformed(f"values are nested more than {limits.DEPTH} deep")
+        if depth > container.MOST_DEPTH:
+            raise Malformed(f"values are nested more than {container.MOST_DEPTH} deep")
         kind = text.__class__
         if kind in _PLAIN or kind is float:
             return text
@@ -460,7 +460,7 @@ class Decoder:
         dtype = supported(_text(text.get("dtype")))
         shape = tuple(map(_size, _list(text.get("shape"), "a shape")))
         strides = tuple(map(_size, _list(text.get("strides"), "strides")))
-        if len(shape) > limits.DIMENSIONS:
+        if len(shape) > container.MOST_DIMENSIONS:
             raise Malformed(f"a tensor has {len(shape)} dimensions")
         offset = _size(text.get("offset"))
         storage = self.storage(_size(text["tensor"]))
@@ -522,7 +522,7 @@ def _dict(found: Any, what: str) -> dict[str, Any]:
 
 
 def _text(found: Any) -> str:
-    if found.__class__ is not str or len(found) > limits.NAME:
+    if found.__class__ is not str or len(found) > container.NAME_LENGTH:
         raise Malformed(f"{_shown(found)} is no name")
     result: str = found
     return result

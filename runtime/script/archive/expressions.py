@@ -53,7 +53,7 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Graph, Node, row_of
 from runtime.script.ir.type_rules import called
-from runtime.script.plug_ins import added
+from runtime.script.plug_ins import add_row
 from runtime.script.primitives.row import Way
 from runtime.script.primitives.table import by_name
 from runtime.script.program import declared_type
@@ -88,7 +88,7 @@ _TAKEN = frozenset(
     {*WORDS, *MANAGERS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 )
 # Words of plug-ins, and what they mean.
-ADDED: dict[str, Any] = {}
+PLUG_IN_WORDS: dict[str, Any] = {}
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 
 _WRAPPERS: Mapping[type[Type], str] = {
@@ -201,7 +201,7 @@ def register_word(word: str, python: Any) -> Callable[[], None]:
     It means the object: no variable of a text has this name.
     """
     assert word not in _TAKEN, f"{word} is a word already"
-    return added(ADDED, word, python, "is a word")
+    return add_row(PLUG_IN_WORDS, word, python, "is a word")
 
 
 class Names:
@@ -225,7 +225,7 @@ class Names:
         while (
             free in self._given
             or free in _TAKEN
-            or free in ADDED
+            or free in PLUG_IN_WORDS
             or free == "__torch__"
         ):
             number = self._given.get(plain, 0)
@@ -529,7 +529,7 @@ FORMS: dict[str, Form] = {
 
 def register_form(kind: str, form: Form) -> Callable[[], None]:
     """Let nodes of a kind be written by `form`; what comes back takes it out again."""
-    return added(FORMS, kind, form, "is described")
+    return add_row(FORMS, kind, form, "is described")
 
 
 def expression(node: Node, operands: Sequence[str], constants: Constants) -> str:

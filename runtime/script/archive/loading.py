@@ -45,7 +45,7 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.archive import limits
+from runtime.script.archive import container
 from runtime.script.archive.container import Place, Reader, reading
 from runtime.script.archive.data import (
     Decoder,
@@ -120,12 +120,14 @@ class _Loader:
         self.check_version()
         with self.rules("data.json"):
             data = self.json("data.json")
-            self.storage_texts = _of(data, "storages", list)
-            objects = _of(data, "objects", dict)
-            if len(self.storage_texts) > limits.STORAGES:
-                raise Malformed(f"there are more than {limits.STORAGES} storages")
+            self.storage_texts = _field(data, "storages", list)
+            objects = _field(data, "objects", dict)
+            if len(self.storage_texts) > container.MOST_STORAGES:
+                raise Malformed(
+                    f"there are more than {container.MOST_STORAGES} storages"
+                )
             self.values = Decoder(
-                _of(data, "shared", list),
+                _field(data, "shared", list),
                 self.storage,
                 self.find_type,
                 self.find_function,
@@ -133,10 +135,10 @@ class _Loader:
             )
         with self.rules("types.json"):
             types = self.json("types.json")
-            self.declare(_of(types, "types", list), _of(types, "functions", list))
+            self.declare(_field(types, "types", list), _field(types, "functions", list))
         graphs = self.graphs(objects)
         with self.rules("debug.json"):
-            self.give_places(self.json("debug.json"), graphs)
+            self.set_places(self.json("debug.json"), graphs)
         with self.rules("data.json"):
             root = self.values.decode(data.get("root"))
             self.check_modules()
@@ -157,14 +159,14 @@ class _Loader:
         text = reader.text("version").strip()
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             reader.damaged("version", "this is no number")
-        if int(text) > limits.VERSION:
+        if int(text) > container.VERSION:
             raise ArchiveError(
                 code="NewerArchive",
                 archive=reader.label,
                 found=int(text),
-                known=limits.VERSION,
+                known=container.VERSION,
             )
-        if int(text) != limits.VERSION:
+        if int(text) != container.VERSION:
             reader.damaged("version", f"there was no format {int(text)}")
 
     @contextmanager
@@ -242,7 +244,10 @@ class _Loader:
 
     def declare(self, types: list[Any], functions: list[Any]) -> None:
         """Make all types, then all that they consist of."""
-        if len(types) > limits.TYPES or len(functions) > limits.FUNCTIONS:
+        if (
+            len(types) > container.MOST_TYPES
+            or len(functions) > container.MOST_FUNCTIONS
+        ):
             raise Malformed("there are more types, or functions, than is allowed")
         made: list[DeclaredType] = []
         for each in types:
@@ -273,7 +278,7 @@ class _Loader:
             function = Function(name, self.schema(each["schema"]), _no_graph)
             self.functions[name] = function
             if "owner" in each:
-                self.own(self.find_type(each["owner"]), each["method"], function)
+                self.add_method(self.find_type(each["owner"]), each["method"], function)
             else:
                 self.program.add(function)
         for declared in made:
@@ -307,7 +312,7 @@ class _Loader:
         for name, each in text["attributes"]:
             if not is_module:
                 identifier(name)
-            elif name in _OWN or name.startswith("_script") or _leads_on(name):
+            elif name in _OWN or name.startswith("_script") or _is_path(name):
                 raise Malformed(f"{name!r} is no name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
@@ -319,7 +324,7 @@ class _Loader:
         if isinstance(declared, EnumType):
             declaration.seal()
 
-    def own(self, owner: DeclaredType, name: str, function: Function) -> None:
+    def add_method(self, owner: DeclaredType, name: str, function: Function) -> None:
         declaration = owner.declaration
         if name in declaration.functions:
             raise Malformed(f"{owner} has the method {name} twice")
@@ -394,14 +399,14 @@ class _Loader:
         if isinstance(type_, TupleType) and type_.qualname:
             self.named_tuple(type_)
 
-    def give_places(self, text: Mapping[str, Any], graphs: dict[str, Graph]) -> None:
+    def set_places(self, text: Mapping[str, Any], graphs: dict[str, Graph]) -> None:
         sources = []
-        for each in _of(text, "sources", list):
+        for each in _field(text, "sources", list):
             parts = each["text"], each["file"], each["line"]
             if tuple(map(type, parts)) != (str, str, int) or not 0 < parts[2] < 2**31:
                 raise Malformed("a source is a text, a file and a line")
             sources.append(Source(*parts))
-        for name, places in _of(text, "places", dict).items():
+        for name, places in _field(text, "places", dict).items():
             nodes = [*nodes_of(graphs[name])]
             if len(nodes) != len(places):
                 raise Malformed(f"{name} has {len(nodes)} nodes")
@@ -501,7 +506,7 @@ class _Loader:
                 python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
 
 
-def _leads_on(name: str) -> bool:
+def _is_path(name: str) -> bool:
     """Whether Python may see more than one name in it, or one of its own."""
     return "." in name or name.endswith("__")
 
@@ -535,12 +540,12 @@ def _give_properties(declared: ScriptClassType) -> None:
 
 
 def _name(text: Any) -> OperatorName:
-    if text.__class__ is not str or len(text) > limits.NAME:
+    if text.__class__ is not str or len(text) > container.NAME_LENGTH:
         raise Malformed("a schema has a name")
     return parse_name(text)
 
 
-def _of(table: Mapping[str, Any], name: str, kind: type) -> Any:
+def _field(table: Mapping[str, Any], name: str, kind: type) -> Any:
     found = table.get(name)
     if found.__class__ is not kind:
         raise Malformed(f"there is no {name}")

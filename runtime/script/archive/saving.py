@@ -34,7 +34,7 @@ from runtime.schema.declaration import (
 )
 from runtime.schema.signature import Signature
 from runtime.schema.types import DictType, Type
-from runtime.script.archive import limits
+from runtime.script.archive import container
 from runtime.script.archive.code import code_of, type_code
 from runtime.script.archive.container import Place, Writer, writing
 from runtime.script.archive.data import Encoder
@@ -93,7 +93,7 @@ class _Contents:
         self.functions: dict[str, Function] = {}
         # Qualified name of a method -> its type, and its name there.
         self.owners: dict[str, tuple[str, str]] = {}
-        self.values = Encoder(self.meet_type, self.meet_function)
+        self.values = Encoder(self.add_type, self.add_function)
         self.sources: dict[tuple[str, int, str], int] = {}
         self._seen: set[int] = set()
 
@@ -119,7 +119,7 @@ class _Contents:
             graphs[name] = drawn.text
             objects[name] = self.graph_objects(name, function.graph, drawn.objects)
             for each in drawn.functions.values():
-                self.meet_function(each)
+                self.add_function(each)
             places[name] = self.places(function.graph)
         constants = Constants()
         code = [*self.code(constants)]
@@ -142,7 +142,7 @@ class _Contents:
             {"file": file, "line": line, "text": text}
             for file, line, text in self.sources
         ]
-        yield "version", f"{limits.VERSION}\n"
+        yield "version", f"{container.VERSION}\n"
         yield "data.json", _json({word: data[word] for word in order})
         yield "types.json", _json({"types": types, "functions": functions})
         yield "debug.json", _json({"sources": sources, "places": places})
@@ -152,7 +152,7 @@ class _Contents:
 
     # What is met
 
-    def meet_type(self, declared: DeclaredType) -> str:
+    def add_type(self, declared: DeclaredType) -> str:
         """Take a type in; gives its name."""
         name = declared.declaration.qualname
         if self.types.setdefault(name, declared) is not declared:
@@ -164,7 +164,7 @@ class _Contents:
             )
         return name
 
-    def meet_function(self, function: Function) -> str:
+    def add_function(self, function: Function) -> str:
         """Take a function in; gives its name."""
         name = function.qualname
         if self.functions.setdefault(name, function) is not function:
@@ -185,7 +185,7 @@ class _Contents:
                 continue
             self._seen.add(id(each))
             if isinstance(each, DeclaredType):
-                self.meet_type(each)
+                self.add_type(each)
             # The last of a pair first, as ever: the same root gives the same bytes.
             parts = parts_of(each)
             todo += parts if isinstance(each, DictType) else reversed(parts)
@@ -199,7 +199,7 @@ class _Contents:
         for method, function in declaration.functions.items():
             if isinstance(function, Function):
                 self.owners[function.qualname] = name, method
-                self.meet_function(function)
+                self.add_function(function)
         for method, schema in declaration.methods.items():
             methods.append([method, self.schema(schema, f"{name}.{method}")])
         return {

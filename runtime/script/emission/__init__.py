@@ -12,13 +12,11 @@ from runtime.script.emission.calls import (
     bind_arguments,
     call_forms,
 )
-from runtime.script.emission.classes import (
-    compile_class,
-    install_classes,
-)
 from runtime.script.emission.compile import (
+    compile_class,
     compile_function,
     compile_text,
+    install_classes,
 )
 from runtime.script.emission.compiler import Compiler
 from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute

@@ -135,7 +135,7 @@ def _flag(e: Emitter, branch: Branch, way: Exit, flag: str) -> Value:
     if flag in branch.names and way in ways and ways is not way:
         known: Value = branch.names[flag]
         return known
-    with e.into(branch.block):
+    with e.in_block(branch.block):
         return e.constant(ways is way)
 
 
@@ -194,7 +194,7 @@ def _meet(
 
 
 def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | NoValue:
-    with e.into(branch.block):
+    with e.in_block(branch.block):
         return value_or_none(e, one)
 
 
@@ -240,14 +240,14 @@ def _output(
     hint: str,
 ) -> Value:
     for branch, value in zip(branches, values, strict=True):
-        with e.into(branch.block):
+        with e.in_block(branch.block):
             result = e.uninitialized(wanted) if value is None else value
         branch.block.add_result(result)
     return node.add_output(wanted, hint.strip("$"))
 
 
-def gone(e: Emitter) -> Value:
-    """Whether control has left what is emitted; there are several ways."""
+def exit_flag(e: Emitter) -> Value:
+    """Whether control has left by `return`, `break` or `continue`, as a value."""
     flags = [
         e.names[flag]
         for way, flag in FLAGS.items()
@@ -322,13 +322,13 @@ def refine(e: Emitter, types: Mapping[str, Type]) -> None:
 
 def condition(e: Emitter, node: ast.expr, known: Sugared | None = None) -> Condition:
     """What a condition says; `known` is what it was found to mean, if it was."""
-    before = e.at
+    before = e.place
     if known is None:
-        e.at = e.at._replace(source=e.source, span=e.source.span(node))
+        e.place = e.place._replace(source=e.source, span=e.source.span(node))
     found = _condition(e, node, known)
-    e.at = before
+    e.place = before
     if isinstance(found.truth, bool):
-        e.decided[node] = found.truth
+        e.known_conditions[node] = found.truth
     return found
 
 

@@ -1,7 +1,7 @@
 """Builtins: the functions, classes and modules of Python that programs know.
 
 Here are the sugar of primitives, what a function of Python is before its primitives are
-asked (`BEFORE`), `range` and its like, exceptions, and classes of Python.
+asked (`SPECIAL_CASES`), `range` and its like, exceptions, and classes of Python.
 
 Rules:
 - `range`, `zip`, `enumerate` and `reversed` are for loops and comprehensions; `list` of
@@ -41,7 +41,7 @@ from runtime.script.emission.calls import (
     call_rows,
     forms_of_rows,
 )
-from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
+from runtime.script.emission.emitter import Arguments, Emitter, PythonObject, Sugared
 from runtime.script.emission.expressions import dict_display, list_display
 from runtime.script.emission.forms import SpecialForm, positional_of, register_forms
 from runtime.script.emission.iteration import (
@@ -55,7 +55,7 @@ from runtime.script.emission.iteration import (
 from runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
-    Unknown,
+    UnknownObject,
     constant_of,
     register_special_form,
     register_sugar,
@@ -67,7 +67,7 @@ from runtime.script.primitives import by_form, by_function
 from runtime.script.primitives.table import FUNCTIONS
 
 
-class Primitive(OfPython):
+class Primitive(PythonObject):
     """A function of Python that is a primitive."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class Primitive(OfPython):
         return f"`{name}`" if module == "builtins" else f"`{module}.{name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        special = BEFORE.get(self.python)
+        special = SPECIAL_CASES.get(self.python)
         if special is not None:
             found = special(e, arguments)
             if found is not None:
@@ -87,7 +87,7 @@ class Primitive(OfPython):
         return call_forms(e, self.describe(), forms, arguments)
 
 
-class Iterated(Sugared):
+class IterableSugar(Sugared):
     """What loops go through, and nobody else: a range, a zip."""
 
     __slots__ = ("iteration", "name")
@@ -134,7 +134,7 @@ def range_of(e: Emitter, arguments: Arguments) -> Sugared:
     if alone:
         values.insert(0, e.constant(0))
     step = values[2] if len(values) == 3 else e.constant(1)
-    return Iterated("range", Range(values[0], values[1], step, alone))
+    return IterableSugar("range", Range(values[0], values[1], step, alone))
 
 
 def _int(e: Emitter, sugared: Sugared, name: str) -> Value:
@@ -153,7 +153,7 @@ def enumerated(e: Emitter, arguments: Arguments) -> Sugared:
         given.append(arguments.named["start"])
     inner = given[0].iterate(e)
     start = _int(e, given[1], "enumerate") if len(given) > 1 else None
-    return Iterated("enumerate", Enumerated(inner, start))
+    return IterableSugar("enumerate", Enumerated(inner, start))
 
 
 def zipped(e: Emitter, arguments: Arguments) -> Sugared:
@@ -162,7 +162,7 @@ def zipped(e: Emitter, arguments: Arguments) -> Sugared:
     positional_of(e, "zip", arguments, len(given))
     if not given:
         e.fail("`zip` of nothing has no type")
-    return Iterated("zip", Zipped([each.iterate(e) for each in given]))
+    return IterableSugar("zip", Zipped([each.iterate(e) for each in given]))
 
 
 def reversed_of(e: Emitter, arguments: Arguments) -> Sugared:
@@ -174,7 +174,7 @@ def reversed_of(e: Emitter, arguments: Arguments) -> Sugared:
     if isinstance(type_of(given), DictType):
         e.fail("`reversed` of a dictionary", "Take `list(...)` of it first.")
     inner = given.iterate(e)
-    return Iterated("reversed", Reversed(inner, inner.trips(e)))
+    return IterableSugar("reversed", Reversed(inner, inner.trips(e)))
 
 
 def _list(e: Emitter, arguments: Arguments) -> Sugared | None:
@@ -187,7 +187,7 @@ def _list(e: Emitter, arguments: Arguments) -> Sugared | None:
     items = given.elements(e)
     if items is not None:
         return list_display(e, [each.value(e) for each in items])
-    if isinstance(given, Iterated) or type_of(given) is TensorType:
+    if isinstance(given, IterableSugar) or type_of(given) is TensorType:
         iteration = given.iterate(e)
         if isinstance(iteration, Range):
             bounds = iteration.start, iteration.stop, iteration.step
@@ -203,7 +203,7 @@ def _dict(e: Emitter, arguments: Arguments) -> Sugared | None:
             inputs += [e.constant(name), each.value(e)]
         return dict_display(e, inputs)
     given = arguments.positional[0]
-    if len(arguments.positional) == 1 and isinstance(given, Iterated):
+    if len(arguments.positional) == 1 and isinstance(given, IterableSugar):
         pairs = _list(e, Arguments((given,)))
         assert pairs is not None, "what is gone through makes a list"
         forms = forms_of_rows(by_function(dict))
@@ -229,7 +229,7 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
     if len(arguments.positional) != 1 or arguments.named:
         return None
     (given,) = arguments.positional
-    if isinstance(given, Iterated) and isinstance(given.iteration, Range):
+    if isinstance(given, IterableSugar) and isinstance(given.iteration, Range):
         return SimpleValue(given.iteration.trips(e))
     kind = type_of(given)
     if isinstance(kind, TupleType):
@@ -241,10 +241,10 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
     known = given.elements(e) if is_open else None
     if known is not None:
         return SimpleValue(e.constant(len(known)))
-    return _own(e, given, "__len__")
+    return _own_method(e, given, "__len__")
 
 
-def _own(e: Emitter, given: Sugared, name: str) -> Sugared | None:
+def _own_method(e: Emitter, given: Sugared, name: str) -> Sugared | None:
     """The method of an object's own."""
     kind = type_of(given)
     if isinstance(kind, DeclaredType) and name in kind.declaration.methods:
@@ -265,7 +265,7 @@ def _of_method(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
         given = arguments.positional[0]
         if isinstance(given, SugaredTuple):
             return None
-        return _own(e, given, name)
+        return _own_method(e, given, name)
 
     return run
 
@@ -286,7 +286,7 @@ def _whole(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
         if len(arguments.positional) != 1:
             return None
         given = arguments.positional[0]
-        if given.elements(e) is None and not isinstance(given, Iterated):
+        if given.elements(e) is None and not isinstance(given, IterableSugar):
             if not isinstance(type_of(given), DictType):
                 return None
             made = _PYTHON_LIST.call(e, Arguments((given,)))
@@ -320,7 +320,7 @@ def _extreme(python: Any) -> Callable[[Emitter, Arguments], Sugared | None]:
 
 
 # Function of Python -> what it means before its primitives are asked; None: nothing.
-BEFORE: dict[Any, Callable[[Emitter, Arguments], Sugared | None]] = {
+SPECIAL_CASES: dict[Any, Callable[[Emitter, Arguments], Sugared | None]] = {
     list: _list,
     dict: _dict,
     len: _len,
@@ -378,7 +378,7 @@ def _warn(e: Emitter, arguments: Arguments) -> Sugared:
     return SimpleValue(e.constant(None))
 
 
-class ExceptionClass(OfPython):
+class ExceptionClass(PythonObject):
     """A class of exceptions."""
 
     __slots__ = ()
@@ -393,13 +393,13 @@ class ExceptionClass(OfPython):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         given = positional_of(e, self.python.__name__, arguments, 0, 1)
-        return Exception_(self, given[0] if given else None)
+        return ExceptionValue(self, given[0] if given else None)
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
         return self.name, e.constant("")
 
 
-class Exception_(Sugared):  # noqa: N801  # the word without it is Python's
+class ExceptionValue(Sugared):
     """An exception that has not been raised."""
 
     __slots__ = ("kind", "message")
@@ -424,7 +424,7 @@ def _class(python: type) -> Sugared | None:
     return None
 
 
-class PythonClass(OfPython):
+class PythonClass(PythonObject):
     """A class of Python that programs have no meaning for."""
 
     __slots__ = ()
@@ -452,18 +452,20 @@ def class_sugar(python: Any) -> Sugared:
 def _builtin(python: Any) -> Sugared:
     if by_function(python):
         return Primitive(python)
-    return Unknown(python)
+    return UnknownObject(python)
 
 
 def _has_attribute(e: Emitter, arguments: Arguments) -> Sugared:
     owner, name = positional_of(e, "hasattr", arguments, 2)
-    return SimpleValue(e.constant(_found(e, owner, name, "hasattr") is not None))
+    return SimpleValue(
+        e.constant(_attribute_or_none(e, owner, name, "hasattr") is not None)
+    )
 
 
 def _get_attribute(e: Emitter, arguments: Arguments) -> Sugared:
     given = positional_of(e, "getattr", arguments, 2, 3)
     if len(given) == 3:
-        found = _found(e, given[0], given[1], "getattr")
+        found = _attribute_or_none(e, given[0], given[1], "getattr")
         return given[2] if found is None else found
     return given[0].attribute(e, _name(e, given[1], "getattr"))
 
@@ -475,7 +477,9 @@ def _name(e: Emitter, name: Sugared, what: str) -> str:
     return text
 
 
-def _found(e: Emitter, owner: Sugared, name: Sugared, what: str) -> Sugared | None:
+def _attribute_or_none(
+    e: Emitter, owner: Sugared, name: Sugared, what: str
+) -> Sugared | None:
     text = _name(e, name, what)
     try:
         return owner.attribute(e, text)
@@ -483,7 +487,7 @@ def _found(e: Emitter, owner: Sugared, name: Sugared, what: str) -> Sugared | No
         return None
 
 
-class Manager(OfPython):
+class Manager(PythonObject):
     """A class of Python whose objects are context managers, made when entered."""
 
     __slots__ = ()

@@ -51,7 +51,7 @@ from runtime.schema.types import (
 from runtime.script.emission.emitter import (
     Arguments,
     Emitter,
-    OfPython,
+    PythonObject,
     Sugared,
     becomes,
     constant_type,
@@ -127,7 +127,7 @@ def call_forms(
     Raises:
         IllTyped: none does.
     """
-    form, values, types = _chosen(e, callee, forms, arguments)
+    form, values, types = _choose(e, callee, forms, arguments)
     node = e.node(form.name, values, types)
     names = tuple(each.name for each in form.schema.returns)
     if names == Ordered._fields:
@@ -161,11 +161,11 @@ def bind_arguments(
     Raises:
         IllTyped: the function does not take the arguments.
     """
-    _, values, types = _chosen(e, callee, [Form(callee, schema)], arguments)
+    _, values, types = _choose(e, callee, [Form(callee, schema)], arguments)
     return values, types
 
 
-def _chosen(
+def _choose(
     e: Emitter, callee: str, forms: Sequence[Form], arguments: Arguments
 ) -> tuple[Form, list[Value], list[Type]]:
     reasons: list[tuple[str, str]] = []
@@ -185,8 +185,8 @@ def _chosen(
             return form, values, [substitute(each, found.bound) for each in returns]
     raise IllTyped(
         code="NoSuchCall",
-        source=e.at.source,
-        span=e.at.span,
+        source=e.place.source,
+        span=e.place.span,
         callee=callee,
         arguments=arguments.words(),
         candidates=tuple(dict.fromkeys(reasons)),
@@ -264,7 +264,7 @@ class FunctionOfProgram(Sugared):
         return call_function(e, self.function, arguments)
 
 
-class PythonFunction(OfPython):
+class PythonFunction(PythonObject):
     """A function that is written in Python: it is compiled when it is called."""
 
     __slots__ = ()
@@ -350,9 +350,9 @@ class _Values:
         self.arguments = arguments
         # In order, as Python computes them.
         for each in (*arguments.positional, *arguments.named.values()):
-            self.of(each)
+            self.value_of(each)
 
-    def of(self, sugared: Sugared) -> Value:
+    def value_of(self, sugared: Sugared) -> Value:
         """The value of an argument."""
         known = self._made.get(id(sugared))
         if known is None:
@@ -360,17 +360,19 @@ class _Values:
         return known
 
     @property
-    def open(self) -> set[Value]:
+    def untyped(self) -> set[Value]:
         """Displays whose types nothing has said."""
-        return self._e.open
+        return self._e.untyped
 
 
 def _bind(form: Form, given: _Values, exact: bool) -> _Binding | str:
     """What the arguments of a form are given, or why it does not take the call."""
     schema, arguments = form.schema, given.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
-    plain: list[Value | _Pending] = [given.of(each) for each in arguments.positional]
-    named = {name: given.of(each) for name, each in arguments.named.items()}
+    plain: list[Value | _Pending] = [
+        given.value_of(each) for each in arguments.positional
+    ]
+    named = {name: given.value_of(each) for name, each in arguments.named.items()}
     if form.loose and not exact:
         plain = _with_sizes(positional, plain)
     surplus: list[Value | _Pending] = []
@@ -397,7 +399,7 @@ def _bind(form: Form, given: _Values, exact: bool) -> _Binding | str:
     ]
     if missing:
         return f"`{missing[0]}` is missing"
-    found = _matched(form, slots, given, exact)
+    found = _match(form, slots, given, exact)
     if isinstance(found, str) or not surplus:
         return found
     return _Binding((*found.values, *surplus), found.bound)
@@ -424,7 +426,7 @@ def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
     return _Pending(type_, lambda e: e.node(kind, inputs, (type_,)).output)
 
 
-def _matched(
+def _match(
     form: Form, slots: dict[str, Value | _Pending], given: _Values, exact: bool
 ) -> _Binding | str:
     names: list[str] = []
@@ -440,12 +442,12 @@ def _matched(
             continue
         if isinstance(slot, Value):
             same = type(slot.type) is type(formal) or isinstance(formal, TypeVariable)
-            is_open = slot in given.open and not slot.uses
+            is_open = slot in given.untyped and not slot.uses
             if is_open and variables(formal) and same:
                 opened.append((argument, slot))
                 values.append(slot)
                 continue
-            found = _converted(form, argument, slot, given, exact)
+            found = _convert(form, argument, slot, given, exact)
             if isinstance(found, str):
                 return (
                     f"`{argument.name}` is of type {formal}, and {slot.type} is given"
@@ -467,7 +469,7 @@ def _matched(
             if isinstance(filled, Mismatch):
                 return f"`{argument.name}` does not fit"
             result |= {k: v for k, v in filled.items() if k not in result}
-        elif not becomes(value, wanted, given.open):
+        elif not becomes(value, wanted, given.untyped):
             return f"{value.type} is no {wanted}"
     return _Binding(tuple(values), result)
 
@@ -478,7 +480,7 @@ def _default(argument: Argument) -> _Pending:
     return _Pending(wanted, lambda e: stored_value(e, argument.default, wanted))
 
 
-def _converted(
+def _convert(
     form: Form, argument: Argument, slot: Value, given: _Values, exact: bool
 ) -> Value | _Pending | str:
     """What is given for an argument: the value or what is made of it; or why not."""
@@ -490,7 +492,7 @@ def _converted(
     if variables(formal) or is_subtype(actual, formal):
         widens = formal is NumberType and actual is not NumberType
         return "" if exact and widens and not form.loose else slot
-    if becomes(slot, formal, given.open):
+    if becomes(slot, formal, given.untyped):
         return slot
     if form.numbers and target is TensorType and actual in (*_NUMBERS, NumberType):
         return _Pending(TensorType, lambda e: slot)

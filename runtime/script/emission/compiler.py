@@ -1,16 +1,17 @@
-"""The compiler: what is compiled together, in which order, and what takes it back.
+"""The compiler: functions that are compiled together, their order, and their undoing.
 
 Rules:
-- a function is compiled once in a program; what it calls is compiled with it;
-- a function whose result is annotated may call itself; of another the result has to
-  be known before it is called, so it is compiled at the first call that is met;
-- where one function cannot be compiled, none of those is kept that were begun for it;
-- an error tells the calls because of which a function is compiled;
-- whoever compiles is alone.
+- a function is compiled once in a program; the functions that it calls are compiled
+  with it;
+- a function whose result is annotated may call itself; the result of any other has to
+  be known before it is called, so it is compiled at the first call;
+- where one function cannot be compiled, all that were begun for it are undone;
+- an error shows the chain of calls because of which a function is compiled;
+- one thread compiles at a time.
 
 A signature gives a `Function` with a graph that is still to be made; those are made one
-after another, until nothing new is called.  What a body becomes is said above
-(`runtime.script.emission.compile`), and asked by the hook `BODY`.
+after another, until nothing new is called.  The graph of a body is made by
+`runtime.script.emission.statements`, above this chapter, through the hook `BODY`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -66,8 +67,8 @@ class Compiler:
         # What is compiled now, and why.
         self.since: CallChain = ()
         # What is done behind the jobs, and what is done where something fails.
-        self.later: list[Callable[[], None]] = []
-        self.undoing: list[Callable[[], None]] = []
+        self.final_jobs: list[Callable[[], None]] = []
+        self.undo_steps: list[Callable[[], None]] = []
         # Dataclasses whose fields are being read.
         self.declaring: set[type] = set()
         self._jobs: list[Function] = []
@@ -154,7 +155,7 @@ class Compiler:
             if program.compiled.get(key) == ref(function):
                 del program.compiled[key]
 
-        self.undoing.append(undo)
+        self.undo_steps.append(undo)
         program.compiled[key] = ref(function)
         program.add(function)
         return function
@@ -206,15 +207,15 @@ class Compiler:
 
     def finish(self) -> None:
         """Make the graphs of all that was begun."""
-        while self._jobs or self.later:
+        while self._jobs or self.final_jobs:
             if self._jobs:
                 self._jobs.pop(0).graph  # noqa: B018  # it is made when asked for
             else:
-                self.later.pop(0)()
+                self.final_jobs.pop(0)()
 
     def undo(self) -> None:
         """Give back all that was begun."""
-        for undo in reversed(self.undoing):
+        for undo in reversed(self.undo_steps):
             undo()
 
     def run(self, begin: Callable[[], Any]) -> Any:

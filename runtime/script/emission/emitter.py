@@ -16,7 +16,8 @@ Rules:
   that control has gone by the end of what is emitted, has one way only, there is none;
 - what the variables are behind a branch is said by `runtime.script.emission.branches`.
 
-`EXPRESSIONS` and `STATEMENTS` are filled by the chapters of these names and `loops`.
+The chapters `expressions`, `statements` and `loops` register what emits each class of
+syntax trees (`emits`).
 """
 
 import ast
@@ -25,7 +26,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from runtime.errors.base import nearest
 from runtime.errors.script import IllTyped, UnknownAttribute
@@ -38,7 +39,6 @@ from runtime.schema.types import (
     DictType,
     FloatType,
     ListType,
-    NoneType_,
     NumberType,
     OptionalType,
     TupleType,
@@ -47,10 +47,28 @@ from runtime.schema.types import (
 from runtime.script.emission.compiler import Body, CallChain, Compiler
 from runtime.script.frontend import Exit, Scopes, place_of
 from runtime.script.ir import Block, Graph, Node, Place, Value, row_of
+from runtime.script.ir.type_rules import PLAIN_TYPES
 
-# Class of syntax tree -> what emits it.
+N = TypeVar("N", bound=ast.AST)
+R = TypeVar("R", bound="Sugared | None")
+# Class of syntax tree -> the function that emits it.
 EXPRESSIONS: dict[type[ast.AST], Callable[["Emitter", Any], "Sugared"]] = {}
 STATEMENTS: dict[type[ast.AST], Callable[["Emitter", Any], None]] = {}
+
+
+def emits(
+    kind: type[N],
+) -> Callable[[Callable[["Emitter", N], R]], Callable[["Emitter", N], R]]:
+    """Let a function emit the expressions, or statements, of a class."""
+    table: dict[Any, Any] = STATEMENTS if issubclass(kind, ast.stmt) else EXPRESSIONS
+
+    def register(function: Callable[["Emitter", N], R]) -> Callable[["Emitter", N], R]:
+        table[kind] = function
+        return function
+
+    return register
+
+
 # The ways that pass on to what is behind, at once or in the next round of a loop.
 ONWARD = Exit.NEXT | Exit.BREAK | Exit.CONTINUE
 WAYS = ONWARD | Exit.RETURN
@@ -113,8 +131,8 @@ def _changed(held: Any, change: Callable[[Value], Value]) -> Any:
     return held
 
 
-# What gives a value of which only the program knows the type.
-_UNTOLD = ("script::item.Tensor", "script::tolist.Tensor")
+# Primitives whose result has the type that the program says.
+_UNTYPED = ("script::item.Tensor", "script::tolist.Tensor")
 # What makes a number of any kind one of a wider one, as Python's numbers become it.
 _WIDER: Mapping[Type, str] = {
     FloatType: "script::float.Scalar",
@@ -139,14 +157,14 @@ class Emitter:
         self.block = graph.block
         self.anchor: Node | None = None
         self.depth = 0
-        self.at = Place(self.source, place_of(definition.tree, self.source))
+        self.place = Place(self.source, place_of(definition.tree, self.source))
         self.names: dict[str, Any] = {}
         self.declared: dict[str, Type] = {}
         self.exits = Exit.NEXT
         # What conditions were found to be that only types decide.
-        self.decided: dict[ast.expr, bool] = {}
+        self.known_conditions: dict[ast.expr, bool] = {}
         # Lists and dictionaries without elements, whose types nothing has said.
-        self.open: set[Value] = set()
+        self.untyped: set[Value] = set()
         # What chapters know of the function, by names of theirs.
         self.memo: dict[str, Any] = {}
 
@@ -160,9 +178,9 @@ class Emitter:
         attributes: Mapping[str, Any] | None = None,
     ) -> Node:
         """A new node at the end of what is emitted, for what is compiled now."""
-        made = Node(kind, inputs, types, attributes, self.at)
+        made = Node(kind, inputs, types, attributes, self.place)
         if self.anchor is not None:
-            return made.put_before(self.anchor)
+            return made.insert_before(self.anchor)
         return self.block.append(made)
 
     def constant(self, value: Any, type: Type | None = None) -> Value:  # noqa: A002  # the field's own word
@@ -198,7 +216,7 @@ class Emitter:
         self.node("prim::RaiseException", (words,), (), {"class": name})
 
     @contextmanager
-    def before(self, node: Node) -> Iterator[None]:
+    def insert_point(self, node: Node) -> Iterator[None]:
         """What is emitted inside is put in front of a node."""
         block, anchor = self.block, self.anchor
         assert node.block is not None, "the node is somewhere"
@@ -207,7 +225,7 @@ class Emitter:
         self.block, self.anchor = block, anchor
 
     @contextmanager
-    def into(self, block: Block) -> Iterator[None]:
+    def in_block(self, block: Block) -> Iterator[None]:
         """What is emitted inside is put at the end of a block."""
         kept = self.block, self.anchor
         self.block, self.anchor = block, None
@@ -217,31 +235,31 @@ class Emitter:
     # Syntax trees
 
     @contextmanager
-    def placed(self, node: ast.expr) -> Iterator[None]:
+    def place_at(self, node: ast.expr) -> Iterator[None]:
         """What is emitted, or refused, inside is so at the place of an expression."""
-        before, self.at = self.at, Place(self.source, self.source.span(node))
+        before, self.place = self.place, Place(self.source, self.source.span(node))
         yield
-        self.at = before
+        self.place = before
 
     def expression(self, node: ast.expr) -> "Sugared":
         """What an expression means."""
-        before, self.at = self.at, Place(self.source, self.source.span(node))
+        before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node)
-        self.at = before
+        self.place = before
         return result
 
     def value(self, node: ast.expr) -> Value:
         """What an expression computes."""
-        before, self.at = self.at, Place(self.source, self.source.span(node))
+        before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node).value(self)
-        self.at = before
+        self.place = before
         return result
 
     def statement(self, node: ast.stmt) -> None:
         """Emit one statement."""
-        before, self.at = self.at, Place(self.source, place_of(node, self.source))
+        before, self.place = self.place, Place(self.source, place_of(node, self.source))
         STATEMENTS[type(node)](self, node)
-        self.at = before
+        self.place = before
 
     # Types
 
@@ -249,14 +267,14 @@ class Emitter:
         """The value, if it is one of the type; a display may become one."""
         if is_subtype(value.type, type):
             return value
-        return value if becomes(value, type, self.open) else None
+        return value if becomes(value, type, self.untyped) else None
 
     def common(self, values: Sequence[Value]) -> Type | Mismatch:
         """The least common type; what nothing has said the type of follows the others.
 
         The place in a `Mismatch` is that of the value.
         """
-        open_ = [each in self.open and not each.uses for each in values]
+        open_ = [each in self.untyped and not each.uses for each in values]
         said = [n for n, is_open in enumerate(open_) if not is_open]
         if not said or len(said) == len(values):
             return unify(*(each.type for each in values))
@@ -264,7 +282,7 @@ class Emitter:
         if isinstance(found, Mismatch):
             return replace(found, index=said[found.index])
         for each, is_open in zip(values, open_, strict=True):
-            if is_open and not becomes(each, found, self.open):
+            if is_open and not becomes(each, found, self.untyped):
                 return unify(*(one.type for one in values))
         return found
 
@@ -281,14 +299,14 @@ class Emitter:
             IllTyped: it is none; the message has `{}` for the type that it is of.
         """
         found = self.fitted(value, type)
-        if found is None and value.node.kind in _UNTOLD:
-            return self._told(value, type)
+        if found is None and value.node.kind in _UNTYPED:
+            return self._asserted(value, type)
         if found is None:
             self.fail(message.format(value.type), why_not(value.type, type) or hint)
         return found
 
-    def _told(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
-        """What a tensor gives as one of the type that the program says it is."""
+    def _asserted(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
+        """The result of `item` or `tolist` as a value of the type that is written."""
         conversion = _WIDER.get(type) if value.type is NumberType else None
         if conversion is not None:
             return self.operator(conversion, value)
@@ -315,8 +333,8 @@ class Emitter:
         """
         raise IllTyped(
             code="IllTyped",
-            source=self.at.source,
-            span=self.at.span,
+            source=self.place.source,
+            span=self.place.span,
             message=message,
             hint=hint,
             others=tuple((words, *place) for words, place in others if place),
@@ -324,7 +342,7 @@ class Emitter:
 
     def since(self, name: str) -> CallChain:
         """Why something is compiled that is called here, by its name."""
-        return ((name, self.at.source, self.at.span), *self.compiler.since)
+        return ((name, self.place.source, self.place.span), *self.compiler.since)
 
     # Branches
 
@@ -384,9 +402,14 @@ class Arguments:
 
 
 class Sugared(Holder):
-    """Something that a program names; each method may be refused."""
+    """Something that a program names; each method may be refused.
+
+    `hint` says what to do where an operation is refused.
+    """
 
     __slots__ = ()
+
+    hint = ""
 
     def describe(self) -> str:
         """What it is, as the beginning of a sentence."""
@@ -412,18 +435,18 @@ class Sugared(Holder):
 
     def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
         """`it.name = value`."""
-        e.fail(f"attributes of {self.describe()} cannot be set")
+        e.fail(f"attributes of {self.describe()} cannot be set", self.hint)
 
     def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
         """`it.name: type = ...`, before it is set; the value fits the type."""
 
     def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
         """`it(...)`."""
-        e.fail(f"{self.describe()} cannot be called")
+        e.fail(f"{self.describe()} cannot be called", self.hint)
 
     def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
         """`it[index]`."""
-        e.fail(f"{self.describe()} has no elements")
+        e.fail(f"{self.describe()} has no elements", self.hint)
 
     def select(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
         """`it[index]`, where an interface is written that it is of."""
@@ -446,7 +469,7 @@ class Sugared(Holder):
 
     def iterate(self, e: Emitter) -> Any:
         """How it is gone through: an `Iteration`."""
-        e.fail(f"{self.describe()} cannot be gone through", ITERABLES)
+        e.fail(f"{self.describe()} cannot be gone through", self.hint or ITERABLES)
 
     def binary(
         self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
@@ -456,14 +479,14 @@ class Sugared(Holder):
 
     def truth(self, e: Emitter) -> Value | bool:
         """Whether it counts as true; a bool if that is known beforehand."""
-        e.fail(f"{self.describe()} is neither true nor false")
+        e.fail(f"{self.describe()} is neither true nor false", self.hint)
 
     def enter(self, e: Emitter) -> Value:
         """The manager of a `with`."""
         return self.value(e)
 
 
-class OfPython(Sugared):
+class PythonObject(Sugared):
     """What an object of Python means."""
 
     __slots__ = ("python",)
@@ -487,8 +510,8 @@ def no_attribute(
         UnknownAttribute: always.
     """
     raise UnknownAttribute(
-        source=e.at.source,
-        span=e.at.span,
+        source=e.place.source,
+        span=e.place.span,
         owner=owner,
         attribute=name,
         near=nearest(name, tuple(dict.fromkeys(known))),
@@ -530,10 +553,8 @@ def why_not(found: Type, wanted: Type) -> str:
 
 def constant_type(value: Any) -> Type:
     """The type of a constant of Python."""
-    if value is None:
-        return NoneType_
-    if isinstance(value, tuple) and type(value) is tuple:
+    if type(value) is tuple:
         return TupleType(tuple(map(constant_type, value)))
-    found = annotated_type(type(value))
+    found = PLAIN_TYPES.get(type(value)) or annotated_type(type(value))
     assert found is not None, "constants are of types that the language has"
     return found

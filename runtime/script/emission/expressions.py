@@ -15,7 +15,7 @@ Comprehensions stand with the loops that they are (`runtime.script.emission.loop
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
@@ -38,7 +38,7 @@ from runtime.script.emission.branches import (
     fail_conflict,
 )
 from runtime.script.emission.calls import call_rows
-from runtime.script.emission.emitter import EXPRESSIONS, Arguments, Emitter, Sugared
+from runtime.script.emission.emitter import Arguments, Emitter, Sugared, emits
 from runtime.script.emission.operators import binary, compare, unary
 from runtime.script.emission.sugar import (
     SimpleValue,
@@ -54,7 +54,6 @@ from runtime.script.frontend.scopes import NOT_YET, absences
 from runtime.script.ir import Value
 from runtime.script.primitives import by_function
 
-N = TypeVar("N", bound=ast.expr)
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -85,20 +84,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 
 
-def emits(
-    kind: type[N],
-) -> Callable[[Callable[[Emitter, N], Sugared]], Callable[[Emitter, N], Sugared]]:
-    """Let a function emit expressions of a class."""
-
-    def keep(
-        function: Callable[[Emitter, N], Sugared],
-    ) -> Callable[[Emitter, N], Sugared]:
-        EXPRESSIONS[kind] = function
-        return function
-
-    return keep
-
-
 # Names and constants
 
 
@@ -121,8 +106,8 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
     except LookupError:
         raise UnknownName(
             code="UnknownName",
-            source=e.at.source,
-            span=e.at.span,
+            source=e.place.source,
+            span=e.place.span,
             variable=node.id,
             near=nearest(node.id, tuple(e.scopes.variables)),
         ) from None
@@ -153,14 +138,14 @@ def _check_defined(e: Emitter, node: ast.Name) -> None:
     if node not in known:
         return
     # Conditions that types decide may have left that way out.
-    again = absences(e.definition.tree, lambda test: decided(e, test))
-    if node in again:
-        raise not_defined(node, again[node], e.source)
+    known = absences(e.definition.tree, lambda test: decided(e, test))
+    if node in known:
+        raise not_defined(node, known[node], e.source)
 
 
 def decided(e: Emitter, test: ast.expr) -> bool | None:
     """What a condition is, as far as that is known."""
-    known = e.decided.get(test)
+    known = e.known_conditions.get(test)
     return literal(test) if known is None else known
 
 
@@ -244,12 +229,12 @@ def _operands(e: Emitter, node: ast.BoolOp, rest: Sequence[ast.expr]) -> Sugared
         found = Condition(first.truth(e))
     later = list(rest[1:])
 
-    def again() -> Sugared:
+    def others() -> Sugared:
         return _operands(e, node, later)
 
     if isinstance(node.op, ast.And):
-        return choice(e, found.truth, found.holding(e, True, again), lambda: first)
-    return choice(e, found.truth, lambda: first, found.holding(e, False, again))
+        return choice(e, found.truth, found.holding(e, True, others), lambda: first)
+    return choice(e, found.truth, lambda: first, found.holding(e, False, others))
 
 
 @emits(ast.IfExp)
@@ -359,7 +344,7 @@ def _display(
 ) -> SimpleValue:
     made = e.node(kind, values, (of,)).output
     if not values:
-        e.open.add(made)
+        e.untyped.add(made)
     return SimpleValue(made)
 
 
@@ -478,7 +463,7 @@ CONVERT = "Nothing is converted here: write the conversion, or another type."
 
 def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
     """Assign a value to a target."""
-    with e.placed(target):
+    with e.place_at(target):
         if isinstance(target, ast.Name):
             _assign_name(e, target.id, value)
         elif isinstance(target, ast.Tuple | ast.List):

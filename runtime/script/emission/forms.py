@@ -183,6 +183,7 @@ def _is_scripting(e: Emitter, arguments: Arguments) -> Sugared:
 # What only Python's own awaits and futures can be asked.
 _OF_PYTHON = ("done", "fn", "args", "kwargs", "type", "is_nowait")
 _WAIT = "Wait for it first: `awaitable_wait(...)`."
+_AWAIT_HINT = "Awaits are waited for by `awaitable_wait`."
 
 
 def _closure(kind: str, e: Emitter, arguments: Arguments) -> Sugared:
@@ -195,7 +196,7 @@ def _closure(kind: str, e: Emitter, arguments: Arguments) -> Sugared:
     named = {key: _now(e, each) for key, each in arguments.named.items()}
     closure = e.node("prim::Closure", (), (FunctionType,))
     block = closure.add_block()
-    with e.into(block):
+    with e.in_block(block):
         result = callee.call(e, Arguments(given, named)).value(e)
     block.add_result(result)
     wrapper = FutureType if kind == "fork" else AwaitType
@@ -212,11 +213,9 @@ def _now(e: Emitter, sugared: Sugared) -> Sugared:
 def _wait(e: Emitter, arguments: Arguments) -> Sugared:
     (future,) = arguments_of(e, "wait", ("future",), arguments)
     value = future.value(e)
-    if isinstance(value.type, AwaitType):
-        hint = "Awaits are waited for by `awaitable_wait`."
-        e.fail(f"`wait` takes a future, and this is of type {value.type}", hint)
     if not isinstance(value.type, FutureType):
-        hint = "Futures are what `fork` gives."
+        is_await = isinstance(value.type, AwaitType)
+        hint = _AWAIT_HINT if is_await else "Futures are what `fork` gives."
         e.fail(f"`wait` takes a future, and this is of type {value.type}", hint)
     return emit_wait(e, value)
 
@@ -289,20 +288,11 @@ class AwaitValue(SimpleValue):
             no_attribute(e, str(self.type), name, (), hint)
         return emit_wait(e, self.node_value).attribute(e, name)
 
-    def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        e.fail(f"attributes of {self.describe()} cannot be set", _WAIT)
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        e.fail(f"{self.describe()} cannot be called", _WAIT)
-
-    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        e.fail(f"{self.describe()} has no elements", _WAIT)
-
-    def iterate(self, e: Emitter) -> object:
-        e.fail(f"{self.describe()} cannot be gone through", _WAIT)
-
-    def truth(self, e: Emitter) -> Value | bool:
-        e.fail(f"{self.describe()} is neither true nor false", _WAIT)
+    # Nothing else can be done with it, as with what is no value.
+    hint = _WAIT
+    subscript = Sugared.subscript
+    iterate = Sugared.iterate
+    truth = Sugared.truth
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool

@@ -48,15 +48,15 @@ from runtime.script.emission.emitter import (
     Branch,
     Emitter,
     Sugared,
+    emits,
 )
 from runtime.script.emission.expressions import (
     assign,
     check_key,
     list_display,
 )
-from runtime.script.emission.expressions import emits as emits_expression
 from runtime.script.emission.iteration import Iteration, list_of, repeat
-from runtime.script.emission.statements import ask, block, emits
+from runtime.script.emission.statements import ask, block
 from runtime.script.emission.sugar import SimpleValue, sugar_of_value, type_of
 from runtime.script.frontend import JUMPS, Exit, constant
 from runtime.script.frontend.scopes import comprehension_targets
@@ -88,11 +88,11 @@ def _while(
         refine(e, {k: v for k, v in first.positive.items() if k in e.names})
         block(e, node.body)
 
-    def again() -> Value | None:
+    def proceeds(_: Value) -> Value | None:
         return e.boolean(condition(e, node.test).truth)
 
     endless = constant(node.test) is True
-    loop.run(body, None if endless else lambda _: again(), endless)
+    loop.run(body, None if endless else proceeds, endless)
 
 
 @emits(ast.For)
@@ -161,7 +161,7 @@ def _settle(e: Emitter) -> None:
 
 def carried_names(e: Emitter, node: ast.For | ast.While) -> list[str]:
     """The variables that a loop carries: those that it writes and that are there."""
-    found = e.scopes.of(node)
+    found = e.scopes.names(node)
     return [
         name
         for name in dict.fromkeys([*found.writes, *found.deletes])
@@ -206,16 +206,16 @@ def _narrowly(
 
 def _kept(e: Emitter) -> Callable[[], None]:
     """What takes back all that is emitted from now on."""
-    block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.at, e.exits
+    block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.place, e.exits
     names, declared, memo = dict(e.names), dict(e.declared), dict(e.memo)
-    decided = dict(e.decided)
-    types = {value: value.type for value in e.open}
+    decided = dict(e.known_conditions)
+    types = {value: value.type for value in e.untyped}
     before = set(block)
 
     def forget() -> None:
-        e.block, e.anchor, e.depth, e.at, e.exits = block, anchor, depth, at, exits
-        e.names, e.declared, e.memo, e.decided = names, declared, memo, decided
-        e.open = set(types)
+        e.block, e.anchor, e.depth, e.place, e.exits = block, anchor, depth, at, exits
+        e.names, e.declared, e.memo, e.known_conditions = names, declared, memo, decided
+        e.untyped = set(types)
         for value, type_ in types.items():
             value.type = type_
         for node in reversed(list(block)):
@@ -240,7 +240,7 @@ def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str
             if fitted is not None:
                 value = e.cast(fitted, wanted)
         e.names[name] = sugar_of_value(value)
-        e.open.discard(value)
+        e.untyped.discard(value)
     return kept
 
 
@@ -272,11 +272,14 @@ class _Loop:
     def run(
         self,
         body: Callable[[Value], None],
-        again: Callable[[Value], Value | None] | None,
+        proceeds: Callable[[Value], Value | None] | None,
         endless: bool,
         iteration: Iteration | None = None,
     ) -> None:
-        """Emit the body, and what is behind it."""
+        """Emit the body, and what is behind it.
+
+        `proceeds` emits the question whether another round follows, from the index.
+        """
         e = self.e
         before = dict(e.names)
 
@@ -288,14 +291,11 @@ class _Loop:
         made = e.within(self.block, emit)
         written = _written(self.block, iteration)
         leaves = made.exits & (Exit.RETURN | Exit.BREAK)
-        with e.into(self.block):
+        with e.in_block(self.block):
             names, exits = e.names, e.exits
             e.names, e.exits = dict(made.names), made.exits
-            proceeds = None
             if iteration is not None and written:
                 proceeds = self._watched(iteration)
-            elif again is not None:
-                proceeds = again
             going = self._condition(made, leaves, proceeds)
             e.names, e.exits = names, exits
         self.block.add_result(going)
@@ -317,7 +317,7 @@ class _Loop:
 
     def _ask_first(self, iteration: Iteration) -> None:
         e = self.e
-        with e.before(self.node):
+        with e.insert_point(self.node):
             first = iteration.has(e, e.constant(0))
             if first is not None:
                 self.node.set_input(0, e.constant(ENDLESS))
@@ -327,33 +327,33 @@ class _Loop:
         self,
         made: Branch,
         leaves: Exit,
-        again: Callable[[Value], Value | None] | None,
+        proceeds: Callable[[Value], Value | None] | None,
     ) -> Value:
         e = self.e
         ways = made.exits & WAYS
         if not ways & (Exit.NEXT | Exit.CONTINUE):
             return e.constant(False)
         if not leaves:
-            found = None if again is None else again(self.index)
+            found = None if proceeds is None else proceeds(self.index)
             return e.constant(True) if found is None else found
         flags = [
             e.names[FLAGS[way]] for way in (Exit.RETURN, Exit.BREAK) if way in ways
         ]
-        gone = any_of(e, flags)
-        if again is None:
-            return e.operator("script::not_.bool", gone)
+        left = any_of(e, flags)
+        if proceeds is None:
+            return e.operator("script::not_.bool", left)
 
-        def ask_again() -> Value | bool:
-            found = again(self.index)
+        def ask_next() -> Value | bool:
+            found = proceeds(self.index)
             return True if found is None else found
 
-        return e.if_else(gone, lambda: False, ask_again)
+        return e.if_else(left, lambda: False, ask_next)
 
     def _results(self, made: Branch, before: dict[str, object]) -> None:
         e = self.e
         for name, parameter in zip(self.names, self.parameters, strict=True):
             one = made.names.get(name) if made.goes_on else None
-            with e.into(self.block):
+            with e.in_block(self.block):
                 if one is None:
                     result = parameter
                     if made.goes_on:
@@ -391,7 +391,7 @@ class _Loop:
     def _extra(self, name: str, type_: Type, value: Value | None, hint: str) -> None:
         """One value more that the loop gives, which its body does not read."""
         e = self.e
-        with e.before(self.node):
+        with e.insert_point(self.node):
             start = (
                 e.constant(False) if type_ is BoolType and name[0] == "$" else None
             ) or e.uninitialized(type_)
@@ -413,7 +413,7 @@ class _Loop:
             if isinstance(one, TypeConflict):
                 e.names[name] = one
                 continue
-            with e.into(self.block):
+            with e.in_block(self.block):
                 value = value_or_none(e, one)
             if isinstance(value, NoValue):
                 e.names[name] = value
@@ -434,11 +434,11 @@ class _Loop:
         if isinstance(result, TypeConflict):
             e.names[RESULT] = result
         else:
-            with e.into(self.block):
+            with e.in_block(self.block):
                 value = result.value(e)
             self._extra(RESULT, value.type, value, "result")
         if passes:
-            with e.into(self.block):
+            with e.in_block(self.block):
                 flag = (
                     e.constant(True)
                     if ways is Exit.RETURN
@@ -468,12 +468,12 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
 
 def iteration_of(e: Emitter, node: ast.expr) -> Iteration:
     """How what an expression gives is gone through."""
-    with e.placed(node):
+    with e.place_at(node):
         found: Iteration = e.expression(node).iterate(e)
         return found
 
 
-@emits_expression(ast.ListComp)
+@emits(ast.ListComp)
 def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
     """`[element for target in ...]`."""
     iteration = iteration_of(e, node.generators[0].iter)
@@ -492,7 +492,7 @@ def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
     return e.value(node.elt)
 
 
-@emits_expression(ast.DictComp)
+@emits(ast.DictComp)
 def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
     """`{key: value for target in ...}`."""
     iteration = iteration_of(e, node.generators[0].iter)
@@ -511,7 +511,7 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
 
     static = iteration.static()
     if static is not None:
-        e.open.add(made)
+        e.untyped.add(made)
         _own(e, node, lambda: [*map(fill, static)])
     else:
         _own(e, node, lambda: repeat(e, iteration, fill))

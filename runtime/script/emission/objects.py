@@ -46,7 +46,7 @@ from runtime.script.emission.compiler import Compiler
 from runtime.script.emission.emitter import (
     Arguments,
     Emitter,
-    OfPython,
+    PythonObject,
     Sugared,
     no_attribute,
 )
@@ -106,7 +106,7 @@ def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Signature | 
     return declared.declaration.methods.get(name)
 
 
-def call_own(
+def call_object_method(
     e: Emitter, owner: SimpleValue, name: str, arguments: Arguments
 ) -> Sugared:
     """Call a method of an object that there is.
@@ -142,7 +142,7 @@ class Method(Sugared):
         return f"the method `{self.name}` of {self.owner.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        return call_own(e, self.owner, self.name, arguments)
+        return call_object_method(e, self.owner, self.name, arguments)
 
 
 class ObjectValue(SimpleValue):
@@ -162,7 +162,7 @@ class ObjectValue(SimpleValue):
 
     def method(self, e: Emitter, name: str, *given: Sugared) -> Sugared:
         """The result of a method that there is."""
-        return call_own(e, self, name, Arguments(given))
+        return call_object_method(e, self, name, Arguments(given))
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         declaration = self.declared.declaration
@@ -207,21 +207,18 @@ class ObjectValue(SimpleValue):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """`__call__`; `forward` of an interface, as modules are called so."""
         if isinstance(self.type, InterfaceType) and self.has(e, "forward"):
-            return call_own(e, self, "forward", arguments)
+            return call_object_method(e, self, "forward", arguments)
         self._needs(e, "__call__", "be called")
-        return call_own(e, self, "__call__", arguments)
+        return call_object_method(e, self, "__call__", arguments)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        self._needs(e, "__getitem__", "be indexed")
-        return self.method(e, "__getitem__", index)
+        return self._required(e, "__getitem__", "be indexed", index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        self._needs(e, "__setitem__", "have elements set")
-        self.method(e, "__setitem__", index, value)
+        self._required(e, "__setitem__", "have elements set", index, value)
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
-        self._needs(e, "__delitem__", "have elements deleted")
-        self.method(e, "__delitem__", index)
+        self._required(e, "__delitem__", "have elements deleted", index)
 
     def iterate(self, e: Emitter) -> Any:
         hint = "Give it a method that returns a list."
@@ -250,13 +247,11 @@ class ObjectValue(SimpleValue):
         if symbol == "in":
             if not reflected:
                 return None
-            self._needs(e, "__contains__", "be searched with `in`")
-            found = self.method(e, "__contains__", other)
+            what = "be searched with `in`"
+            found = self._required(e, "__contains__", what, other)
             return SimpleValue(self._bool(e, found))
         if symbol in _UNARY:
-            name = f"__{_UNARY[symbol]}__"
-            self._needs(e, name, f"have `{symbol[:-1]}`")
-            return self.method(e, name)
+            return self._required(e, f"__{_UNARY[symbol]}__", f"have `{symbol[:-1]}`")
         if symbol in _COMPARISONS:
             return self._compared(e, symbol, other, reflected)
         if symbol.endswith("="):
@@ -299,6 +294,11 @@ class ObjectValue(SimpleValue):
     def _bool(self, e: Emitter, found: Sugared) -> Value:
         truth = found.truth(e)
         return e.constant(truth, BoolType) if isinstance(truth, bool) else truth
+
+    def _required(self, e: Emitter, name: str, what: str, *given: Sugared) -> Sugared:
+        """The result of a method without which an object cannot do something."""
+        self._needs(e, name, what)
+        return self.method(e, name, *given)
 
     def _needs(self, e: Emitter, name: str, what: str) -> None:
         if not self.has(e, name):
@@ -346,7 +346,7 @@ def interface_type(compiler: Compiler, python: type) -> InterfaceType:
     namespace = compiler.program.namespace
     declared = namespace.declare(InterfaceType, qualified_name(python), python)
     classes.put(python, declared)
-    compiler.undoing.append(lambda: classes.forget(python))
+    compiler.undo_steps.append(lambda: classes.forget(python))
     for name, member in vars(python).items():
         if isinstance(member, FunctionType):
             _method(compiler, made, declared, name, member)
@@ -383,7 +383,7 @@ def _method(
     declared.declaration.add_method(name, signature.schema())
 
 
-class InterfaceSugar(OfPython):
+class InterfaceSugar(PythonObject):
     """An interface in a program."""
 
     __slots__ = ()

@@ -51,7 +51,7 @@ from runtime.script.emission.calls import (
 from runtime.script.emission.emitter import (
     Arguments,
     Emitter,
-    OfPython,
+    PythonObject,
     Sugared,
     no_attribute,
 )
@@ -345,7 +345,7 @@ def _with_self(arguments: Arguments) -> Arguments:
     return Arguments(arguments.positional, named)
 
 
-class _RuntimeModule(OfPython):
+class _RuntimeModule(PythonObject):
     """The package `runtime`, or another Python module."""
 
     __slots__ = ()
@@ -430,7 +430,7 @@ class TensorProgram(Sugared):
         return call_function(e, compiled(e, PROGRAMS[self.name]), given)
 
 
-class _OfMethod(RuntimeFunction):
+class _MethodFunction(RuntimeFunction):
     """A function of `runtime` that is the method of its first argument."""
 
     __slots__ = ()
@@ -524,7 +524,7 @@ def install_runtime() -> None:
     register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
     register_sugar(ModuleType, _RuntimeModule)
     for name in ("numel", "is_floating_point", "is_complex"):
-        register_special_form(getattr(functions, name), _OfMethod(name))
+        register_special_form(getattr(functions, name), _MethodFunction(name))
     register_special_form(functions.is_tensor, _IsTensor("is_tensor"))
     for name in PROGRAMS:
         if name in functions.FUNCTIONS:

@@ -1,7 +1,8 @@
-"""Statements: one function for each class of them, and the blocks they stand in.
+"""Statements: one function for each class of them, blocks of them, and whole bodies.
 
-Loops are `runtime.script.emission.loops`.  A graph has no jumps: what `return`, `break`
-and `continue` leave out is put into a block of a branch.
+Loops are `runtime.script.emission.loops`.  A graph has no jumps: statements that
+`return`, `break` and `continue` skip are put into a block of a branch.  `emit_body`
+makes the graph of a function; the compiler calls it by the hook `BODY`.
 
 Rules:
 - what stands behind a branch of which one way ends elsewhere (`if c: return`) is put
@@ -17,25 +18,27 @@ Rules:
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
+from runtime.hooks import BODY
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import NoneType_, PyObjectType, Type
 from runtime.script.emission.branches import (
     Condition,
+    TypeConflict,
     condition,
-    gone,
+    exit_flag,
     join,
     refine,
 )
+from runtime.script.emission.compiler import Body, Compiler, OwnerSugar
 from runtime.script.emission.emitter import (
     RESULT,
-    STATEMENTS,
     WAYS,
     Branch,
     Emitter,
     Sugared,
+    emits,
 )
 from runtime.script.emission.expressions import (
     BINARY,
@@ -47,25 +50,43 @@ from runtime.script.emission.expressions import (
 from runtime.script.emission.operators import in_place
 from runtime.script.emission.sugar import SimpleValue, SugaredTuple, sugar_of_value
 from runtime.script.emission.values import text_of
-from runtime.script.frontend import JUMPS, Exit, mangled
-from runtime.script.ir import Value
+from runtime.script.frontend import JUMPS, Exit, mangled, place_of
+from runtime.script.frontend.language import too_deep
+from runtime.script.ir import Graph, Place, Value
 
-S = TypeVar("S", bound=ast.stmt)
-
-
-def emits(
-    kind: type[S],
-) -> Callable[[Callable[[Emitter, S], None]], Callable[[Emitter, S], None]]:
-    """Let a function emit statements of a class."""
-
-    def keep(function: Callable[[Emitter, S], None]) -> Callable[[Emitter, S], None]:
-        STATEMENTS[kind] = function
-        return function
-
-    return keep
+# Bodies, blocks and branches
 
 
-# Blocks and branches
+def emit_body(
+    compiler: Compiler, graph: Graph, body: Body, sugar: OwnerSugar | None = None
+) -> None:
+    """Emit the whole body of a function; `sugar` makes its object, if it has one."""
+    e = Emitter(compiler, graph, body)
+    tree = e.definition.tree
+    for argument in body.signature.arguments:
+        value = e.block.add_parameter(argument.type, argument.name)
+        e.declared[argument.name] = argument.type
+        e.names[argument.name] = (sugar or sugar_of_value)(value)
+        sugar = None
+    end = ast.copy_location(ast.Return(value=None), tree.body[-1])
+    try:
+        block(e, [*tree.body, end])
+    except RecursionError:
+        raise too_deep(e.source) from None
+    e.place = Place(e.source, place_of(tree, e.source))
+    if Exit.RETURN in e.exits & WAYS:
+        found = e.names[RESULT]
+        if isinstance(found, TypeConflict):
+            e.fail(
+                f"the function returns different types: {found.mismatch.reason}",
+                "Annotate what it returns with a type of all.",
+                [(f"It is of type {one} here", place) for one, place in found.places],
+            )
+        result = found.value(e)
+    else:
+        result = e.uninitialized(e.returns or NoneType_)
+    e.block.add_result(result)
+
 
 # Blocks inside of each other from which on flags are asked in place of deeper ones.
 DEEPEST = 30
@@ -94,7 +115,7 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
         # What may leave ends a group: what is behind it asks again.
         count = 1
         for each in statements:
-            if isinstance(each, ast.Return) or e.scopes.exits.of(each) & JUMPS:
+            if isinstance(each, ast.Return) or e.scopes.exits.ways(each) & JUMPS:
                 break
             count += 1
         group, statements = statements[:count], statements[count:]
@@ -108,19 +129,19 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
 
 def ask(e: Emitter, emit: Callable[[], None]) -> None:
     """Emit something that runs only if control has not left."""
-    node = e.node("prim::If", (gone(e),))
+    node = e.node("prim::If", (exit_flag(e),))
     left = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
     join(e, node, [left, e.branch(node, emit)])
 
 
 def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
     """Emit a branch; True if what stands behind it has been emitted, too."""
-    before = e.at
-    e.at = e.at._replace(source=e.source, span=e.source.span(node.test))
+    before = e.place
+    e.place = e.place._replace(source=e.source, span=e.source.span(node.test))
     found = condition(e, node.test)
     if isinstance(found.truth, bool):
         refine(e, found.positive if found.truth else found.negative)
-        e.at = before
+        e.place = before
         block(e, [*(node.body if found.truth else node.orelse), *rest])
         return True
     if_ = e.node("prim::If", (found.truth,))
@@ -134,7 +155,7 @@ def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
 
     first = e.branch(if_, run(node.body, dict(found.positive)))
     second = e.branch(if_, run(node.orelse, dict(found.negative)))
-    e.at = before
+    e.place = before
     ways = [each for each in (first, second) if Exit.NEXT in each.exits]
     done = False
     if rest and len(ways) == 1 and e.depth < DEEPEST:
@@ -232,7 +253,7 @@ def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
     """What is assigned; of an interface it may be one of several modules."""
     if not isinstance(node, ast.Subscript) or not isinstance(wanted, InterfaceType):
         return for_type(e, node, wanted)
-    with e.placed(node):
+    with e.place_at(node):
         owner = e.expression(node.value)
         return owner.select(e, e.expression(node.slice), wanted)
 
@@ -253,7 +274,7 @@ def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
     fitted = e.fit(value.value(e), wanted, message, CONVERT)
     if fitted.type is NoneType_ or is_subtype(wanted, fitted.type):
         return sugar_of_value(fitted)
-    e.open.discard(fitted)
+    e.untyped.discard(fitted)
     return sugar_of_value(fitted)
 
 
@@ -284,7 +305,7 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
 def delete(e: Emitter, node: ast.Delete) -> None:
     """`del x, xs[0]`."""
     for target in node.targets:
-        with e.placed(target):
+        with e.place_at(target):
             if isinstance(target, ast.Name):
                 variable(e, target)
                 del e.names[target.id]
@@ -394,3 +415,6 @@ def _entered(e: Emitter, manager: Value) -> Type:
     if kind is not PyObjectType:
         e.fail(f"a value of type {kind} is no context manager")
     return PyObjectType
+
+
+BODY.set(emit_body)

@@ -19,17 +19,16 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from runtime.schema.annotation import annotated_type
-from runtime.schema.codes import Device
 from runtime.schema.scope import Scope
 from runtime.schema.types import (
-    DeviceType,
     TensorType,
     TupleType,
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.script.emission.emitter import Arguments, Emitter, OfPython, Sugared
+from runtime.script.emission.emitter import Arguments, Emitter, PythonObject, Sugared
 from runtime.script.ir import Value
+from runtime.script.ir.type_rules import PLAIN_TYPES
 
 
 class SimpleValue(Sugared):
@@ -294,7 +293,7 @@ def sugar_of_value(value: Value) -> Sugared:
     return SimpleValue(value) if make is None else make(value)
 
 
-class Unknown(OfPython):
+class UnknownObject(PythonObject):
     """An object that programs do not know; using it is the error."""
 
     __slots__ = ()
@@ -318,16 +317,13 @@ class Unknown(OfPython):
         self.refuse(e)
 
 
-_CONSTANTS = (bool, int, float, complex, str, type(None))
-
-
 def is_constant(python: Any) -> bool:
     """Whether an object is a constant: a number, a text, None, or a tuple of such."""
     if type(python) is tuple:
         return all(map(is_constant, python))
     if type(python) is int:
         return bool(-(2**63) <= python < 2**63)
-    return type(python) in _CONSTANTS or isinstance(python, Device)
+    return type(python) in PLAIN_TYPES
 
 
 def special_form(python: Any) -> Sugared | None:
@@ -351,12 +347,10 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
     found = special_form(python)
     if found is not None:
         return found.resolve(e)
-    if isinstance(python, Device):
-        return SimpleValue(e.constant(python, DeviceType))
     if is_constant(python):
         return SimpleValue(e.constant(python))
     if type(python) is tuple:
         return SugaredTuple([sugar_of(each, e) for each in python])
     if is_tensor(python):
         return SimpleValue(e.constant(python, TensorType))
-    return Unknown(python)
+    return UnknownObject(python)

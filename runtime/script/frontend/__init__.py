@@ -1,9 +1,10 @@
 """The frontend of the compiler: programs as checked syntax trees, and facts of them."""
 
-from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
 from runtime.script.frontend.language import (
+    CONSTRUCTS,
     DEEPEST,
     DEEPEST_BLOCKS,
+    INNER,
     Section,
     check,
     construct_of,
@@ -12,7 +13,7 @@ from runtime.script.frontend.language import (
     register_section,
     sections,
 )
-from runtime.script.frontend.restrictions import RESTRICTIONS
+from runtime.script.frontend.restrictions import RESTRICTIONS, Construct
 from runtime.script.frontend.scopes import (
     JUMPS,
     Exit,

@@ -1,23 +1,28 @@
 """Restrictions: forms of accepted constructs that are refused.
 
-A row says what of a construct a program may not have, and how that is recognised.
+    Construct       a construct of Python: a class of syntax trees, accepted or refused
+    Restriction     a form of an accepted construct, and how it is recognised
+    RESTRICTIONS    all of them; `runtime.script.frontend.language` checks programs
 
 Rules:
+- a construct without a reason is accepted; one with a reason has a hint, too: what to
+  write instead;
+- `example` is a program that has the construct: the body of a function, or whole
+  functions and classes (`program`);
 - a finder is given a node and those around it, outermost first, and gives the node to
   be marked, or None;
-- a row has an example, a reason and a hint, as in `runtime.script.frontend.constructs`;
-- of several rows for one class the first that finds something is told;
-- a text that was saved may have functions without parameters inside of functions: they
-  are how forks and awaits are written.
+- where several restrictions of one class find something, the first is reported;
+- a text that was saved may have functions without parameters inside of functions: forks
+  and awaits are written so.
 """
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 from runtime.schema.values import INT_END
-from runtime.script.frontend.constructs import Construct
 
 # How names begin that the compiler makes up.
 RESERVED = "__jit"
@@ -25,6 +30,31 @@ RESERVED = "__jit"
 Around = Sequence[ast.AST]
 Finder = Callable[[Any, Around], ast.AST | None]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Statements that the body of a class may have.
+_IN_CLASS = (*FUNCTIONS, ast.Assign, ast.AnnAssign, ast.Pass, ast.ClassDef)
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """A construct of Python: accepted, or refused for a reason."""
+
+    node: str
+    name: str
+    example: str
+    reason: str = ""
+    hint: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a program may have it."""
+        return not self.reason
+
+    @property
+    def program(self) -> str:
+        """The example as functions and classes."""
+        if self.example.startswith(("def ", "class ", "async def ", "@")):
+            return f"{self.example}\n"
+        return f"def f(x, xs, d):\n{indent(self.example, '    ')}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +67,20 @@ class Restriction:
     construct: Construct
     find: Finder
     is_saved: bool = False
+
+
+def _refused(
+    node: str,
+    name: str,
+    example: str,
+    reason: str,
+    hint: str,
+    find: Finder,
+    *,
+    is_saved: bool = False,
+) -> Restriction:
+    construct = Construct(node, name, example, reason, hint)
+    return Restriction(construct, find, is_saved)
 
 
 def _nested_function(node: ast.FunctionDef, around: Around) -> ast.AST | None:
@@ -61,15 +105,6 @@ def _decorator_in_text(
     return node.decorator_list[0] if in_text and node.decorator_list else None
 
 
-def _not_in_class(node: ast.ClassDef, around: Around) -> ast.AST | None:
-    allowed = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign, ast.AnnAssign)
-    return _first_but(node.body, (*allowed, ast.Pass, ast.ClassDef))
-
-
-def _not_in_text(node: ast.Module, around: Around) -> ast.AST | None:
-    return _first_but(node.body, (*FUNCTIONS, ast.ClassDef))
-
-
 def _first_but(
     body: Iterable[ast.stmt], allowed: tuple[type[ast.AST], ...]
 ) -> ast.AST | None:
@@ -78,10 +113,6 @@ def _first_but(
         if not words and not isinstance(each, allowed):
             return each
     return None
-
-
-def _variadic(node: ast.arguments, around: Around) -> ast.AST | None:
-    return node.vararg or node.kwarg
 
 
 def _keyword_default(node: ast.arguments, around: Around) -> ast.AST | None:
@@ -94,10 +125,6 @@ def _keyword_default(node: ast.arguments, around: Around) -> ast.AST | None:
 def _reserved(node: ast.Name | ast.arg, around: Around) -> ast.AST | None:
     name = node.id if isinstance(node, ast.Name) else node.arg
     return node if name.startswith(RESERVED) else None
-
-
-def _loop_else(node: ast.For | ast.While, around: Around) -> ast.AST | None:
-    return node.orelse[0] if node.orelse else None
 
 
 def _loop_target(node: ast.For | ast.comprehension, around: Around) -> ast.AST | None:
@@ -117,31 +144,11 @@ def _no_value(node: ast.AnnAssign, around: Around) -> ast.AST | None:
     return node if inside and node.value is None else None
 
 
-def _typed_element(node: ast.AnnAssign, around: Around) -> ast.AST | None:
-    return node.target if isinstance(node.target, ast.Subscript) else None
-
-
-def _in_place(node: ast.AugAssign, around: Around) -> ast.AST | None:
-    return node if isinstance(node.op, ast.FloorDiv | ast.MatMult) else None
-
-
-def _raise_again(node: ast.Raise, around: Around) -> ast.AST | None:
-    return node if node.exc is None else None
-
-
-def _raise_from(node: ast.Raise, around: Around) -> ast.AST | None:
-    return node.cause
-
-
 def _deleted(node: ast.Delete, around: Around) -> ast.AST | None:
     for each in node.targets:
         if not isinstance(each, ast.Name | ast.Subscript):
             return each
     return None
-
-
-def _bytes(node: ast.Constant, around: Around) -> ast.AST | None:
-    return node if isinstance(node.value, bytes) else None
 
 
 def _too_large(node: ast.Constant, around: Around) -> ast.AST | None:
@@ -158,20 +165,12 @@ def _ellipsis(node: ast.Constant, around: Around) -> ast.AST | None:
     return None if _is_index(node, around) else node
 
 
-def _starred_subscript(node: ast.Starred, around: Around) -> ast.AST | None:
-    return node if _is_index(node, around) else None
-
-
 def _is_index(node: ast.AST, around: Around) -> bool:
     """Whether a node is what is between the brackets of a subscript, or one of it."""
     outer = around[-1]
     if isinstance(outer, ast.Tuple):
         node, outer = outer, around[-2]
     return isinstance(outer, ast.Subscript) and outer.slice is node
-
-
-def _expanded_keywords(node: ast.keyword, around: Around) -> ast.AST | None:
-    return node.value if node.arg is None else None
 
 
 def _expanded_dict(node: ast.Dict, around: Around) -> ast.AST | None:
@@ -181,20 +180,8 @@ def _expanded_dict(node: ast.Dict, around: Around) -> ast.AST | None:
     return None
 
 
-def _format(node: ast.FormattedValue, around: Around) -> ast.AST | None:
-    return node if node.format_spec is not None else None
-
-
-def _conversion(node: ast.FormattedValue, around: Around) -> ast.AST | None:
-    return node if node.conversion != -1 else None
-
-
 def _several(node: ast.ListComp | ast.DictComp, around: Around) -> ast.AST | None:
     return node.generators[1].target if len(node.generators) > 1 else None
-
-
-def _filtered(node: ast.comprehension, around: Around) -> ast.AST | None:
-    return node.ifs[0] if node.ifs else None
 
 
 _LENGTH = "how many values there are is not known"
@@ -208,335 +195,271 @@ _WORD = "names that begin so belong to the compiler"
 _TEXT = "the text is read, and nothing of it is run"
 
 RESTRICTIONS: tuple[Restriction, ...] = (
-    Restriction(
-        Construct(
-            "FunctionDef",
-            "a function in a function",
-            "def f(x):\n    def g(y):\n        return y\n    return g(x)",
-            "functions are compiled one by one, and are no values that change",
-            "Define it outside, and pass what it uses.",
-        ),
+    _refused(
+        "FunctionDef",
+        "a function in a function",
+        "def f(x):\n    def g(y):\n        return y\n    return g(x)",
+        "functions are compiled one by one, and are no values that change",
+        "Define it outside, and pass what it uses.",
         _nested_function,
         is_saved=True,
     ),
-    Restriction(
-        Construct(
-            "FunctionDef",
-            "a parameter of a function in a saved function",
-            "def f(x):\n    def g(y):\n        return y\n    return g(x)",
-            "such functions are what is forked or awaited, and take nothing",
-            "Use the variables around it.",
-        ),
+    _refused(
+        "FunctionDef",
+        "a parameter of a function in a saved function",
+        "def f(x):\n    def g(y):\n        return y\n    return g(x)",
+        "such functions are what is forked or awaited, and take nothing",
+        "Use the variables around it.",
         _nested_parameters,
     ),
-    Restriction(
-        Construct(
-            "FunctionDef",
-            "a decorator in a text",
-            "@cache\ndef f(x):\n    return x",
-            _TEXT,
-            "Leave it out.",
-        ),
+    _refused(
+        "FunctionDef",
+        "a decorator in a text",
+        "@cache\ndef f(x):\n    return x",
+        _TEXT,
+        "Leave it out.",
         _decorator_in_text,
     ),
-    Restriction(
-        Construct(
-            "ClassDef",
-            "a class inside of something else",
-            "class C:\n    class D:\n        n: int",
-            "classes have one name in a whole program",
-            "Define it at the top of the file.",
-        ),
+    _refused(
+        "ClassDef",
+        "a class inside of something else",
+        "class C:\n    class D:\n        n: int",
+        "classes have one name in a whole program",
+        "Define it at the top of the file.",
         _nested_class,
     ),
-    Restriction(
-        Construct(
-            "ClassDef",
-            "a decorator in a text",
-            "@dataclass\nclass C:\n    n: int",
-            _TEXT,
-            "Leave it out.",
-        ),
+    _refused(
+        "ClassDef",
+        "a decorator in a text",
+        "@dataclass\nclass C:\n    n: int",
+        _TEXT,
+        "Leave it out.",
         _decorator_in_text,
     ),
-    Restriction(
-        Construct(
-            "ClassDef",
-            "a statement in a class",
-            "class C:\n    n: int\n    if n:\n        k = 1",
-            "a class is described, and nothing of it is run",
-            "Give methods and attributes; compute in `__init__`.",
-        ),
-        _not_in_class,
+    _refused(
+        "ClassDef",
+        "a statement in a class",
+        "class C:\n    n: int\n    if n:\n        k = 1",
+        "a class is described, and nothing of it is run",
+        "Give methods and attributes; compute in `__init__`.",
+        lambda node, _: _first_but(node.body, _IN_CLASS),
     ),
-    Restriction(
-        Construct(
-            "Module",
-            "a statement outside of functions",
-            "def f():\n    return 1\nf()",
-            _TEXT,
-            "Write functions and classes.",
-        ),
-        _not_in_text,
+    _refused(
+        "Module",
+        "a statement outside of functions",
+        "def f():\n    return 1\nf()",
+        _TEXT,
+        "Write functions and classes.",
+        lambda node, _: _first_but(node.body, (*FUNCTIONS, ast.ClassDef)),
     ),
-    Restriction(
-        Construct(
-            "arguments",
-            "a variable number of parameters",
-            "def f(*xs):\n    return xs",
-            "each parameter has a type of its own",
-            "Take a list, a tuple or a dictionary.",
-        ),
-        _variadic,
+    _refused(
+        "arguments",
+        "a variable number of parameters",
+        "def f(*xs):\n    return xs",
+        "each parameter has a type of its own",
+        "Take a list, a tuple or a dictionary.",
+        lambda node, _: node.vararg or node.kwarg,
     ),
-    Restriction(
-        Construct(
-            "arguments",
-            "a default of a keyword-only parameter",
-            "def f(x, *, n: int = 3):\n    return x",
-            "a call fills in defaults by their positions",
-            "Take the default away, or put the parameter before the `*`.",
-        ),
+    _refused(
+        "arguments",
+        "a default of a keyword-only parameter",
+        "def f(x, *, n: int = 3):\n    return x",
+        "a call fills in defaults by their positions",
+        "Take the default away, or put the parameter before the `*`.",
         _keyword_default,
     ),
-    Restriction(
-        Construct(
-            "arg",
-            f"a parameter whose name begins with `{RESERVED}`",
-            f"def f({RESERVED}_x):\n    return 1",
-            _WORD,
-            "Use another name.",
-        ),
+    _refused(
+        "arg",
+        f"a parameter whose name begins with `{RESERVED}`",
+        f"def f({RESERVED}_x):\n    return 1",
+        _WORD,
+        "Use another name.",
         _reserved,
     ),
-    Restriction(
-        Construct(
-            "Name",
-            f"a name that begins with `{RESERVED}`",
-            f"{RESERVED}_x = 1",
-            _WORD,
-            "Use another name.",
-        ),
+    _refused(
+        "Name",
+        f"a name that begins with `{RESERVED}`",
+        f"{RESERVED}_x = 1",
+        _WORD,
+        "Use another name.",
         _reserved,
     ),
-    Restriction(
-        Construct(
-            "For",
-            "`else` of a `for` loop",
-            "for i in xs:\n    break\nelse:\n    x = d",
-            _ELSE,
-            _ELSE_HINT,
-        ),
-        _loop_else,
+    _refused(
+        "For",
+        "`else` of a `for` loop",
+        "for i in xs:\n    break\nelse:\n    x = d",
+        _ELSE,
+        _ELSE_HINT,
+        lambda node, _: node.orelse[0] if node.orelse else None,
     ),
-    Restriction(
-        Construct(
-            "While",
-            "`else` of a `while` loop",
-            "while x:\n    break\nelse:\n    x = d",
-            _ELSE,
-            _ELSE_HINT,
-        ),
-        _loop_else,
+    _refused(
+        "While",
+        "`else` of a `while` loop",
+        "while x:\n    break\nelse:\n    x = d",
+        _ELSE,
+        _ELSE_HINT,
+        lambda node, _: node.orelse[0] if node.orelse else None,
     ),
-    Restriction(
-        Construct(
-            "For",
-            "an attribute or element as loop variable",
-            "for d[0] in xs:\n    print(d)",
-            _TARGET,
-            _TARGET_HINT,
-        ),
+    _refused(
+        "For",
+        "an attribute or element as loop variable",
+        "for d[0] in xs:\n    print(d)",
+        _TARGET,
+        _TARGET_HINT,
         _loop_target,
     ),
-    Restriction(
-        Construct(
-            "comprehension",
-            "an attribute or element as variable of a comprehension",
-            "y = [x for x.a in xs]",
-            _TARGET,
-            _TARGET_HINT,
-        ),
+    _refused(
+        "comprehension",
+        "an attribute or element as variable of a comprehension",
+        "y = [x for x.a in xs]",
+        _TARGET,
+        _TARGET_HINT,
         _loop_target,
     ),
-    Restriction(
-        Construct(
-            "withitem",
-            "`as` with more than a name",
-            "with x as (a, b):\n    print(a)",
-            "what is entered is one value",
-            "Give it a name, and take it apart in the body.",
-        ),
+    _refused(
+        "withitem",
+        "`as` with more than a name",
+        "with x as (a, b):\n    print(a)",
+        "what is entered is one value",
+        "Give it a name, and take it apart in the body.",
         _with_target,
     ),
-    Restriction(
-        Construct(
-            "AnnAssign",
-            "an annotation without a value",
-            "n: int",
-            "a variable begins with its first value",
-            "Assign a value: `n: int = 0`.",
-        ),
+    _refused(
+        "AnnAssign",
+        "an annotation without a value",
+        "n: int",
+        "a variable begins with its first value",
+        "Assign a value: `n: int = 0`.",
         _no_value,
     ),
-    Restriction(
-        Construct(
-            "AnnAssign",
-            "an annotation of an element",
-            "d[0]: int = 3",
-            "the type of the container says it",
-            "Leave the annotation out.",
-        ),
-        _typed_element,
+    _refused(
+        "AnnAssign",
+        "an annotation of an element",
+        "d[0]: int = 3",
+        "the type of the container says it",
+        "Leave the annotation out.",
+        lambda node, _: node.target if isinstance(node.target, ast.Subscript) else None,
     ),
-    Restriction(
-        Construct(
-            "AugAssign",
-            "`//=` or `@=`",
-            "x //= 2",
-            _IN_PLACE,
-            "Write `x = x // y`, or `x = x @ y`.",
+    _refused(
+        "AugAssign",
+        "`//=` or `@=`",
+        "x //= 2",
+        _IN_PLACE,
+        "Write `x = x // y`, or `x = x @ y`.",
+        lambda node, _: (
+            node if isinstance(node.op, ast.FloorDiv | ast.MatMult) else None
         ),
-        _in_place,
     ),
-    Restriction(
-        Construct(
-            "Raise",
-            "`raise` without an exception",
-            "raise",
-            "there is no `try` in which one could be caught",
-            "Name the exception.",
-        ),
-        _raise_again,
+    _refused(
+        "Raise",
+        "`raise` without an exception",
+        "raise",
+        "there is no `try` in which one could be caught",
+        "Name the exception.",
+        lambda node, _: node if node.exc is None else None,
     ),
-    Restriction(
-        Construct(
-            "Raise",
-            "`raise ... from`",
-            'raise ValueError("words") from x',
-            "an exception of a program carries its words only",
-            "Leave `from` out, and say the cause in the words.",
-        ),
-        _raise_from,
+    _refused(
+        "Raise",
+        "`raise ... from`",
+        'raise ValueError("words") from x',
+        "an exception of a program carries its words only",
+        "Leave `from` out, and say the cause in the words.",
+        lambda node, _: node.cause,
     ),
-    Restriction(
-        Construct(
-            "Delete",
-            "`del` of an attribute or a tuple",
-            "del x.y",
-            "the attributes of an object are part of its type",
-            "Delete names and elements one by one.",
-        ),
+    _refused(
+        "Delete",
+        "`del` of an attribute or a tuple",
+        "del x.y",
+        "the attributes of an object are part of its type",
+        "Delete names and elements one by one.",
         _deleted,
     ),
-    Restriction(
-        Construct(
-            "Constant",
-            "a bytes literal",
-            "y = b'abc'",
-            "there is no type of bytes",
-            "Use a text, or a list of numbers.",
-        ),
-        _bytes,
+    _refused(
+        "Constant",
+        "a bytes literal",
+        "y = b'abc'",
+        "there is no type of bytes",
+        "Use a text, or a list of numbers.",
+        lambda node, _: node if isinstance(node.value, bytes) else None,
     ),
-    Restriction(
-        Construct(
-            "Constant",
-            "an integer of more than 64 bits",
-            "y = 9223372036854775808",
-            "an `int` is between -2**63 and 2**63 - 1",
-            "Use a float, or several integers.",
-        ),
+    _refused(
+        "Constant",
+        "an integer of more than 64 bits",
+        "y = 9223372036854775808",
+        "an `int` is between -2**63 and 2**63 - 1",
+        "Use a float, or several integers.",
         _too_large,
     ),
-    Restriction(
-        Construct(
-            "Constant",
-            "`...` as a value",
-            "y = ...",
-            "it means something in a subscript only",
-            "Use None.",
-        ),
+    _refused(
+        "Constant",
+        "`...` as a value",
+        "y = ...",
+        "it means something in a subscript only",
+        "Use None.",
         _ellipsis,
     ),
-    Restriction(
-        Construct(
-            "Starred",
-            "`*` in a subscript",
-            "y = x[*xs]",
-            "the number of indices decides what is meant",
-            "Write the indices one by one.",
-        ),
-        _starred_subscript,
+    _refused(
+        "Starred",
+        "`*` in a subscript",
+        "y = x[*xs]",
+        "the number of indices decides what is meant",
+        "Write the indices one by one.",
+        lambda node, around: node if _is_index(node, around) else None,
     ),
-    Restriction(
-        Construct(
-            "keyword",
-            "`**` at a call",
-            "y = print(x, **d)",
-            "which arguments it gives is not known before the call",
-            "Write each argument with its name.",
-        ),
-        _expanded_keywords,
+    _refused(
+        "keyword",
+        "`**` at a call",
+        "y = print(x, **d)",
+        "which arguments it gives is not known before the call",
+        "Write each argument with its name.",
+        lambda node, _: node.value if node.arg is None else None,
     ),
-    Restriction(
-        Construct(
-            "Dict",
-            "`**` in a dictionary",
-            "y = {1: x, **d}",
-            _LENGTH,
-            "Make the dictionary, and call `update`.",
-        ),
+    _refused(
+        "Dict",
+        "`**` in a dictionary",
+        "y = {1: x, **d}",
+        _LENGTH,
+        "Make the dictionary, and call `update`.",
         _expanded_dict,
     ),
-    Restriction(
-        Construct(
-            "FormattedValue",
-            "a format in an f-string",
-            "y = f'{x:>8}'",
-            "formats are read when the text is made, and values print in one way",
-            "Use `'{:>8}'.format(x)`.",
-        ),
-        _format,
+    _refused(
+        "FormattedValue",
+        "a format in an f-string",
+        "y = f'{x:>8}'",
+        "formats are read when the text is made, and values print in one way",
+        "Use `'{:>8}'.format(x)`.",
+        lambda node, _: node if node.format_spec is not None else None,
     ),
-    Restriction(
-        Construct(
-            "FormattedValue",
-            "`!r`, `!s`, `!a` or `=` in an f-string",
-            "y = f'{x!r}'",
-            "values print in one way",
-            "Write `{x}`, or `{str(x)}`.",
-        ),
-        _conversion,
+    _refused(
+        "FormattedValue",
+        "`!r`, `!s`, `!a` or `=` in an f-string",
+        "y = f'{x!r}'",
+        "values print in one way",
+        "Write `{x}`, or `{str(x)}`.",
+        lambda node, _: node if node.conversion != -1 else None,
     ),
-    Restriction(
-        Construct(
-            "ListComp",
-            "a second `for` in a comprehension",
-            "y = [a + b for a in xs for b in d]",
-            _LENGTH,
-            _LOOP,
-        ),
+    _refused(
+        "ListComp",
+        "a second `for` in a comprehension",
+        "y = [a + b for a in xs for b in d]",
+        _LENGTH,
+        _LOOP,
         _several,
     ),
-    Restriction(
-        Construct(
-            "DictComp",
-            "a second `for` in a comprehension",
-            "y = {a: b for a in xs for b in d}",
-            _LENGTH,
-            _LOOP,
-        ),
+    _refused(
+        "DictComp",
+        "a second `for` in a comprehension",
+        "y = {a: b for a in xs for b in d}",
+        _LENGTH,
+        _LOOP,
         _several,
     ),
-    Restriction(
-        Construct(
-            "comprehension",
-            "`if` in a comprehension",
-            "y = [a for a in xs if a]",
-            _LENGTH,
-            _LOOP,
-        ),
-        _filtered,
+    _refused(
+        "comprehension",
+        "`if` in a comprehension",
+        "y = [a for a in xs if a]",
+        _LENGTH,
+        _LOOP,
+        lambda node, _: node.ifs[0] if node.ifs else None,
     ),
 )

@@ -62,6 +62,13 @@ class Exit(Flag):
 # The ways that skip what stands behind, and need a flag.
 JUMPS = Exit.RETURN | Exit.BREAK | Exit.CONTINUE
 _LOOP = Exit.BREAK | Exit.CONTINUE
+# Statements that control leaves in one way only.
+_EXITS: Mapping[type[ast.stmt], Exit] = {
+    ast.Return: Exit.RETURN,
+    ast.Raise: Exit.RAISE,
+    ast.Break: Exit.BREAK,
+    ast.Continue: Exit.CONTINUE,
+}
 
 
 def constant(test: ast.expr) -> bool | None:
@@ -75,38 +82,30 @@ def constant(test: ast.expr) -> bool | None:
 class Exits:
     """The exits of all statements of some, by the statement."""
 
-    __slots__ = ("_of", "_taken")
+    __slots__ = ("_taken", "_ways")
 
     def __init__(self, body: Sequence[ast.stmt], taken: Taken = constant) -> None:
         self._taken = taken
-        self._of: dict[ast.stmt, Exit] = {}
+        self._ways: dict[ast.stmt, Exit] = {}
         self._block(body)
 
-    def of(self, statement: ast.stmt) -> Exit:
+    def ways(self, statement: ast.stmt) -> Exit:
         """How control may leave a statement.
 
         Raises:
             KeyError: it is none of those that were looked at.
         """
-        return self._of[statement]
+        return self._ways[statement]
 
     def _block(self, body: Sequence[ast.stmt]) -> Exit:
         found = Exit.NEXT
         for each in body:
-            one = self._of[each] = self._statement(each)
+            one = self._ways[each] = self._statement(each)
             if Exit.NEXT in found:
                 found = (found & ~Exit.NEXT) | one
         return found
 
     def _statement(self, node: ast.stmt) -> Exit:
-        if isinstance(node, ast.Return):
-            return Exit.RETURN
-        if isinstance(node, ast.Raise):
-            return Exit.RAISE
-        if isinstance(node, ast.Break):
-            return Exit.BREAK
-        if isinstance(node, ast.Continue):
-            return Exit.CONTINUE
         if isinstance(node, ast.Assert):
             return self._assert(node)
         if isinstance(node, ast.If):
@@ -117,7 +116,7 @@ class Exits:
             return self._loop(node.body, None)
         if isinstance(node, ast.With):
             return self._block(node.body)
-        return Exit.NEXT
+        return _EXITS.get(type(node), Exit.NEXT)
 
     def _assert(self, node: ast.Assert) -> Exit:
         holds = self._taken(node.test)
@@ -222,7 +221,7 @@ class Scopes:
             if name not in outside:
                 self.variables.setdefault(name, place)
 
-    def of(self, statement: ast.stmt) -> Names:
+    def names(self, statement: ast.stmt) -> Names:
         """The names of a statement, with all that is in it."""
         known = self._names.get(statement)
         if known is None:
@@ -498,7 +497,7 @@ class _Pass:
         self, cause: ast.stmt, loop: ast.For | ast.While, state: State, way: str
     ) -> State:
         """The state where a loop is left: what it assigns has a cause of its own."""
-        writes = self.scopes.of(loop).writes
+        writes = self.scopes.names(loop).writes
         return {
             name: Absence(way, cause) if one is NOT_YET and name in writes else one
             for name, one in state.items()

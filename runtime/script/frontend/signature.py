@@ -325,7 +325,7 @@ def read_signature(
             Argument(
                 each.arg,
                 type,
-                default=defaults.of(each, type),
+                default=defaults.default(each, type),
                 kwarg_only=index >= len(positional),
             )
         )
@@ -349,7 +349,7 @@ class _Defaults:
             function = getattr(function, "__func__", function)
             self._values = _evaluated(function)
 
-    def of(self, parameter: ast.arg, type: Type) -> Any:  # noqa: A002  # the field's own word
+    def default(self, parameter: ast.arg, type: Type) -> Any:  # noqa: A002  # the field's own word
         """The default of a parameter as a schema stores it."""
         name = parameter.arg
         if self._values is not None:

@@ -18,6 +18,7 @@ Rules:
 
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from functools import cache
 from typing import Any, NamedTuple
 
 from runtime.errors.script import BrokenGraph, GraphFault
@@ -31,7 +32,16 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
+from runtime.script.ir.graph import (
+    PARAM,
+    RETURN,
+    Block,
+    Graph,
+    Nested,
+    Node,
+    Value,
+    run_nested,
+)
 from runtime.script.ir.kinds import (
     DEEPEST,
     Effect,
@@ -77,8 +87,8 @@ class Walk:
 
     def __init__(self, graph: Graph, rows: Rows) -> None:
         self.graph = graph
-        self._known: dict[str, Kind | None] = {}
-        self._rows = rows
+        # The row of a kind, asked for once.
+        self.rows: Rows = cache(rows)
         self.nodes: list[Node] = []
         self.blocks: list[tuple[Block, int]] = []
         self.ways: list[list[tuple[Step, Node]]] = []
@@ -91,32 +101,18 @@ class Walk:
         """The row of the node's kind."""
         return self.rows(node.kind)
 
-    def rows(self, kind: str) -> Kind | None:
-        """The row of a kind, asked for once."""
-        if kind not in self._known:
-            self._known[kind] = self._rows(kind)
-        return self._known[kind]
-
     def _way(self, graph: Graph) -> list[tuple[Step, Node]]:
         way: list[tuple[Step, Node]] = []
-        todo = [self._block(graph.block, 1, way)]
-        while todo:
-            inner = next(todo[-1], None)
-            if inner is None:
-                todo.pop()
-            else:
-                todo.append(inner)
+        run_nested(self._block(graph.block, 1, way))
         return way
 
-    def _block(
-        self, block: Block, depth: int, way: list[tuple[Step, Node]]
-    ) -> "Iterator[_Walking]":
+    def _block(self, block: Block, depth: int, way: list[tuple[Step, Node]]) -> Nested:
         if id(block) in self._seen:
             return
         self._seen.add(id(block))
         self.blocks.append((block, depth))
         way.append((Step.ENTER, block.entry))
-        node = block.entry.behind
+        node = block.entry.next
         while node is not None and node is not block.exit:
             if id(node) in self._seen:
                 break
@@ -132,11 +128,10 @@ class Walk:
                 if isinstance(inside, Graph) and id(inside) not in self._seen:
                     self._seen.add(id(inside))
                     self.graphs.append(inside)
-            node = node.behind
+            node = node.next
         way.append((Step.LEAVE, block.exit))
 
 
-_Walking = Iterator[Any]
 Law = Callable[[Walk], Iterator[Fault]]
 
 
@@ -146,21 +141,21 @@ def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
     Raises:
         BrokenGraph: it does not; has the faults, and the text with them.
     """
-    found = faults(graph, rows)
-    if not found:
+    broken = faults(graph, rows)
+    if not broken:
         return
-    drawn = printed(graph, places=False)
-    lines = {id(node): at for at, node in reversed([*enumerate(drawn.nodes, 1)])}
-    told = []
-    for law, fault in found:
+    text = printed(graph, places=False)
+    lines = {id(node): at for at, node in reversed([*enumerate(text.nodes, 1)])}
+    reported = []
+    for law, fault in broken:
         words = fault.words
         if fault.value is not None:
-            words = f"{drawn.names.get(fault.value, 'a value of no graph')} {words}"
-        # What is in no line is told at the end.
-        line = lines.get(id(fault.node), len(drawn.lines))
-        told.append(GraphFault(law, line, words))
+            words = f"{text.names.get(fault.value, 'a value of no graph')} {words}"
+        # A node that is in no line is reported at the last one.
+        line = lines.get(id(fault.node), len(text.lines))
+        reported.append(GraphFault(law, line, words))
     raise BrokenGraph(
-        graph=graph.name, stage=stage, faults=tuple(told), text=drawn.text
+        graph=graph.name, stage=stage, faults=tuple(reported), text=text.text
     )
 
 
@@ -187,19 +182,20 @@ def blocks_are_rings(walk: Walk) -> Iterator[Fault]:
         node = block.entry
         while node is not block.exit:
             seen.add(id(node))
-            behind = node.behind
-            if behind is None:
+            following = node.next
+            if following is None:
                 yield Fault(node, "nothing is behind it")
                 break
-            if behind.before is not node:
-                yield Fault(behind, "it does not know what is before it")
-            if behind.block is not block:
-                yield Fault(behind, "it says that it is in another block, or in none")
-            if id(behind) in seen:
-                yield Fault(behind, "it is in a block a second time")
+            if following.previous is not node:
+                yield Fault(following, "it does not know what is before it")
+            if following.block is not block:
+                words = "it says that it is in another block, or in none"
+                yield Fault(following, words)
+            if id(following) in seen:
+                yield Fault(following, "it is in a block a second time")
                 break
-            node = behind
-        if block.entry.before is not None or block.exit.behind is not None:
+            node = following
+        if block.entry.previous is not None or block.exit.next is not None:
             yield Fault(block.exit, "something is outside of the ends of the block")
 
 

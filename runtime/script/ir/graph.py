@@ -28,7 +28,14 @@ Source of the form: SSA with block arguments in place of phi nodes, and nested r
 in place of jumps, as in MLIR (Lattner et al., 2021).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from typing import Any, NamedTuple
 
 from runtime.errors.source import Source, Span
@@ -101,12 +108,12 @@ class Node:
         "_inputs",
         "_outputs",
         "attributes",
-        "before",
-        "behind",
         "block",
         "blocks",
         "kind",
+        "next",
         "place",
+        "previous",
     )
 
     def __init__(
@@ -122,8 +129,8 @@ class Node:
         self.attributes: dict[str, Any] = {} if attributes is None else {**attributes}
         self.blocks: list[Block] = []
         self.block: Block | None = None
-        self.before: Node | None = None
-        self.behind: Node | None = None
+        self.previous: Node | None = None
+        self.next: Node | None = None
         self._outputs = [Value(self, at, each) for at, each in enumerate(types)]
         self._inputs = kept = [*inputs]
         for at, value in enumerate(kept):
@@ -172,9 +179,9 @@ class Node:
 
     def add_output(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word
         """Let the node compute one value more."""
-        made = Value(self, len(self._outputs), type, hint)
-        self._outputs.append(made)
-        return made
+        value = Value(self, len(self._outputs), type, hint)
+        self._outputs.append(value)
+        return value
 
     def remove_output(self, index: int) -> None:
         """Take an output away; an assertion fails if it is used."""
@@ -185,32 +192,32 @@ class Node:
 
     def add_block(self) -> "Block":
         """A new block of the node's own, behind those that it has."""
-        made = Block(self)
-        self.blocks.append(made)
-        return made
+        block = Block(self)
+        self.blocks.append(block)
+        return block
 
-    def put_before(self, other: "Node") -> "Node":
+    def insert_before(self, other: "Node") -> "Node":
         """Put the node, which is in no block, in front of `other`; gives the node."""
         assert self.block is None, "a node is in one block"
-        assert other.before is not None, "nothing is put in front of the parameters"
-        before = other.before
-        self.block, self.before, self.behind = other.block, before, other
-        before.behind = other.before = self
+        assert other.previous is not None, "nothing is put in front of the parameters"
+        previous = other.previous
+        self.block, self.previous, self.next = other.block, previous, other
+        previous.next = other.previous = self
         return self
 
-    def put_behind(self, other: "Node") -> "Node":
+    def insert_after(self, other: "Node") -> "Node":
         """Put the node, which is in no block, behind `other`; gives the node."""
-        assert other.behind is not None, "nothing is put behind the results"
-        return self.put_before(other.behind)
+        assert other.next is not None, "nothing is put behind the results"
+        return self.insert_before(other.next)
 
-    def take_out(self) -> "Node":
+    def unlink(self) -> "Node":
         """Take the node out of its block, as it is, to be put elsewhere."""
         assert self.kind not in (PARAM, RETURN), "these stay with their block"
-        before, behind = self.before, self.behind
-        assert before is not None, "a node that is taken out is in a block"
-        assert behind is not None, "a node that is taken out is in a block"
-        before.behind, behind.before = behind, before
-        self.block = self.before = self.behind = None
+        previous, following = self.previous, self.next
+        assert previous is not None, "a node that is taken out is in a block"
+        assert following is not None, "a node that is taken out is in a block"
+        previous.next, following.previous = following, previous
+        self.block = self.previous = self.next = None
         return self
 
     def destroy(self) -> None:
@@ -227,7 +234,7 @@ class Node:
             node._unused()
             node.set_inputs(())
             if node.block is not None:
-                node.take_out()
+                node.unlink()
 
     def _unused(self) -> None:
         for value in self._outputs:
@@ -245,7 +252,7 @@ class Node:
 
         The node that was given last may be destroyed, with its blocks.
         """
-        return _nodes(self.blocks)
+        return walk(self.blocks)
 
     def __repr__(self) -> str:
         return f"Node({self.kind}, {len(self._inputs)} inputs)"
@@ -260,7 +267,7 @@ class Block:
         self.owner = owner
         self.entry, self.exit = Node(PARAM), Node(RETURN)
         self.entry.block = self.exit.block = self
-        self.entry.behind, self.exit.before = self.exit, self.entry
+        self.entry.next, self.exit.previous = self.exit, self.entry
 
     @property
     def parameters(self) -> Sequence[Value]:
@@ -282,24 +289,24 @@ class Block:
 
     def append(self, node: Node) -> Node:
         """Put a node, which is in no block, at the end; gives the node."""
-        return node.put_before(self.exit)
+        return node.insert_before(self.exit)
 
     def __iter__(self) -> Iterator[Node]:
         """The nodes in order; the one that was given last may be taken out."""
-        node = self.entry.behind
+        node = self.entry.next
         while node is not None and node is not self.exit:
-            behind = node.behind
+            following = node.next
             yield node
             # What was put behind it meanwhile is seen, too.
-            node = behind if node.block is not self else node.behind
+            node = following if node.block is not self else node.next
 
     def __reversed__(self) -> Iterator[Node]:
         """The nodes from the last one on; the one that was given may be taken out."""
-        node = self.exit.before
+        node = self.exit.previous
         while node is not None and node is not self.entry:
-            before = node.before
+            previous = node.previous
             yield node
-            node = before if node.block is not self else node.before
+            node = previous if node.block is not self else node.previous
 
     def clear(self) -> None:
         """Destroy all that is in the block, from its end; the parameters stay."""
@@ -322,19 +329,43 @@ class Graph:
 
         The node that was given last may be destroyed, with its blocks.
         """
-        return _nodes((self.block,))
+        return walk((self.block,))
 
 
-def _nodes(blocks: Sequence[Block]) -> Iterator[Node]:
-    todo = [iter(each) for each in reversed(blocks)]
+def walk(
+    blocks: Sequence[Block],
+    nodes_of: Callable[[Block], Iterator[Node]] = iter,
+    skipped: str = "",
+) -> Iterator[Node]:
+    """The nodes of blocks, each before those of its own blocks, without recursion.
+
+    `nodes_of` gives the nodes of one block; blocks of a node of the kind `skipped` are
+    not entered.
+    """
+    todo = [nodes_of(each) for each in reversed(blocks)]
     while todo:
         for node in todo[-1]:
             yield node
-            if node.blocks and node.block is not None:
-                todo += [iter(each) for each in reversed(node.blocks)]
+            if node.blocks and node.block is not None and node.kind != skipped:
+                todo += [nodes_of(each) for each in reversed(node.blocks)]
                 break
         else:
             todo.pop()
+
+
+# A generator that gives the generators to be run before it goes on.
+Nested = Iterator["Nested"]
+
+
+def run_nested(outermost: Nested) -> None:
+    """Run a generator and those that it gives, however deeply, without recursion."""
+    running = [outermost]
+    while running:
+        inner = next(running[-1], None)
+        if inner is None:
+            running.pop()
+        else:
+            running.append(inner)
 
 
 # What stands for a value in the copy.
@@ -344,9 +375,9 @@ _Pairs = list[tuple[Block, Block]]
 
 def copy_graph(graph: Graph, values: Values | None = None) -> Graph:
     """A graph of its own, that is like `graph`."""
-    made = Graph(graph.name)
-    copy_block(graph.block, made.block, {} if values is None else values)
-    return made
+    copied = Graph(graph.name)
+    copy_block(graph.block, copied.block, {} if values is None else values)
+    return copied
 
 
 def copy_block(block: Block, into: Block, values: Values) -> None:
@@ -357,9 +388,9 @@ def copy_block(block: Block, into: Block, values: Values) -> None:
 def copy_node(node: Node, values: Values) -> Node:
     """A node like `node`, in no block, of what stands for its inputs."""
     todo: _Pairs = []
-    made = _node(node, values, todo)
+    copied = _node(node, values, todo)
     _copy(todo, values)
-    return made
+    return copied
 
 
 def copy_nodes(block: Block, before: Node, values: Values) -> list[Value]:
@@ -369,7 +400,7 @@ def copy_nodes(block: Block, before: Node, values: Values) -> list[Value]:
     """
     todo: _Pairs = []
     for node in block:
-        _node(node, values, todo).put_before(before)
+        _node(node, values, todo).insert_before(before)
     _copy(todo, values)
     return [values.get(each, each) for each in block.results]
 

@@ -37,7 +37,7 @@ from runtime.schema.signature import AliasKind, OperatorName
 from runtime.schema.types import AwaitType, FutureType
 from runtime.script.ir import type_rules as rules
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
-from runtime.script.plug_ins import added
+from runtime.script.plug_ins import add_row
 
 # Blocks are nested no deeper; source: some hundred are what interpreters of such
 # programs stand, and Python itself refuses twenty loops.
@@ -246,7 +246,7 @@ _ROWS = (
 KINDS: Mapping[str, Kind] = {each.name: each for each in _ROWS}
 
 # Rows of plug-ins by their names.
-_ADDED: dict[str, Kind] = {}
+_PLUG_IN_KINDS: dict[str, Kind] = {}
 
 # What gives the row of a kind, or None if there is no such kind.
 Rows = Callable[[str], Kind | None]
@@ -256,17 +256,17 @@ def register_kind(row: Kind) -> Callable[[], None]:
     """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
     assert known_kind(row.name) is None, f"{row.name} is a kind already"
     assert row.name.startswith("prim::"), "other namespaces are those of operators"
-    return added(_ADDED, row.name, row)
+    return add_row(_PLUG_IN_KINDS, row.name, row)
 
 
 def known_kind(name: str) -> Kind | None:
     """The row of a kind that is no operator: of the table, or of a plug-in."""
-    return KINDS.get(name) or _ADDED.get(name)
+    return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
 
 
 def kind_names() -> tuple[str, ...]:
     """The names of all kinds that are no operators."""
-    return (*KINDS, *_ADDED)
+    return (*KINDS, *_PLUG_IN_KINDS)
 
 
 def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:

@@ -207,7 +207,7 @@ class _Parser:
         cursor = self.cursor
         token = cursor.take()
         match = _BLOCK.fullmatch(token.text)
-        node = frame.block.exit.before
+        node = frame.block.exit.previous
         assert node is not None, "something is before the end of a block"
         if match is None or node.kind == PARAM:
             hint = "A node has a kind: namespace::name."

@@ -23,7 +23,7 @@ Rules:
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from runtime.errors.source import printable
@@ -32,7 +32,15 @@ from runtime.schema.declaration import EnumType
 from runtime.schema.signature import default_text
 from runtime.schema.types import OptionalType, TupleType, Type, UnionType
 from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.ir.graph import Block, Graph, Node, Place, Value
+from runtime.script.ir.graph import (
+    Block,
+    Graph,
+    Nested,
+    Node,
+    Place,
+    Value,
+    run_nested,
+)
 from runtime.script.ir.kinds import Form, known_kind
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
@@ -72,12 +80,8 @@ def printed(graph: Graph, *, places: bool = True) -> Printed:
     return _Printer(places).whole(graph)
 
 
-# A graph prints as its text; what a graph is does not know how it is written.
+# A graph prints as its text; the module of graphs imports no printer.
 Graph.__str__ = graph_text  # type: ignore[method-assign, assignment]  # as said
-
-
-# A block that is being written; gives the blocks that come before it goes on.
-_Writing = Iterator["_Writing"]
 
 
 class _Printer:
@@ -119,29 +123,22 @@ class _Printer:
         if name:
             shown = name if _PATH.fullmatch(name) else default_text(name)
             opening = f"{opening} {shown}"
-        # Not recursive: how deeply blocks are nested, the checker says.
-        todo = [self.block(opening, graph.block, "")]
-        while todo:
-            inner = next(todo[-1], None)
-            if inner is None:
-                todo.pop()
-            else:
-                todo.append(inner)
+        run_nested(self.block(opening, graph.block, ""))
 
-    def block(self, opening: str, block: Block, indent: str) -> _Writing:
+    def block(self, opening: str, block: Block, indent: str) -> Nested:
         if id(block) in self.seen:
             return
         self.seen.add(id(block))
         parameters = ", ".join(map(self.typed, block.parameters))
         self.line(f"{indent}{opening}({parameters}):", block.entry)
         deeper = f"{indent}{_INDENT}"
-        node = block.entry.behind
+        node = block.entry.next
         while node is not None and node is not block.exit and id(node) not in self.seen:
             self.seen.add(id(node))
             self.line(f"{deeper}{self.node(node)}", node)
             for place, inner in enumerate(node.blocks):
                 yield self.block(f"block{place}", inner, f"{deeper}{_INDENT}")
-            node = node.behind
+            node = node.next
         end = "return" if indent == "" else "->"
         self.line(f"{deeper}{end} ({self.values(block.results)})", block.exit)
 

@@ -12,7 +12,7 @@ Rules:
 - values are compared as `is_subtype` does: a code is an int, and nothing is converted.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -157,20 +157,25 @@ def _is(kind: type) -> Callable[[Any], bool]:
     return lambda value: value.__class__ is kind
 
 
+# Class -> the type of its values as constants; by the class itself: a bool is no int.
+PLAIN_TYPES: Mapping[type, Type] = {
+    type(None): NoneType_,
+    bool: BoolType,
+    int: IntType,
+    float: FloatType,
+    complex: ComplexType,
+    str: StrType,
+    Device: DeviceType,
+}
 # Type -> whether a value is a constant of it.
 _CONSTANTS: dict[Type, Callable[[Any], bool]] = {
-    NoneType_: lambda value: value is None,
-    BoolType: _is(bool),
-    IntType: _is_int,
-    FloatType: _is(float),
-    ComplexType: _is(complex),
-    StrType: _is(str),
-    DeviceType: _is(Device),
+    **{type_: _is(kind) for kind, type_ in PLAIN_TYPES.items()},
+    **dict.fromkeys((IntType, *CODED), _is_int),
     TensorType: is_tensor,
     NumberType: lambda value: (
         _is_int(value) or value.__class__ is float or value.__class__ is complex
     ),
-} | dict.fromkeys(CODED, _is_int)
+}
 
 
 # Control

@@ -207,7 +207,7 @@ class _Values:
         self._preserved = preserved
         # An object may be reached by several ways, so the objects themselves count.
         self._set = {
-            (id(self._at(way[:-1])), way[-1])
+            (id(self._object_at(way[:-1])), way[-1])
             for each in known
             for way in each.attributes
         }
@@ -215,21 +215,21 @@ class _Values:
             id(each)
             for one in known
             for way in one.objects
-            for each in self._below(way)
+            for each in self._objects_below(way)
         }
 
-    def _at(self, way: Sequence[str]) -> Any:
+    def _object_at(self, way: Sequence[str]) -> Any:
         found: Any = self._module
         for name in way:
             found = getattr(found, name)
         return found
 
-    def _below(self, way: Sequence[str]) -> Iterator[Any]:
-        found = self._at(way)
+    def _objects_below(self, way: Sequence[str]) -> Iterator[Any]:
+        found = self._object_at(way)
         yield from found.modules() if isinstance(found, ScriptModule) else (found,)
 
     def __call__(self, way: Sequence[str]) -> Any:
-        owner = self._at(way[:-1])
+        owner = self._object_at(way[:-1])
         is_set = (id(owner), way[-1]) in self._set or id(owner) in self._objects
         if is_set or way[0] in self._preserved:
             return STAYS

@@ -46,13 +46,13 @@ from runtime.script.emission import (
     no_attribute,
     sugar_of,
 )
-from runtime.script.emission.emitter import OfPython
+from runtime.script.emission.emitter import PythonObject
 from runtime.script.emission.python_class import getter, setter
 from runtime.script.ir import Graph, copy_graph
 from runtime.script.passes import inline_calls
 from runtime.script.program import (
-    CARRIED,
     INTERFACE_BASES,
+    TYPE_ATTRIBUTE,
     Function,
     Mark,
     is_interface,
@@ -167,7 +167,7 @@ class ScriptModule(Module):
                 reason="compiled modules are made by `jit.script` and by `jit.load`",
             )
         super().__init__()
-        self.__dict__[CARRIED] = of
+        self.__dict__[TYPE_ATTRIBUTE] = of
         self.__dict__["_script_hooks"] = hooks
         roles = {} if roles is None else roles
         for name in of.declaration.attributes:
@@ -319,7 +319,7 @@ class ScriptModule(Module):
             table = self.__dict__.get(kind)
             if table is not None and name in table:
                 return table[name]
-        of = self.__dict__.get(CARRIED)
+        of = self.__dict__.get(TYPE_ATTRIBUTE)
         if of is not None:
             declaration = of.declaration
             function = declaration.functions.get(name)
@@ -339,7 +339,7 @@ class ScriptModule(Module):
         return super().__getattr__(name)
 
     def _names(self) -> list[str]:
-        of = self.__dict__[CARRIED].declaration
+        of = self.__dict__[TYPE_ATTRIBUTE].declaration
         return [*super()._names(), *of.methods, *of.constants]
 
     # What it is in Python.
@@ -409,7 +409,7 @@ class ScriptModule(Module):
 RESERVED = frozenset(dir(ScriptModule)) - frozenset(dir(Module))
 
 
-class ModuleClass(OfPython):
+class ModuleClass(PythonObject):
     """A class of modules, of which programs call the static methods."""
 
     __slots__ = ()

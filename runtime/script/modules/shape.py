@@ -8,7 +8,7 @@ Each attribute of a module is one of these in a script:
     constant      a value that is known when the program is compiled: named in
                   `__constants__`, or annotated as `Final`
     function      what can be called, and is compiled where it is called
-    failure       what is none of these; its reason is told where a program uses it
+    failure       what is none of these; its reason is reported where a program uses it
 
 Rules:
 - a type is what the class annotates, what a `jit.Attribute` says, or what the value
@@ -42,8 +42,8 @@ from runtime.script.frontend import scope_of_class
 from runtime.script.modules.script_module import RESERVED, ScriptModule
 from runtime.script.program import (
     Attribute,
+    NotInferred,
     Program,
-    Uninferred,
     inferred_type,
 )
 
@@ -110,13 +110,13 @@ class Shaping:
     """The shapes of one module and of those within it, each looked at once.
 
     `classes` gives the types of Python classes that annotations name.  With `is_own`
-    the types are those of this module alone, and nobody finds a shape by them.  `told`
-    is what else makes the outermost module another than its equals.
+    the types are those of this module alone, and nobody finds a shape by them.
+    `variant` is what else tells the type of the outermost module from others.
     """
 
     __slots__ = (
         *("_begun", "_classes", "_is_own", "_made", "_new", "_program"),
-        "_told",
+        "_variant",
     )
 
     def __init__(
@@ -125,10 +125,10 @@ class Shaping:
         classes: Classes | None = None,
         *,
         is_own: bool = False,
-        told: object = None,
+        variant: object = None,
     ) -> None:
         self._program = program
-        self._told = told
+        self._variant = variant
         self._is_own = is_own
         self._classes = program.classes if classes is None else classes
         self._made: dict[int, tuple[Shape, Facts]] = {}
@@ -142,7 +142,7 @@ class Shaping:
             shape.type.declaration.memo.pop(_SHAPE, None)
             self._program.namespace.discard(shape.type)
 
-    def of(self, module: Module) -> tuple[Shape, Facts]:
+    def shape(self, module: Module) -> tuple[Shape, Facts]:
         """The shape of a module, and what its attributes are.
 
         Raises:
@@ -159,7 +159,7 @@ class Shaping:
             )
         self._begun.append(module)
         try:
-            facts = _Look(module, self._program, self._classes).facts()
+            facts = _ModuleReader(module, self._program, self._classes).facts()
             typed = {name: self.type_of(one) for name, one in facts.submodules.items()}
             tensors = {name: facts.attributes[name] for name in facts.roles}
             # In this order: what is written in a class comes before the type found.
@@ -170,10 +170,10 @@ class Shaping:
         return made
 
     def type_of(self, module: Module) -> ModuleType:
-        """The type of a module, compiled or not; raises as `of`."""
+        """The type of a module, compiled or not; raises as `shape`."""
         if isinstance(module, ScriptModule):
             return module.__script_type__
-        return self.of(module)[0].type
+        return self.shape(module)[0].type
 
     def _shared(self, module: Module, facts: Facts) -> Shape:
         python = type(module)
@@ -186,7 +186,7 @@ class Shaping:
             tuple((name, id(each)) for name, each in facts.functions.items()),
             tuple(facts.failures.items()),
             *(tuple(map(id, before)), tuple(map(id, behind))),
-            self._told if len(self._begun) == 1 else None,
+            self._variant if len(self._begun) == 1 else None,
         )
         if self._is_own:
             return self._shape(python, facts, before, behind)
@@ -230,7 +230,7 @@ def _frozen(constant: Any) -> Any:
     return type(constant), repr(constant)
 
 
-class _Look:
+class _ModuleReader:
     """One look at one module."""
 
     __slots__ = (
@@ -340,10 +340,10 @@ class _Look:
             found = "compiled modules have something else of this name"
         if found is None:
             shown = inferred_type(value, self._program)
-            if isinstance(shown, Uninferred) and callable(value):
+            if isinstance(shown, NotInferred) and callable(value):
                 facts.functions[name] = value
                 return
-            found = shown.reason if isinstance(shown, Uninferred) else shown
+            found = shown.reason if isinstance(shown, NotInferred) else shown
         if isinstance(found, str):
             facts.failures[name] = found
             return
@@ -362,7 +362,7 @@ def _is_constant(value: Any) -> bool:
         return True
     return (
         not callable(value)
-        and not isinstance(inferred_type(value), Uninferred | ModuleType)
+        and not isinstance(inferred_type(value), NotInferred | ModuleType)
         and not hasattr(value, "key_bits")
         and not isinstance(value, dict)
     )

@@ -46,9 +46,9 @@ from runtime.script.emission.calls import (
     fail_recursive,
 )
 from runtime.script.emission.objects import attribute_of
-from runtime.script.emission.sugar import Unknown
+from runtime.script.emission.sugar import UnknownObject
 from runtime.script.ir import Value
-from runtime.script.modules.building import (
+from runtime.script.modules.compile import (
     begin_method,
     hook_methods,
     method_of,
@@ -119,9 +119,9 @@ class ModuleValue(SimpleValue):
             return _constant(e, declaration.constants[name])
         if name in declaration.methods:
             return MethodValue(self, name)
-        walk = self._walk(name)
-        if walk is not None:
-            return walk
+        make = self._member_list(name)
+        if make is not None:
+            return make
         if shape is None:
             self._lacks(e, name)
         if name in shape.failures:
@@ -319,16 +319,16 @@ class ModuleValue(SimpleValue):
         """A container is true if it has modules; all others are."""
         return self.container is None or bool(self._names())
 
-    def _walk(self, name: str) -> Sugared | None:
-        walks = _DICTIONARY if self.container is ModuleDict else {}
-        walk = walks.get(name) or _WITHIN.get(name)
+    def _member_list(self, name: str) -> Sugared | None:
+        lists = _DICTIONARY if self.container is ModuleDict else {}
+        make = lists.get(name) or _WITHIN.get(name)
         shape = self.shape
         own = (
             None if shape is None else inspect.getattr_static(shape.python, name, None)
         )
-        if walk is None or (shape is not None and own is not _OWN.get(name)):
+        if make is None or (shape is not None and own is not _OWN.get(name)):
             return None
-        return Walk(self, name, walk)
+        return MemberList(self, name, make)
 
 
 def _is_of_python(found: Any) -> bool:
@@ -376,7 +376,7 @@ class MethodValue(Sugared):
         return call_method(e, callee, methods[self.name], owner, self.name, arguments)
 
 
-class Walk(Sugared):
+class MemberList(Sugared):
     """A method that names what is within a module: its call is known at once."""
 
     __slots__ = ("make", "name", "owner")
@@ -485,10 +485,10 @@ class Super(Sugared):
             e.fail("`super()` stands in a method of a module only")
         if arguments.positional or arguments.named:
             e.fail("`super` takes no arguments in a program")
-        return _Above(owner, python)
+        return _SuperModule(owner, python)
 
 
-class _Above(Sugared):
+class _SuperModule(Sugared):
     """A module that is looked into from above a class."""
 
     __slots__ = ("owner", "python")
@@ -515,7 +515,7 @@ class _Above(Sugared):
         return MethodValue(self.owner, method)
 
 
-class UncompiledModule(Unknown):
+class UncompiledModule(UnknownObject):
     """A module that a program names which is no part of one: refused."""
 
     __slots__ = ()

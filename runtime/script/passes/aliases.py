@@ -30,6 +30,7 @@ until nothing is added any more (inclusion constraints: Andersen, 1994, without 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 from runtime.schema.declaration import (
     EnumType,
@@ -61,7 +62,6 @@ from runtime.schema.types import (
 from runtime.script.ir import (
     Effect,
     Graph,
-    Kind,
     Node,
     Rows,
     Sharing,
@@ -166,8 +166,8 @@ class Aliases:
     """
 
     def __init__(self, graph: Graph, rows: Rows = row_of) -> None:
-        self._rows: dict[str, Kind | None] = {}
-        self._ask = rows
+        self._row: Rows = cache(rows)
+        self._rows = rows
         # What may be known outside.
         self.outside = _OUTSIDE
         # What each memory holds; what lies outside holds all that does.
@@ -228,7 +228,7 @@ class Aliases:
 
     def read(self, node: Node) -> int:
         """What a node looks into, its blocks not counted."""
-        row = self._row(node)
+        row = self._row(node.kind)
         if row is None or Effect.UNKNOWN in row.effects:
             return self.outside
         if Effect.READS not in row.effects and row.schema is None:
@@ -283,7 +283,7 @@ class Aliases:
     def _steps(self, graph: Graph) -> Iterator["tuple[_Step, Node]"]:
         """What each node of the graph adds, where it adds anything."""
         for node in graph.nodes():
-            row = self._row(node)
+            row = self._row(node.kind)
             touched = [*node.inputs, *node.outputs]
             if not node.blocks and not any(map(self._is_memory, touched)):
                 continue
@@ -294,11 +294,6 @@ class Aliases:
 
     def _is_memory(self, value: Value) -> bool:
         return bool(self._sorts(value.type)[0])
-
-    def _row(self, node: Node) -> Kind | None:
-        if node.kind not in self._rows:
-            self._rows[node.kind] = self._ask(node.kind)
-        return self._rows[node.kind]
 
     def _sorts(self, type_: Type) -> tuple[int, int]:
         known = self._types.get(type_)
@@ -427,7 +422,7 @@ class Aliases:
             self._add(value, self.outside)
 
     def _follows_schema(self, node: Node) -> None:
-        row = self._row(node)
+        row = self._row(node.kind)
         assert row is not None, "an operator has a row"
         schema = row.schema
         assert schema is not None, "an operator has a schema"
@@ -483,7 +478,7 @@ class Aliases:
     # Writing
 
     def _writes(self, node: Node) -> int:
-        row = self._row(node)
+        row = self._row(node.kind)
         if row is None or Effect.UNKNOWN in row.effects:
             return self.outside
         found = 0
@@ -497,7 +492,7 @@ class Aliases:
         if row.graph is not None and Effect.RUNS in row.effects:
             # What the graph is given lies outside, where it is looked at by itself.
             inside = node.attributes[row.graph]
-            if Aliases(inside, self._ask).writes_outside:
+            if Aliases(inside, self._rows).writes_outside:
                 found |= self.outside
         return found
 

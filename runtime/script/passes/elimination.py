@@ -40,13 +40,13 @@ It is one walk in the order of the text with one table; what a block adds is for
 at its end, and what a write spoils is forgotten at once.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
+from functools import cache
 
 from runtime.script.ir import (
     Block,
     Effect,
     Graph,
-    Kind,
     Node,
     Rows,
     Sharing,
@@ -54,8 +54,9 @@ from runtime.script.ir import (
     effects_of,
     row_of,
 )
+from runtime.script.ir.graph import Nested, run_nested, walk
 from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.splicing import same_work
+from runtime.script.passes.splicing import work_key
 
 # What keeps a node that nobody uses.
 KEEPS = Effect.IO | Effect.UNKNOWN | Effect.MAY_RAISE | Effect.NONDETERMINISTIC
@@ -71,7 +72,7 @@ def remove_dead_code(graph: Graph, rows: Rows = row_of) -> int:
     total = 0
     while True:
         # What went may have been all that made memory known outside.
-        changes = sum(map(_ungive, graph.nodes())) + _sweep(_Marking(graph, rows))
+        changes = sum(map(_drop_unused, graph.nodes())) + _sweep(_Marking(graph, rows))
         if not changes:
             return total
         total += changes
@@ -83,7 +84,7 @@ class _Marking:
     def __init__(self, graph: Graph, rows: Rows) -> None:
         self.graph = graph
         self.rows = rows
-        self.known: dict[str, Kind | None] = {}
+        self.row: Rows = cache(rows)
         self.aliases = Aliases(graph, rows)
         self.nodes: set[Node] = set()
         self.values: set[Value] = set()
@@ -91,7 +92,8 @@ class _Marking:
         # Memory of live values.
         self.memory = self.aliases.outside
         self.todo += graph.block.results
-        running = [*_running(graph.block)]
+        # The nodes that run when the graph does: those of closures do not.
+        running = [*walk((graph.block,), skipped=CLOSURE)]
         self.todo += [each for each in running if self.has_effect(each)]
         writing = [(each, self.aliases.written(each)) for each in running]
         writing = [each for each in writing if each[1]]
@@ -112,7 +114,7 @@ class _Marking:
 
     def has_effect(self, node: Node) -> bool:
         """Whether the node is live by itself, its blocks and writes not counted."""
-        row = self.row(node)
+        row = self.row(node.kind)
         if row is None:
             return True
         if row.graph is not None and Effect.RUNS in row.effects:
@@ -121,11 +123,6 @@ class _Marking:
             trips = node.inputs[0].node.attributes.get("value")
             return trips is not None and trips >= ENDLESS
         return bool(row.effects & KEEPS)
-
-    def row(self, node: Node) -> Kind | None:
-        if node.kind not in self.known:
-            self.known[node.kind] = self.rows(node.kind)
-        return self.known[node.kind]
 
     def node(self, node: Node) -> None:
         if node in self.nodes:
@@ -178,19 +175,6 @@ def _owner(entry: Node) -> Node | None:
     return None if entry.block is None else entry.block.owner
 
 
-def _running(block: Block) -> Iterator[Node]:
-    """The nodes that run when the block does: those of closures do not."""
-    todo = [iter(block)]
-    while todo:
-        for node in todo[-1]:
-            yield node
-            if node.blocks and node.kind != CLOSURE:
-                todo += [iter(each) for each in reversed(node.blocks)]
-                break
-        else:
-            todo.pop()
-
-
 def _sweep(live: _Marking) -> int:
     nodes = [*live.graph.nodes()]
     dead = [each for each in nodes if each not in live.nodes]
@@ -227,13 +211,10 @@ def _cut(node: Node, place: int) -> None:
             block.exit.remove_input(place)
 
 
-def _ungive(node: Node) -> int:
-    """Take out what a fork or an await is given, and does not use."""
+def _drop_unused(node: Node) -> int:
+    """Take out the inputs that the graph of a fork or an await does not use."""
     graph = node.attributes.get("graph")
-    if not isinstance(graph, Graph) or node.kind not in (
-        "prim::fork",
-        "prim::awaitable",
-    ):
+    if not isinstance(graph, Graph) or node.kind not in _LATER:
         return 0
     count = len(node.inputs)
     for place in reversed(range(count)):
@@ -249,7 +230,7 @@ CONSTANT = "prim::Constant"
 EVERYTHING = -1
 # What sees whether two objects are one.
 _COMPARES = ("script::is_.t", "script::is_not.t")
-# They give what is there already: twice is the same.
+# Their outputs are there already: twice gives the same.
 _FINDS = (Sharing.PARTS, Sharing.SAME)
 
 
@@ -263,8 +244,7 @@ class _Merging:
 
     def __init__(self, graph: Graph, rows: Rows) -> None:
         self.graph = graph
-        self.rows = rows
-        self.known: dict[str, Kind | None] = {}
+        self.row: Rows = cache(rows)
         self.aliases = Aliases(graph, rows)
         self.table: dict[Hashable, Node] = {}
         # Key -> what the node has looked at; and all of that together.
@@ -281,61 +261,50 @@ class _Merging:
         self.count = 0
 
     def run(self) -> int:
-        todo = [self.block(self.graph.block)]
-        while todo:
-            inner = next(todo[-1], None)
-            if inner is None:
-                todo.pop()
-            else:
-                todo.append(self.block(inner))
+        run_nested(self.block(self.graph.block))
         return self.count
 
-    def block(self, block: Block) -> Iterator[Block]:
+    def block(self, block: Block) -> Nested:
         added: list[Hashable] = []
         for node in block:
             if node.blocks:
                 written = self.aliases.written_within(node)
                 if node.kind == "prim::Closure":
                     # It runs at another time.
-                    self.spoil(EVERYTHING)
+                    self.invalidate(EVERYTHING)
                 elif node.kind != "prim::If":
-                    self.spoil(written)
-                yield from node.blocks
-                self.spoil(written)
+                    self.invalidate(written)
+                yield from map(self.block, node.blocks)
+                self.invalidate(written)
                 continue
             written = self.aliases.written(node)
             if written:
-                self.spoil(written)
+                self.invalidate(written)
             elif self.is_mergeable(node):
                 self.merge(node, added)
         for key in added:
             self.table.pop(key, None)
             self.reading.pop(key, None)
 
-    def spoil(self, written: int) -> None:
+    def invalidate(self, written: int) -> None:
         """Forget what has looked at memory that is written to."""
         if not written & self.read:
             return
-        gone = [key for key, memory in self.reading.items() if memory & written]
-        for key in gone:
+        stale = [key for key, memory in self.reading.items() if memory & written]
+        for key in stale:
             del self.reading[key], self.table[key]
         self.read = 0
         for memory in self.reading.values():
             self.read |= memory
 
-    def row(self, node: Node) -> Kind | None:
-        if node.kind not in self.known:
-            self.known[node.kind] = self.rows(node.kind)
-        return self.known[node.kind]
-
     def is_mergeable(self, node: Node) -> bool:
-        row = self.row(node)
+        row = self.row(node.kind)
         if row is None or row.effects & _NEVER or not node.outputs:
             return False
         return row.graph is None and node.kind != "prim::Uninitialized"
 
     def merge(self, node: Node, added: list[Hashable]) -> None:
-        key = same_work(node)
+        key = work_key(node)
         earlier = self.table.get(key)
         if earlier is not None and self.are_one(node, earlier):
             for value, other in zip(node.outputs, earlier.outputs, strict=True):
@@ -355,7 +324,7 @@ class _Merging:
 
     def are_one(self, node: Node, earlier: Node) -> bool:
         """Whether nobody can tell the outputs of two equal nodes apart."""
-        row = self.row(node)
+        row = self.row(node.kind)
         assert row is not None, "what has no row is not merged"
         if row.sharing in _FINDS or node.kind == CONSTANT:
             return True

@@ -38,12 +38,12 @@ What is not used any more afterwards goes as dead code.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
-from runtime.schema.codes import Device
 from runtime.schema.types import IntType, StrType, TupleType
 from runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
-from runtime.script.ir.type_rules import fits
+from runtime.script.ir.type_rules import PLAIN_TYPES, fits
 from runtime.script.passes.aliases import Aliases
 from runtime.script.passes.splicing import (
     CONSTANT,
@@ -61,7 +61,6 @@ from runtime.script.primitives import by_name
 LONGEST = 1000
 # A text that asks for more than a thousand characters, as formats do.
 _WIDE = re.compile(r"[0-9]{4}")
-_PLAIN = (int, float, bool, complex, str, type(None), Device)
 # They may take long with large numbers, and then are refused.
 _SLOW = ("factorial", "comb", "perm", "round", "pow")
 # Of numbers and texts nobody says how many objects there are.
@@ -85,26 +84,21 @@ def propagate_all(graph: Graph, rows: Rows = row_of) -> int:
 
 def _propagate(graph: Graph, rows: Rows, aliases: Aliases | None) -> int:
     count = 0
-    known: dict[str, Kind | None] = {}
+    row: Rows = cache(rows)
     todo: list[Block] = [graph.block]
     while todo:
         block = todo.pop()
-        node = block.entry.behind
+        node = block.entry.next
         while node is not None and node is not block.exit:
-            before = node.before
-            assert before is not None, "something is in front of a node"
-            changed = _decide(node)
-            if not changed:
-                if node.kind not in known:
-                    known[node.kind] = rows(node.kind)
-                changed = _compute(node, known[node.kind], aliases)
-            if changed:
+            previous = node.previous
+            assert previous is not None, "something is in front of a node"
+            if _decide(node) or _compute(node, row(node.kind), aliases):
                 count += 1
                 # What was put in its place comes next.
-                node = before.behind
+                node = previous.next
                 continue
             todo += node.blocks
-            node = node.behind
+            node = node.next
     return count
 
 
@@ -178,7 +172,7 @@ def _is_plain(value: Any) -> bool:
         return len(value) <= LONGEST and all(map(_is_plain, value))
     if value.__class__ is str:
         return len(value) <= LONGEST
-    return value.__class__ in _PLAIN
+    return value.__class__ in PLAIN_TYPES
 
 
 def _run(node: Node, row: Kind, values: list[Any]) -> tuple[Any, ...]:
@@ -265,8 +259,8 @@ def pool_constants(graph: Graph) -> int:
             count += 1
             continue
         kept[key] = node
-        if node.before is not last:
-            node.take_out().put_behind(last)
+        if node.previous is not last:
+            node.unlink().insert_after(last)
             count += 1
         last = node
     return count
@@ -394,7 +388,7 @@ def _loop(node: Node) -> int:
             node.add_input(of_type(value, part, node))
         _give_elements(body, again, type_)
         parts = [body.add_parameter(each, parameter.hint) for each in type_.elements]
-        made = Node(MADE, parts, [type_], None, node.place).put_behind(body.entry)
+        made = Node(MADE, parts, [type_], None, node.place).insert_after(body.entry)
         made.output.hint = parameter.hint
         parameter.replace_by(made.output)
         _make_behind(node, output, type_)
@@ -415,6 +409,6 @@ def _give_elements(block: Block, result: Value, type_: TupleType) -> None:
 def _make_behind(node: Node, output: Value, type_: TupleType) -> None:
     """Let a node give the elements of an output, and make the tuple behind it."""
     parts = [node.add_output(each, output.hint) for each in type_.elements]
-    made = Node(MADE, parts, [type_], None, node.place).put_behind(node)
+    made = Node(MADE, parts, [type_], None, node.place).insert_after(node)
     made.output.hint = output.hint
     output.replace_by(made.output)

@@ -52,6 +52,7 @@ from runtime.schema.types import (
     fake,
 )
 from runtime.script.ir import Graph, Node, Value
+from runtime.script.ir.type_rules import PLAIN_TYPES
 from runtime.script.passes.splicing import (
     constant_before,
     identity,
@@ -84,14 +85,6 @@ class Rule(NamedTuple):
     types: Mapping[str, Type]
     before: Call
     after: Term
-
-
-_OF_VALUE: dict[type, Type] = {
-    bool: BoolType,
-    int: IntType,
-    float: FloatType,
-    str: StrType,
-}
 
 
 def _call(name: str, *inputs: "Term | bool | float") -> Call:
@@ -217,11 +210,11 @@ def _built(term: Term, node: Node, bound: Mapping[str, Value]) -> Value:
     if isinstance(term, str):
         return bound[term]
     if isinstance(term, Known):
-        type_ = _OF_VALUE[term.value.__class__]
+        type_ = PLAIN_TYPES[term.value.__class__]
         return constant_before(node, term.value, type_)
     inputs = [_built(each, node, bound) for each in term.inputs]
     types = [each.type for each in node.outputs]
-    return Node(term.kind, inputs, types, None, node.place).put_before(node).output
+    return Node(term.kind, inputs, types, None, node.place).insert_before(node).output
 
 
 NOT = "script::not_.bool"
@@ -335,7 +328,7 @@ def _known_branch(node: Node) -> int:
         uses = [each for each in condition.uses if each[0].is_within(block)]
         if not uses:
             continue
-        first = block.entry.behind
+        first = block.entry.next
         assert first is not None, "a block has an end"
         known = constant_before(first, value, BoolType, place=node.place)
         for user, place in uses:
@@ -390,7 +383,7 @@ def _truth(node: Node) -> int:
             count += 1
         elif one is False and other is True:
             turned = Node(NOT, [condition], [BoolType], None, node.place)
-            replace_output(output, turned.put_before(node).output)
+            replace_output(output, turned.insert_before(node).output)
             count += 1
     return count
 
@@ -400,7 +393,7 @@ def _truth(node: Node) -> int:
 
 def _same_trip(node: Node) -> int:
     (body,) = node.blocks
-    first = body.entry.behind
+    first = body.entry.next
     assert first is not None, "a block has an end"
     count = 0
     for output in node.outputs:

@@ -23,8 +23,8 @@ from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
 from runtime.schema.codes import Device, DType
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
-from runtime.script.bound import bound_call, is_own, is_plain
 from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
+from runtime.script.operator_calls import bound_call, is_own, is_plain
 from runtime.script.passes.aliases import Aliases
 from runtime.script.primitives import by_name
 from runtime.tensors.making import empty_tensor

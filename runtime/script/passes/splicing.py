@@ -1,7 +1,7 @@
 """Splicing: bodies, blocks and values in place of others, and bodies made graphs.
 
     splice, replace_node, replace_output    what takes the place of what
-    identity, same_work                     when constants, or nodes, say the same
+    identity, work_key                      equal for equal constants, or nodes
     lift_closures    bodies of forks and awaits become graphs, which are given what they
                      use
     inline_calls     the body of a function, or method, in place of a call of it
@@ -46,7 +46,7 @@ from typing import Any
 from runtime.schema.declaration import ModuleType, ScriptClassType
 from runtime.schema.types import IntType, Type, fake
 from runtime.script.ir import Block, Graph, Node, Value
-from runtime.script.ir.graph import Place, copy_block, copy_node, copy_nodes
+from runtime.script.ir.graph import Place, copy_block, copy_node, copy_nodes, walk
 from runtime.script.ir.type_rules import called, fits
 from runtime.script.program import Function
 
@@ -63,7 +63,7 @@ def constant_before(
 ) -> Value:
     """A new constant in front of a node; `value` fits the type."""
     made = Node(CONSTANT, (), [type_], {"value": value}, place or node.place)
-    made.put_before(node)
+    made.insert_before(node)
     made.output.hint = hint
     return made.output
 
@@ -76,7 +76,7 @@ def of_type(value: Value, type_: Type, before: Node) -> Value:
         held = value.node.attributes["value"]
         if fits(held, type_):
             return constant_before(before, held, type_, place=value.node.place)
-    return Node(CAST, [value], [type_], None, before.place).put_before(before).output
+    return Node(CAST, [value], [type_], None, before.place).insert_before(before).output
 
 
 def replace_output(output: Value, value: Value, before: Node | None = None) -> None:
@@ -102,7 +102,7 @@ def splice(node: Node, block: Block) -> None:
     results = [*block.results]
     block.exit.set_inputs(())
     for each in block:
-        each.take_out().put_before(node)
+        each.unlink().insert_before(node)
     replace_node(node, results)
 
 
@@ -123,7 +123,7 @@ def identity(value: Any) -> Hashable:
     return (kind, value) if isinstance(value, Type) else (kind, id(value))
 
 
-def same_work(node: Node) -> Hashable:
+def work_key(node: Node) -> Hashable:
     """What two nodes without blocks have in common exactly when they do the same."""
     attributes = node.attributes
     return (
@@ -171,7 +171,7 @@ def _lift(node: Node) -> None:
         [node.output.type],
         {"graph": body},
         node.place,
-    ).put_before(node)
+    ).insert_before(node)
     lifted.output.hint = node.output.hint
     node.output.replace_by(lifted.output)
     node.destroy()
@@ -183,7 +183,7 @@ def captured(block: Block) -> list[Value]:
     """What a block uses of those around it, in the order of the first use."""
     own: set[Value] = set()
     found: dict[Value, None] = {}
-    for node in _all(block):
+    for node in walk((block,), _with_ends):
         for value in node.inputs:
             if value not in own:
                 found[value] = None
@@ -191,20 +191,7 @@ def captured(block: Block) -> list[Value]:
     return [*found]
 
 
-def _all(block: Block) -> Iterator[Node]:
-    """The nodes of a block, those within, and the ends of all, as they would run."""
-    todo: list[Iterator[Node]] = [_whole(block)]
-    while todo:
-        for node in todo[-1]:
-            yield node
-            if node.blocks:
-                todo += [_whole(each) for each in reversed(node.blocks)]
-                break
-        else:
-            todo.pop()
-
-
-def _whole(block: Block) -> Iterator[Node]:
+def _with_ends(block: Block) -> Iterator[Node]:
     yield block.entry
     yield from block
     yield block.exit
@@ -263,15 +250,14 @@ def _inline(node: Node, body: Graph) -> list[Node]:
         parameter: of_type(value, parameter.type, node)
         for parameter, value in zip(parameters, given, strict=True)
     }
-    before, block = node.before, node.block
-    assert before is not None, "a call is in a block"
-    assert block is not None, "a call is in a block"
+    previous = node.previous
+    assert previous is not None, "a call is in a block"
     results = copy_nodes(body.block, node, values)
     made: list[Node] = []
-    each = before.behind
+    each = previous.next
     while each is not None and each is not node:
         made += [each, *each.nodes_within()]
-        each = each.behind
+        each = each.next
     replace_node(node, results)
     return made
 

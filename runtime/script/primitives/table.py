@@ -1,6 +1,7 @@
 """The table of primitives: all rows, how they are found, chosen, and installed.
 
     by_name, by_operator, ...    the rows of one way to them
+    INLINE, overflow_tests       primitives as expressions of generated text
     widened     the conversion of a number to a wider one
     install     the rows as operators of the namespace `script`
 
@@ -21,6 +22,13 @@ Rules of numbers:
 - a number that is widened is converted by a primitive of its own (`float.int`), so that
   the row's function gets exactly what its schema says.
 
+Rules of generated text:
+- a primitive whose function is one of Python's own operators is that operator; one that
+  refuses what is beyond 64 bits is, too, with tests behind it: where they hold the
+  primitive itself is called, which raises;
+- what is registered under the name of a primitive may be another kernel: that is asked
+  where the text runs.
+
 Rules of operators:
 - every row is defined by its schema, so that names resolve and schemas are told, and
   its function is the kernel of all backends; what may not raise is tagged so;
@@ -30,7 +38,7 @@ Rules of operators:
   handles are kept here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
@@ -48,6 +56,7 @@ from runtime.schema.types import (
     Type,
     TypeVariable,
 )
+from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives import containers, mathematics, numbers, strings, tensors
 from runtime.script.primitives.row import NAMESPACE, Kind, Row
 
@@ -107,6 +116,35 @@ METHODS = _grouped("method")
 ATTRIBUTES = _grouped("attribute")
 # Pattern (`len(range({0}, {1}, {2}))`, ...) -> rows.
 FORMS = _grouped("form")
+
+
+# Functions that refuse a result beyond 64 bits, and are an operator of Python's else.
+_BOUNDED = (numbers.add, numbers.sub, numbers.mul, numbers.floordiv)
+# Functions of primitives -> the expression of Python's that does the same.
+INLINE: dict[Any, str] = {
+    row.function: row.way.pattern
+    for rows in OPERATORS.values()
+    for row in rows
+    if not row.writes
+    and (row.function.__module__ == "_operator" or row.function in _BOUNDED)
+}
+INLINE[list.append] = "{0}.append({1})"
+
+# Numbers whose comparison costs CPython next to nothing: those of one digit.
+_SMALL = 2**30 - 1
+_NOT_SMALL = f"{{0}} > {_SMALL} or {{0}} < {-_SMALL}"
+_BEYOND = f"not {INT_FIRST} <= {{0}} < {INT_END}"
+
+
+def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
+    """The tests, one within the other, that a result is beyond 64 bits.
+
+    `constants` are the operands that are constants; None stands for others.
+    """
+    if function is numbers.floordiv and constants[1] not in (None, -1):
+        # Only the least number by -1 is too large.
+        return ()
+    return (_NOT_SMALL, _BEYOND) if function in _BOUNDED else ()
 
 
 def by_name(name: str) -> Row | None:

@@ -1,23 +1,29 @@
 """Running programs: plans, executors, tasks, and the boundary to Python."""
 
 from runtime.script.plug_ins import ready
+from runtime.script.running.boundary import (
+    Frame,
+    checked,
+    register_test,
+    script_frames,
+    taker,
+    test_of,
+)
 from runtime.script.running.pool import (
     ExecutorOptions,
-    Forked,
+    ForkFuture,
     Pool,
     executor,
     executor_options,
     fork_pool,
     set_executor,
 )
-from runtime.script.running.raising import Frame, script_frames
 from runtime.script.running.run import Plan, call, plan_of, run
 from runtime.script.running.steps import register_step
-from runtime.script.running.types import checked, register_test, taker, test_of
 
 __all__ = [
     "ExecutorOptions",
-    "Forked",
+    "ForkFuture",
     "Frame",
     "Plan",
     "Pool",

@@ -38,8 +38,8 @@ from runtime.schema.types import (
     StrType,
     Type,
 )
-from runtime.script.bound import Bound
 from runtime.script.ir import Block, Node, Value
+from runtime.script.operator_calls import BoundCall
 from runtime.script.running.steps import With
 
 # Values of these types hold no memory worth speaking of.
@@ -68,15 +68,15 @@ class Control(Enum):
 class Layout:
     """A block: its steps, the registers that it is given, and those that it gives.
 
-    `leaves` are those of its results that are let go when they have been moved, `ends`
-    those of its parameters that are let go when it has run for the last time.
+    `freed_results` are the registers of results that are freed when they have been
+    moved, `freed_parameters` those of parameters that are freed after the last run.
     """
 
     parameters: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
     steps: "list[Step]" = field(default_factory=list)
-    leaves: tuple[int, ...] = ()
-    ends: tuple[int, ...] = ()
+    freed_results: tuple[int, ...] = ()
+    freed_parameters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,7 @@ class Step:
     """A node: what it reads and writes, and what it does.
 
     A call gives one value for one output, a sequence for several, anything for none.
-    `lets` are the registers that are let go behind it; `bound` is of an operator.
+    `freed` are the registers that are let go behind it; `bound` is of an operator.
     """
 
     node: Node
@@ -92,14 +92,14 @@ class Step:
     call: Function
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    lets: tuple[int, ...] = ()
+    freed: tuple[int, ...] = ()
     blocks: tuple[Layout, ...] = ()
-    bound: Bound | None = None
+    bound: BoundCall | None = None
 
 
 # What gives the function of a node, the values that it takes besides its inputs, and of
 # an operator how it is called.
-StepMaker = Callable[[Node], tuple[Function, Sequence[Value], Bound | None]]
+StepMaker = Callable[[Node], tuple[Function, Sequence[Value], BoundCall | None]]
 
 
 class Planner:
@@ -143,15 +143,17 @@ class Planner:
                 step = self._step(node)
                 layout.steps.append(step)
                 gone = [*last.get(node, ()), *(v for v in node.outputs if not v.uses)]
-                step.lets = self._lets(gone)
+                step.freed = self._freed(gone)
         layout.results = tuple(self._places[each] for each in block.results)
         own = [
             each for each in dict.fromkeys(block.results) if each.node.block is block
         ]
-        layout.leaves = self._lets([each for each in own if not each.is_parameter])
-        layout.ends = self._lets(block.parameters)
+        layout.freed_results = self._freed(
+            [each for each in own if not each.is_parameter]
+        )
+        layout.freed_parameters = self._freed(block.parameters)
 
-    def _lets(self, values: Sequence[Value]) -> tuple[int, ...]:
+    def _freed(self, values: Sequence[Value]) -> tuple[int, ...]:
         return tuple(
             self._places[each]
             for each in values
@@ -175,7 +177,7 @@ class Planner:
             (body,) = node.blocks
             block = self._inner(body)
             outputs = tuple(self._new(each) for each in node.outputs)
-            call = With.of(node)
+            call = With.maker(node)
             return Step(node, Control.WITH, call, inputs, outputs, (), (block,))
         self.calls = self.calls or node.kind in _CALLS
         call, captured, bound = self.step(node)
@@ -229,16 +231,16 @@ Compact = tuple[int, Any, Any, Any, tuple[int, ...], Any]
 
 
 class Inner:
-    """The steps of a block, ready to run; what it is given, gives, and lets go."""
+    """The steps of a block, ready to run; what it is given, gives, and freed go."""
 
-    __slots__ = ("ends", "leaves", "parameters", "results", "steps")
+    __slots__ = ("freed_parameters", "freed_results", "parameters", "results", "steps")
 
     def __init__(self, layout: Layout) -> None:
         self.steps = [_compact(each) for each in layout.steps]
         self.parameters = layout.parameters
         self.results = layout.results
-        self.leaves = layout.leaves
-        self.ends = layout.ends
+        self.freed_results = layout.freed_results
+        self.freed_parameters = layout.freed_parameters
 
 
 def _compact(step: Step) -> Compact:
@@ -248,26 +250,26 @@ def _compact(step: Step) -> Compact:
         form = {Control.IF: IF, Control.LOOP: LOOP, Control.WITH: WITH}[step.control]
         bodies = tuple(map(Inner, step.blocks))
         call = (step.call, bodies) if form == WITH else bodies
-        return form, call, inputs, outputs, step.lets, step
+        return form, call, inputs, outputs, step.freed, step
     if not outputs:
-        return NONE, step.call, inputs, None, step.lets, step
+        return NONE, step.call, inputs, None, step.freed, step
     if len(outputs) > 1:
-        return SEVERAL, step.call, inputs, outputs, step.lets, step
+        return SEVERAL, step.call, inputs, outputs, step.freed, step
     form = _BY_COUNT[len(inputs)] if len(inputs) < len(_BY_COUNT) else ANY
     if form == UNARY:
         (inputs,) = inputs
-    return form, step.call, inputs, outputs[0], step.lets, step
+    return form, step.call, inputs, outputs[0], step.freed, step
 
 
 def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
     """Run the steps of a block; gives how many trips loops made.
 
-    What is raised leaves its step in the last register, if no step is there.
+    What is raised freed_results its step in the last register, if no step is there.
     """
     trips = 0
     step: Any = None
     try:
-        for form, call, inputs, outputs, lets, step in steps:  # noqa: B007  # read below
+        for form, call, inputs, outputs, freed, step in steps:  # noqa: B007  # read below
             if form == 2:  # BINARY: names of a module cost more
                 one, other = inputs
                 registers[outputs] = call(registers[one], registers[other])
@@ -286,7 +288,7 @@ def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
                 body = call[0] if registers[inputs[0]] else call[1]
                 trips += run_steps(body.steps, registers)
                 _move(registers, body.results, outputs)
-                _let(registers, body.leaves)
+                _free(registers, body.freed_results)
             elif form == LOOP:
                 trips += _loop(call[0], inputs, outputs, registers)
             elif form == SEVERAL:
@@ -303,10 +305,10 @@ def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
                     _move(registers, body.results, outputs)
                 # What was swallowed is over.
                 registers[-1] = None
-                _let(registers, body.leaves)
-                _let(registers, body.ends)
-            if lets:
-                for place in lets:
+                _free(registers, body.freed_results)
+                _free(registers, body.freed_parameters)
+            if freed:
+                for place in freed:
                     registers[place] = None
     except BaseException:
         if registers[-1] is None:
@@ -329,11 +331,11 @@ def _loop(
             trips += 1 + run_steps(body.steps, registers)
             going = registers[condition]
             _move(registers, results, carried)
-            _let(registers, body.leaves)
+            _free(registers, body.freed_results)
             if not going:
                 break
     _move(registers, carried, outputs)
-    _let(registers, body.ends)
+    _free(registers, body.freed_parameters)
     return trips
 
 
@@ -347,6 +349,6 @@ def _move(registers: list[Any], sources: Sequence[int], targets: Sequence[int]) 
         registers[place] = value
 
 
-def _let(registers: list[Any], places: Sequence[int]) -> None:
+def _free(registers: list[Any], places: Sequence[int]) -> None:
     for place in places:
         registers[place] = None

@@ -51,7 +51,7 @@ from runtime.autograd.modes import GRAD
 from runtime.errors.tensor import WrongOption
 from runtime.futures import Future
 from runtime.keys import LOCAL
-from runtime.script.running.raising import RUN, keep_frames
+from runtime.script.running.boundary import RUN, keep_frames
 from runtime.tensors.keys import INFERRING, Presence, inference
 from runtime.tensors.keys import STATE as HANDLING
 
@@ -97,7 +97,7 @@ class ExecutorOptions:
             )
 
 
-class _Chosen:
+class _Executor:
     """What is chosen now."""
 
     __slots__ = ("options",)
@@ -106,12 +106,12 @@ class _Chosen:
         self.options = ExecutorOptions()
 
 
-CHOSEN = _Chosen()
+EXECUTOR = _Executor()
 
 
 def executor_options() -> ExecutorOptions:
     """The options that hold now."""
-    return CHOSEN.options
+    return EXECUTOR.options
 
 
 def set_executor(
@@ -123,7 +123,7 @@ def set_executor(
         WrongOption: a value is none that the option takes, or there is no such
             option.
     """
-    before = CHOSEN.options
+    before = EXECUTOR.options
     try:
         chosen = replace(options or before, **changes)  # type: ignore[arg-type]  # checked by the class itself
     except TypeError:
@@ -135,7 +135,7 @@ def set_executor(
             code="ExecutorRefused", option=wrong, found="", wanted=wanted
         ) from None
     if chosen != before:
-        CHOSEN.options = chosen
+        EXECUTOR.options = chosen
     return before
 
 
@@ -144,15 +144,15 @@ def executor(**changes: object) -> Iterator[ExecutorOptions]:
     """Change options for a while; raises as `set_executor`."""
     before = set_executor(None, **changes)
     try:
-        yield CHOSEN.options
+        yield EXECUTOR.options
     finally:
-        CHOSEN.options = before
+        EXECUTOR.options = before
 
 
 Dicts = list[dict[str, Any]]
 
 
-class _Mine(threading.local):
+class _ThreadParts(threading.local):
     """The dictionaries of one thread; `own` is what of them is no other thread's."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class _Mine(threading.local):
         self.own = HANDLING.thread
 
 
-_MINE = _Mine()
+_PARTS = _ThreadParts()
 # The places among them of modes, and of inference.
 _MODES, _INFERENCE = 3, 4
 
@@ -172,7 +172,7 @@ class ThreadState:
     __slots__ = ("_dicts", "_presence", "context", "copies")
 
     def __init__(self) -> None:
-        self._dicts = dicts = _MINE.dicts
+        self._dicts = dicts = _PARTS.dicts
         self.copies: Dicts = [each.copy() for each in dicts]
         active = dicts[_INFERENCE].get("active")
         self._presence = Presence(INFERRING) if active else None
@@ -181,28 +181,28 @@ class ThreadState:
 
     def is_current(self) -> bool:
         """Whether the state of this thread is this very one, in the same thread."""
-        dicts = _MINE.dicts
+        dicts = _PARTS.dicts
         return dicts is self._dicts and dicts == self.copies
 
     def restore(self) -> None:
         """Let this thread have the state."""
-        for mine, copy in zip(_MINE.dicts, self.copies, strict=True):
+        for mine, copy in zip(_PARTS.dicts, self.copies, strict=True):
             if mine != copy:
                 for name in [*mine]:
                     if name not in copy:
                         del mine[name]
                 mine.update(copy)
-        _MINE.dicts[_MODES]["thread"] = _MINE.own
+        _PARTS.dicts[_MODES]["thread"] = _PARTS.own
 
 
 # Seconds that a thread sleeps for a task before it ends.
-IDLE = 5.0
+IDLE_SECONDS = 5.0
 # How often a thread looks for a task before it sleeps, and the seconds in between: who
 # forks and waits in turns does so a thousand times as often.
-LOOKS, BETWEEN = 20, 0.0005
+POLLS, POLL_SECONDS = 20, 0.0005
 
 
-class Forked(Future[Any]):
+class ForkFuture(Future[Any]):
     """The future of a task; who waits for it first may run it."""
 
     __slots__ = ("_arguments", "_claims", "_function", "_state")
@@ -282,7 +282,7 @@ class Pool:
         self._renew()
 
     def _renew(self) -> None:
-        self._tasks: deque[Forked] = deque()
+        self._tasks: deque[ForkFuture] = deque()
         # Wakes a thread that sleeps.
         self._bell: SimpleQueue[None] = SimpleQueue()
         # One element for each thread that does so: counted by steps of one.
@@ -290,9 +290,9 @@ class Pool:
         self._sleeping: list[None] = []
         self._threads: set[threading.Thread] = set()
 
-    def fork(self, function: Callable[..., Any], *arguments: Any) -> Forked:
+    def fork(self, function: Callable[..., Any], *arguments: Any) -> ForkFuture:
         """The future of `function(*arguments)`, which runs some time, somewhere."""
-        task = Forked(function, arguments)
+        task = ForkFuture(function, arguments)
         # First of all: a thread that goes to sleep looks once more behind that.
         self._tasks.append(task)
         if not self._looking:
@@ -309,7 +309,7 @@ class Pool:
         try:
             self._sleeping.pop()
         except IndexError:
-            if len(self._threads) < CHOSEN.options.threads:
+            if len(self._threads) < EXECUTOR.options.threads:
                 self._start()
         else:
             self._bell.put(None)
@@ -336,7 +336,7 @@ class Pool:
         """Run tasks as long as there are any; whether there was one."""
         tasks, found = self._tasks, False
         self._looking.append(None)
-        for _ in range(LOOKS):
+        for _ in range(POLLS):
             while True:
                 try:
                     task = tasks.popleft()
@@ -354,7 +354,7 @@ class Pool:
                 self._looking.append(None)
             if found:
                 break
-            sleep(BETWEEN)
+            sleep(POLL_SECONDS)
         self._looking.pop()
         return found
 
@@ -367,7 +367,7 @@ class Pool:
                 self._sleeping.pop()
                 return True
         try:
-            self._bell.get(timeout=IDLE)
+            self._bell.get(timeout=IDLE_SECONDS)
         except Empty:
             with suppress(IndexError):
                 self._sleeping.pop()
@@ -377,7 +377,7 @@ class Pool:
         return True
 
 
-def _run(task: Forked) -> None:
+def _run(task: ForkFuture) -> None:
     """Run a task on a thread of the pool, which no task ends."""
     # Whoever waits for the task gets what it raises.
     with suppress(BaseException):

@@ -28,12 +28,11 @@ from runtime.schema.values import presenter
 from runtime.script.ir import Block, Graph, Node, Value, copy_graph
 from runtime.script.passes import OPTIMIZE, captured, run_passes, shapes_for
 from runtime.script.program import Function
+from runtime.script.running.boundary import RUN, Run, add_frame, binder_of, note
 from runtime.script.running.plan import Inner, Planner, run_steps
-from runtime.script.running.pool import CHOSEN, ExecutorOptions
-from runtime.script.running.raising import RUN, Run, add_frame, note
+from runtime.script.running.pool import EXECUTOR, ExecutorOptions
 from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
-from runtime.script.running.types import binder_of
 from runtime.tensors.keys import watcher
 
 Entry = Callable[..., Any]
@@ -152,7 +151,7 @@ def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
     def run_nested(*values: Any) -> Any:
         nonlocal plan
         if plan is None:
-            plan = Plan(block, taken, name, CHOSEN.options)
+            plan = Plan(block, taken, name, EXECUTOR.options)
         return plan.execute(*values)
 
     return run_nested, taken
@@ -165,7 +164,7 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
         OperatorGone: it has an operator that is not defined.
         OperatorGone: one of its operators has another schema now.
     """
-    options = CHOSEN.options
+    options = EXECUTOR.options
     if options.optimize:
         graph = copy_graph(graph)
         run_passes(graph, OPTIMIZE)
@@ -178,7 +177,7 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
 
 def _plan(function: Function) -> Plan:
     plan: Plan | None = function.memo.get("plan")
-    if plan is None or plan.options is not CHOSEN.options:
+    if plan is None or plan.options is not EXECUTOR.options:
         plan = function.memo["plan"] = plan_of(function.graph, function.name)
     return plan
 
@@ -219,7 +218,7 @@ def call(
         if outer is None:
             RUN.run = mine = Run()
         plan = memo.get("plan")
-        if plan is None or plan.options is not CHOSEN.options:
+        if plan is None or plan.options is not EXECUTOR.options:
             plan = _plan(function)
         value = plan.execute(*arguments)
         RUN.run = outer

@@ -5,7 +5,7 @@ One row for each kind that both executors run by calling a function; branches, l
 
 Rules:
 - a function gives one value for a node of one output, a sequence for several;
-- operators are bound (`runtime.script.bound`): what runs is what is registered
+- operators are bound (`runtime.script.operator_calls`): what runs is what is registered
   when the step runs; an operator that does not fit the graph any more is refused;
 - an object is looked into without a question, but in programs from elsewhere;
 - functions and methods are looked up when they are first called, as a program may be
@@ -34,14 +34,20 @@ from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
-from runtime.script.bound import Bound, bound_call
 from runtime.script.ir import Node, Value, row_of
-from runtime.script.plug_ins import added
+from runtime.script.operator_calls import BoundCall, bound_call
+from runtime.script.plug_ins import add_row
 from runtime.script.primitives import table
 from runtime.script.program import Function, declared_type
-from runtime.script.running.pool import Forked, fork_pool
-from runtime.script.running.raising import FUSED, exception, restore_frames, warn
-from runtime.script.running.types import checked, test_of
+from runtime.script.running.boundary import (
+    FUSED,
+    checked,
+    exception,
+    restore_frames,
+    test_of,
+    warn,
+)
+from runtime.script.running.pool import ForkFuture, fork_pool
 
 Entry = Callable[..., Any]
 
@@ -91,7 +97,7 @@ class With:
         self._needs = needs
 
     @classmethod
-    def of(cls, node: Node) -> Callable[[Any], Self]:
+    def maker(cls, node: Node) -> Callable[[Any], Self]:
         """What makes it of a manager, for a node."""
         type_, needs = node.inputs[0].type, bool(node.outputs)
         return lambda manager: cls(manager, type_, needs)
@@ -128,21 +134,21 @@ Run = Callable[..., Any]
 Nested = Callable[[Node, str], tuple[Run, Sequence[Value]]]
 
 
-class Made(NamedTuple):
+class StepFunction(NamedTuple):
     """The function of a node, the values that it takes besides the inputs, and of an
     operator how it is called.
     """
 
     call: Run
     captured: Sequence[Value] = ()
-    bound: Bound | None = None
+    bound: BoundCall | None = None
 
 
 # How tasks and awaits are called in backtraces.
 FORKED, AWAITED, CLOSED = "<forked function>", "<awaitable function>", "<closure>"
 
 
-def step_of(node: Node, nested: Nested) -> Made:
+def step_of(node: Node, nested: Nested) -> StepFunction:
     """What a node does.
 
     Raises:
@@ -151,7 +157,7 @@ def step_of(node: Node, nested: Nested) -> Made:
     """
     maker = _MAKERS.get(node.kind)
     if maker is not None:
-        return Made(maker(node))
+        return StepFunction(maker(node))
     maker_with = _NESTED.get(node.kind)
     if maker_with is not None:
         return maker_with(node, nested)
@@ -161,7 +167,7 @@ def step_of(node: Node, nested: Nested) -> Made:
 # Operators
 
 
-def operator_of(node: Node) -> Made:
+def operator_of(node: Node) -> StepFunction:
     """What calls the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
@@ -189,8 +195,8 @@ def operator_of(node: Node) -> Made:
     trusted = None if primitive is None else primitive.function
     bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
     if row.schema.is_varret and len(outputs) == 1:
-        return Made(lambda *values: bound.call(*values)[0])
-    return Made(bound.call, (), bound)
+        return StepFunction(lambda *values: bound.call(*values)[0])
+    return StepFunction(bound.call, (), bound)
 
 
 # Values
@@ -373,7 +379,7 @@ def _wait(node: Node) -> Run:
         except BaseException as error:
             restore_frames(error)
             raise
-        if future.__class__ is Forked:
+        if future.__class__ is ForkFuture:
             return value
         return checked(value, element, "A future")
 
@@ -409,26 +415,26 @@ class Body:
         return self._entry(*values)
 
 
-def _fork(node: Node, nested: Nested) -> Made:
+def _fork(node: Node, nested: Nested) -> StepFunction:
     entry, captured = nested(node, FORKED)
-    return Made(partial(fork_pool.fork, entry), captured)
+    return StepFunction(partial(fork_pool.fork, entry), captured)
 
 
-def _awaitable(node: Node, nested: Nested) -> Made:
+def _awaitable(node: Node, nested: Nested) -> StepFunction:
     entry, captured = nested(node, AWAITED)
-    return Made(partial(awaitable, Body(entry)), captured)
+    return StepFunction(partial(awaitable, Body(entry)), captured)
 
 
-def _closure(node: Node, nested: Nested) -> Made:
+def _closure(node: Node, nested: Nested) -> StepFunction:
     entry, captured = nested(node, CLOSED)
-    return Made(partial(partial, entry), captured)
+    return StepFunction(partial(partial, entry), captured)
 
 
-def _fused(node: Node, nested: Nested) -> Made:
+def _fused(node: Node, nested: Nested) -> StepFunction:
     entry, _ = nested(node, FUSED)
     # It needs the compiler of kernels, which few programs do.
     fusion = load("runtime.script.fusion")
-    return Made(fusion.compiled(node.attributes["graph"], entry))
+    return StepFunction(fusion.FusedGroup(node.attributes["graph"], entry))
 
 
 # Others
@@ -472,7 +478,7 @@ _MAKERS: dict[str, Callable[[Node], Run]] = {
     "prim::unchecked_cast": lambda _: _same,
     "prim::isinstance": _instance,
 }
-_NESTED: dict[str, Callable[[Node, Nested], Made]] = {
+_NESTED: dict[str, Callable[[Node, Nested], StepFunction]] = {
     "prim::Closure": _closure,
     "prim::fork": _fork,
     "prim::awaitable": _awaitable,
@@ -486,4 +492,4 @@ def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]
     What comes back takes it out again; plans that were made before keep what they have.
     """
     assert kind not in _NESTED, f"{kind} does something already"
-    return added(_MAKERS, kind, maker, "does something")
+    return add_row(_MAKERS, kind, maker, "does something")

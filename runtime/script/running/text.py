@@ -53,10 +53,16 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.bound import Bound
 from runtime.script.ir import Node
+from runtime.script.operator_calls import (
+    BoundCall,
+    KernelLookup,
+    PrimitiveCheck,
+    is_known,
+)
+from runtime.script.passes.splicing import callee
 from runtime.script.primitives import NAMESPACE
-from runtime.script.running.inlined import INLINE, Finder, Known, is_known, tests_of
+from runtime.script.primitives.table import INLINE, overflow_tests
 from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
 from runtime.script.running.steps import plan_of_function
 
@@ -114,8 +120,8 @@ class _Writer:
         self.names: dict[int, str] = {}
         self.functions = 0
         # The operators whose entries are looked up once in a run, by namespaces.
-        self.linked: dict[str, list[tuple[str, Bound]]] = {}
-        self.inlined: list[Bound] = []
+        self.linked: dict[str, list[tuple[str, BoundCall]]] = {}
+        self.inlined: list[BoundCall] = []
         # Whether `_fast` has to be asked again, and whether other code may have run.
         self.asked = (True, False)
         # Within a group of primitives: which way of the two is written.
@@ -188,7 +194,7 @@ class _Writer:
         # An item of a thread's dictionary is had in a third of an attribute's time.
         self.put("_thread = _local.__dict__")
         if self.inlined:
-            self.values["_known"] = Known(self.inlined)
+            self.values["_known"] = PrimitiveCheck(self.inlined)
             where = f"_state.namespaces[{NAMESPACE!r}].bound_kernels[_known][_view]"
             self.put("_view = _thread['view']")
             self.put("try:")
@@ -196,7 +202,9 @@ class _Writer:
             self.put("except (_KeyError, _AttributeError):")
             self.put("    _first = _known(_state)")
         for namespace, operators in self.linked.items():
-            finder = self.function(Finder(namespace, [each for _, each in operators]))
+            finder = self.function(
+                KernelLookup(namespace, [each for _, each in operators])
+            )
             names = ", ".join(name for name, _ in operators)
             self.put("try:")
             where = f"_state.namespaces[{namespace!r}].bound_kernels[{finder}]"
@@ -252,9 +260,9 @@ class _Writer:
                 self.loop(step)
             case Control.WITH:
                 self.with_block(step)
-        self.let(step.lets)
+        self.free(step.freed)
 
-    def let(self, places: Sequence[int]) -> None:
+    def free(self, places: Sequence[int]) -> None:
         if places:
             self.put(" = ".join((*(f"v{each}" for each in places), "None")))
 
@@ -291,7 +299,7 @@ class _Writer:
             self.block(block)
             self.node = step.node
             self.move(block.results, step.outputs)
-            self.let(block.leaves)
+            self.free(block.freed_results)
             if len(self.lines) == at:
                 self.put("pass")
             self.back(False)
@@ -319,7 +327,7 @@ class _Writer:
             self.put(f"_going = {again}")
             again = "_going"
         self.move(results, parameters)
-        self.let([each for each in body.leaves if each != condition])
+        self.free([each for each in body.freed_results if each != condition])
         if again != "True":
             self.put(f"if not {again}:")
             self.put("    break")
@@ -328,7 +336,7 @@ class _Writer:
         self.back(False)
         self.asked = (True, is_foreign)
         self.move(parameters, step.outputs)
-        self.let(body.ends)
+        self.free(body.freed_parameters)
 
     def with_block(self, step: Step) -> None:
         (body,) = step.blocks
@@ -343,7 +351,7 @@ class _Writer:
         self.put("pass")
         self.back(True)
         self.asked = (True, True)
-        self.let((*body.leaves, *body.ends))
+        self.free((*body.freed_results, *body.freed_parameters))
 
     # Calls
 
@@ -357,7 +365,7 @@ class _Writer:
             return
         if step.bound is not None and _is_tensorial(step):
             self.tensorial(step, step.bound)
-        elif (function := _called(step.node)) is not None:
+        elif (function := callee(step.node)) is not None:
             self.call_function(step, function)
         else:
             name = self.function(step.call)
@@ -395,7 +403,7 @@ class _Writer:
                 return f"{target}[{', '.join(given)}]"
         return None
 
-    def primitive(self, step: Step, bound: Bound) -> None:
+    def primitive(self, step: Step, bound: BoundCall) -> None:
         given = [self.value(each) for each in step.inputs]
         target, trusted = self.target(step), bound.trusted
         if self.way != "fast":
@@ -415,7 +423,7 @@ class _Writer:
         template, constants = self.planner.template, self.planner.constants
         known = [template[each] if each in constants else None for each in step.inputs]
         margin = self.margin
-        for test in tests_of(trusted, known):
+        for test in overflow_tests(trusted, known):
             self.put(f"if {test.format(f'v{step.outputs[0]}')}:")
             self.margin += 1
         if self.margin > margin:
@@ -423,7 +431,7 @@ class _Writer:
             self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
         self.margin = margin
 
-    def tensorial(self, step: Step, bound: Bound) -> None:
+    def tensorial(self, step: Step, bound: BoundCall) -> None:
         given = [self.value(each) for each in step.inputs]
         target, (output,) = self.target(step), step.outputs
         otherwise = f"{self.function(step.call)}({', '.join(given)})"
@@ -521,16 +529,6 @@ def _is_plain(type_: Type) -> bool:
 def _has_primitives(step: Step) -> bool:
     inner = [each for block in step.blocks for each in block.steps]
     return step.bound is not None or any(map(_has_primitives, inner))
-
-
-def _called(node: Node) -> Any:
-    """The function that a node calls, if it is known, and compiled."""
-    if node.kind == "prim::CallFunction":
-        return node.inputs[0].node.attributes["function"]
-    if node.kind == "prim::CallMethod":
-        declared: Any = node.inputs[0].type
-        return declared.declaration.functions.get(node.attributes["name"])
-    return None
 
 
 def _has_name(node: Node) -> bool:

@@ -1,7 +1,7 @@
 """Tracing: functions of programs from Python functions that were run once."""
 
 from runtime.errors.script import TraceWarning
-from runtime.script.tracing.building import GraphBuilder
+from runtime.script.tracing.builder import GraphBuilder
 from runtime.script.tracing.trace import trace_function, trace_method
 
 __all__ = [

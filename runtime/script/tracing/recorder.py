@@ -60,8 +60,8 @@ from runtime.script.ir.printer import place_text
 from runtime.script.ir.type_rules import parts_of
 from runtime.script.program import Function, declared_type
 from runtime.script.running import call
-from runtime.script.running.types import binder_of
-from runtime.script.tracing.building import GraphBuilder, plain_of
+from runtime.script.running.boundary import binder_of
+from runtime.script.tracing.builder import GraphBuilder, plain_of
 from runtime.tensors.keys import MODED, TRACER, Presence
 
 _OURS = __name__.partition(".")[0]
@@ -115,7 +115,7 @@ def place_of_caller() -> Place | None:
 
 # What reads the one element of a tensor.
 _READ = "core::_local_scalar"
-_UNTOLD = object()
+_NO_RESULT = object()
 
 
 class _Current(threading.local):
@@ -130,17 +130,20 @@ CURRENT = _Current()
 class Recorder:
     """A graph that is being recorded, and what it knows of Python's objects.
 
-    `parent` is the recorder outside of a fork.  With `keeps`, `kept` has a copy of what
-    each operator gave, by its node.
+    `parent` is the recorder outside of a fork.  With `keeps_results`, `node_results`
+    has a copy of the result of each operator, by its node.
     """
 
     def __init__(
-        self, name: str = "", parent: "Recorder | None" = None, keeps: bool = False
+        self,
+        name: str = "",
+        parent: "Recorder | None" = None,
+        keeps_results: bool = False,
     ) -> None:
         self.builder = GraphBuilder(name)
         self.parent = parent
-        self.keeps = keeps
-        self.kept: list[tuple[Node, list[Any]]] = []
+        self.keeps_results = keeps_results
+        self.node_results: list[tuple[Node, list[Any]]] = []
         # What a fork takes from outside, in the order of its parameters.
         self.captured: list[Value] = []
         # Identity -> the object, which so stays alive, and its value.
@@ -169,7 +172,7 @@ class Recorder:
 
     # Objects and values.
 
-    def own(self, owner: Any, of: DeclaredType, value: Value) -> None:
+    def learn_attributes(self, owner: Any, of: DeclaredType, value: Value) -> None:
         """Let an object, and all that its type says it has, be known as attributes."""
         self._known[id(owner)] = owner, value
         todo = [(owner, of)]
@@ -309,9 +312,9 @@ class Recorder:
             for each, of in zip(arguments, formals, strict=True)
         ]
         result = run(*arguments)
-        node = self._appended(kind, values, returns)
+        node = self._append(kind, values, returns)
         self._learn_all(result, node)
-        if self.keeps:
+        if self.keeps_results:
             self._keep(node, result)
         return result
 
@@ -328,7 +331,7 @@ class Recorder:
             return any(map(self._is_recorded, given))
         return is_tensor(given) and self.find(given) is not None
 
-    def _appended(
+    def _append(
         self, kind: str, values: Sequence[Value], types: Sequence[Type], **more: Any
     ) -> Node:
         block, place = self.builder.block, self.builder.place
@@ -344,20 +347,20 @@ class Recorder:
     def _keep(self, node: Node, result: Any) -> None:
         tensors = result if isinstance(result, list | tuple) else [result]
         kept = [each.detach().clone() for each in tensors if is_tensor(each)]
-        self.kept.append((node, kept))
+        self.node_results.append((node, kept))
 
-    def python(self, function: Any, args: tuple[Any, ...]) -> Any:
+    def autograd_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Run an autograd function, and record it as an operation of Python's."""
         self.builder.place = place_of_caller()
         name = function.__name__
         values = [self.value(each, None, name) for each in args]
         result = function._applied(*args)
         types = self._types_of_result(result, name)
-        node = self._appended(
+        node = self._append(
             "prim::PythonOp", values, types, name=name, object=function.apply
         )
         self._learn_all(result, node)
-        if self.keeps:
+        if self.keeps_results:
             self._keep(node, result)
         return result
 
@@ -372,7 +375,7 @@ class Recorder:
             return many if len(many) > 1 else [TupleType((TensorType,) * len(many))]
         raise self._refused(name, f"it returned {described(result)}, and no tensors")
 
-    def compiled(
+    def compiled_function(
         self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """Run a compiled function or method, and record the call."""
@@ -388,41 +391,41 @@ class Recorder:
         (returned,) = function.schema.returns
         owner = declared_type(arguments[0]) if arguments else None
         if owner is not None and owner.declaration.functions.get(name) is function:
-            node = self._appended(
+            node = self._append(
                 "prim::CallMethod", values, [returned.fake_type], name=name
             )
         else:
             values.insert(0, self.builder.constant(function))
-            node = self._appended("prim::CallFunction", values, [returned.fake_type])
+            node = self._append("prim::CallFunction", values, [returned.fake_type])
         if not _holds_tensors(returned.fake_type) and result is not None:
             self._warn_of(name, result)
         self._learn_all(result, node)
-        if self.keeps:
+        if self.keeps_results:
             self._keep(node, result)
         return result
 
-    def told(self, tensor: Any, asked: str) -> None:
+    def read(self, tensor: Any, asked: str) -> None:
         """Warn that something was asked of a tensor, if it is recorded."""
         if self.find(tensor) is not None:
             self.builder.place = place_of_caller()
             self._warn_of(asked)
 
     def _warn_of_grad(self) -> None:
-        if not self.keeps:
+        if not self.keeps_results:
             message = (
                 f"While a function was traced, it set grad mode to {GRAD.enabled}. The "
                 "trace does not: it runs in the mode of whoever runs it."
             )
             warn(page(message), self.builder.place)
 
-    def _warn_of(self, asked: str, result: Any = _UNTOLD) -> None:
-        if self.keeps:
+    def _warn_of(self, asked: str, result: Any = _NO_RESULT) -> None:
+        if self.keeps_results:
             # It was said the first time.
             return
         what = "the element of a tensor was read"
         if asked != _READ:
             what = f"`{asked}` was asked"
-        value = "" if result is _UNTOLD else f": {shortened(result)}"
+        value = "" if result is _NO_RESULT else f": {shortened(result)}"
         message = (
             f"While a function was traced, {what}{value}. The trace keeps the answer, "
             "and what Python decides by it, whatever it is given."

@@ -42,12 +42,12 @@ from runtime.schema.types import DictType, FutureType, ListType, TupleType, Type
 from runtime.script.ir import Graph, Value, check
 from runtime.script.program import SHARED_PROGRAM, Function, Program
 from runtime.script.running import call, run
-from runtime.script.tracing.checking import (
-    Kept,
-    Unfit,
+from runtime.script.tracing.check import (
+    NodeResults,
+    TypeFault,
     check_trace,
-    mapped,
-    own_copy,
+    copy_tensor,
+    map_tensors,
     type_of,
 )
 from runtime.script.tracing.recorder import CURRENT, Recorder, place_of_caller, warn
@@ -55,7 +55,7 @@ from runtime.tensors import Tensor
 from runtime.tensors.keys import TRACER
 
 
-def _recorded(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
+def _record_or_run(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
     """What the recorder of the thread makes of a call, which is not traced itself."""
     recorder, view = CURRENT.recorder, LOCAL.view
     LOCAL.view = view_of(view.included & ~TRACER, view.excluded)
@@ -65,13 +65,13 @@ def _recorded(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
         LOCAL.view = view
 
 
-def recording(below: Any, keyset: Any) -> Callable[..., Any]:
+def recording_kernel(below: Any, keyset: Any) -> Callable[..., Any]:
     """At Tracer: run the operator below, and record the call."""
     schema, run = below.schema, below.run
     numbers = NUMBERS_AS_TENSORS in below.tags
 
     def record(*arguments: Any) -> Any:
-        return _recorded(
+        return _record_or_run(
             lambda recorder: recorder.operator(schema, numbers, run, arguments),
             lambda: run(*arguments),
         )
@@ -102,19 +102,20 @@ class _Tracer:
     def read(self, tensor: Any, asked: str) -> None:
         recorder = CURRENT.recorder
         if recorder is not None:
-            recorder.told(tensor, asked)
+            recorder.read(tensor, asked)
 
     def applied(self, function: type, args: tuple[Any, ...]) -> Any:
         apply: Callable[..., Any] = function._applied  # type: ignore[attr-defined]  # an autograd function
-        return _recorded(
-            lambda recorder: recorder.python(function, args), lambda: apply(*args)
+        return _record_or_run(
+            lambda recorder: recorder.autograd_function(function, args),
+            lambda: apply(*args),
         )
 
     def called(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        return _recorded(
-            lambda recorder: recorder.compiled(function, args, kwargs),
+        return _record_or_run(
+            lambda recorder: recorder.compiled_function(function, args, kwargs),
             lambda: call(function, args, kwargs),
         )
 
@@ -127,7 +128,7 @@ class _Tracer:
             future.set_result(function(*args, **kwargs))
             return future
         place = place_of_caller()
-        inner = Recorder(parent=outer, keeps=outer.keeps)
+        inner = Recorder(parent=outer, keeps_results=outer.keeps_results)
         with inner:
             result = function(*args, **kwargs)
         inner.builder.place = outer.builder.place = place
@@ -139,7 +140,7 @@ class _Tracer:
             [FutureType(value.type)],
             graph=inner.builder.graph,
         )
-        outer.kept += inner.kept
+        outer.node_results += inner.node_results
         future.set_result(result)
         outer.learn(future, node.output)
         return future
@@ -147,7 +148,7 @@ class _Tracer:
 
 # They live as long as the default dispatcher does.
 _LIBRARY = Library("_", "IMPL", origin="tracing")
-_LIBRARY.fallback(linked(recording, "tracer"), "Tracer")
+_LIBRARY.fallback(linked(recording_kernel, "tracer"), "Tracer")
 WATCHER.set(_Tracer())
 
 
@@ -157,17 +158,17 @@ Examples = Tensor | dict[str, Any] | Sequence[Any]
 class Recording(NamedTuple):
     """A graph, the types of its arguments by name, that of its result, and the result.
 
-    `kept` has what each node gave, where that was asked for.
+    `node_results` has what each node gave, where that was asked for.
     """
 
     graph: Graph
     arguments: Mapping[str, Type]
     returned: Type
     result: Any
-    kept: Kept
+    node_results: NodeResults
 
 
-class _Traced(NamedTuple):
+class _Target(NamedTuple):
     """What is traced: a Python function, and the module that it belongs to."""
 
     python: Callable[..., Any]
@@ -194,7 +195,10 @@ class _Traced(NamedTuple):
         return found
 
     def record(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], keeps: bool = False
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        keeps_results: bool = False,
     ) -> Recording:
         """Run the function with copies of the examples, and record what it calls.
 
@@ -202,18 +206,20 @@ class _Traced(NamedTuple):
             Untraceable: no graph has it.
             BaseException: what the function raises.
         """
-        args = [mapped(own_copy, each) for each in args]
-        kwargs = {name: mapped(own_copy, each) for name, each in kwargs.items()}
-        recorder = Recorder(self.name, keeps=keeps)
+        args = [map_tensors(copy_tensor, each) for each in args]
+        kwargs = {name: map_tensors(copy_tensor, each) for name, each in kwargs.items()}
+        recorder = Recorder(self.name, keeps_results=keeps_results)
         builder = recorder.builder
         if self.of is not None:
-            recorder.own(self.owner, self.of, builder.parameter(self.of, "self"))
+            recorder.learn_attributes(
+                self.owner, self.of, builder.parameter(self.of, "self")
+            )
         types: dict[str, Type] = {}
         bound = self.bound(args, kwargs)
         for name, value in bound.items():
             try:
                 types[name] = type_of(value, f"`{name}`", self.program.classes)
-            except Unfit as unfit:
+            except TypeFault as unfit:
                 raise Untraceable(
                     code="UntraceableInput",
                     function=self.name,
@@ -229,7 +235,7 @@ class _Traced(NamedTuple):
         returned = self._type_of_result(result)
         builder.result(recorder.value(result, returned, self.name))
         check(builder.graph, "tracing")
-        return Recording(builder.graph, types, returned, result, recorder.kept)
+        return Recording(builder.graph, types, returned, result, recorder.node_results)
 
     def _type_of_result(self, result: Any) -> Type:
         path, advice = "The result", "return tensors, or tuples of them"
@@ -237,7 +243,7 @@ class _Traced(NamedTuple):
             raise self._refused(path, "it is a future", "wait for it")
         try:
             found = type_of(result, path, self.program.classes)
-        except Unfit as unfit:
+        except TypeFault as unfit:
             raise self._refused(unfit.path, unfit.reason, advice) from None
         container = _container_in(found) if self.strict else None
         if container is not None:
@@ -258,7 +264,7 @@ class _Traced(NamedTuple):
             advice=advice,
         )
 
-    def checked(
+    def check(
         self,
         function: Function,
         graph: Graph,
@@ -269,16 +275,16 @@ class _Traced(NamedTuple):
         for words, args, kwargs in examples:
 
             def again(args: Any = args, kwargs: Any = kwargs) -> Any:
-                recording = self.record(args, kwargs, keeps=True)
-                return recording.graph, recording.result, recording.kept
+                recording = self.record(args, kwargs, keeps_results=True)
+                return recording.graph, recording.result, recording.node_results
 
-            def ran(args: Any = args, kwargs: Any = kwargs) -> Any:
+            def run_trace(args: Any = args, kwargs: Any = kwargs) -> Any:
                 given = self.bound(args, kwargs)
-                values = [mapped(own_copy, each) for each in given.values()]
+                values = [map_tensors(copy_tensor, each) for each in given.values()]
                 own = [] if self.of is None else [self.owner]
                 return run(function, [*own, *values])
 
-            check_trace(self.name, words, graph, again, ran, tolerance, warn)
+            check_trace(self.name, words, graph, again, run_trace, tolerance, warn)
 
 
 def trace_function(
@@ -308,7 +314,7 @@ def trace_function(
     # How the trace is called: as its function, in letters that names have.
     last = named(func).rpartition(".")[2] if name is None else name
     written = re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
-    traced = _Traced(func, written, strict, program, owner, of)
+    traced = _Target(func, written, strict, program, owner, of)
     args, kwargs = _as_arguments(example_inputs), example_kwarg_inputs or {}
     # A trace within a trace is none of it.
     with exclude_keys([DispatchKey.Tracer]):
@@ -320,7 +326,7 @@ def trace_function(
                 (f"check_inputs[{place}]", _as_arguments(each), {})
                 for place, each in enumerate(check_inputs or ())
             ]
-            traced.checked(function, recording.graph, examples, check_tolerance)
+            traced.check(function, recording.graph, examples, check_tolerance)
     if of is None:
         program.add(function)
     return function
@@ -341,7 +347,7 @@ def trace_method(
     return trace_function(func, example_inputs, owner=owner, of=of, **options)
 
 
-def _named(traced: _Traced, recording: Recording) -> Function:
+def _named(traced: _Target, recording: Recording) -> Function:
     """What was recorded, as a function with a name and a schema."""
     of = traced.of
     own = () if of is None else (Argument("self", of),)

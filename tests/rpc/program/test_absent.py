@@ -55,7 +55,7 @@ for text in {calls!r}, {typed!r}:
         jit.CompilationUnit(text)
     except Exception as error:
         print(type(error).__name__, "-", str(error).splitlines()[0])
-print([*kinds._ADDED], [n for n in sys.modules if n.startswith("runtime.rpc")])
+print([*kinds._PLUG_IN_KINDS], [n for n in sys.modules if n.startswith("runtime.rpc")])
 """
 
 
@@ -123,14 +123,15 @@ from runtime.schema import annotation
 from runtime.script.emission import sugar
 from runtime.script.ir import kinds
 from runtime.script import program
-from runtime.script.running import steps, types
+from runtime.script.running import boundary, steps
 from runtime.script.archive import expressions
 from runtime.script.frontend import sections
-print(sorted(kinds._ADDED), sorted(expressions.ADDED), len(types._ADDED))
+print(sorted(kinds._PLUG_IN_KINDS), sorted(expressions.PLUG_IN_WORDS),
+      len(boundary._PLUG_IN_TESTS))
 print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS[RRef])
-print(sorted(each.__name__ for each in program._ADDED), len(sections()) > 100)
-print(all(kind in steps._MAKERS for kind in kinds._ADDED))
-print(all(kind in expressions.FORMS for kind in kinds._ADDED))
+print(sorted(each.__name__ for each in program._PLUG_IN_TYPES), len(sections()) > 100)
+print(all(kind in steps._MAKERS for kind in kinds._PLUG_IN_KINDS))
+print(all(kind in expressions.FORMS for kind in kinds._PLUG_IN_KINDS))
 """
 # The compiler first, or remote calls, or a part of them that names what programs have.
 ORDERS = (
@@ -159,9 +160,9 @@ import runtime.rpc
 print("runtime.script.emission" in sys.modules, "runtime.rpc.api" in sys.modules)
 import runtime.jit
 from runtime.script.ir import kinds
-print(len(kinds._ADDED), "runtime.rpc.api" in sys.modules)
+print(len(kinds._PLUG_IN_KINDS), "runtime.rpc.api" in sys.modules)
 runtime.rpc.rpc_sync
-print(len(kinds._ADDED))
+print(len(kinds._PLUG_IN_KINDS))
 """
     )
     assert lines == ["False False", "0 False", "10"]

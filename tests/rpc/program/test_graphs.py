@@ -36,7 +36,7 @@ from runtime.script.ir import kinds as ir_kinds
 from runtime.script.ir.kinds import kind_names
 from runtime.script.passes import OPTIMIZE, Aliases, run_passes
 from runtime.script.program import Function, Program, fork, wait
-from runtime.script.running import steps, types
+from runtime.script.running import boundary, steps
 from tests.coded import code
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import RRef, World, unplugged
@@ -169,16 +169,16 @@ def weakened(*names: str) -> AbstractContextManager[None]:
 
     @contextmanager
     def planted() -> Iterator[None]:
-        before = dict(ir_kinds._ADDED)
+        before = dict(ir_kinds._PLUG_IN_KINDS)
         for name in names:
             row = before[name]
-            ir_kinds._ADDED[name] = replace(
+            ir_kinds._PLUG_IN_KINDS[name] = replace(
                 row, effects=Effect.NONE, sharing=Sharing.NOTHING
             )
         try:
             yield
         finally:
-            ir_kinds._ADDED.update(before)
+            ir_kinds._PLUG_IN_KINDS.update(before)
 
     return planted()
 
@@ -301,9 +301,9 @@ def tables() -> list[list[Any]]:
             sugar._FORMS,
             sugar._VALUES,
             steps._MAKERS,
-            types._ADDED,
-            program._ADDED,
-            expressions.ADDED,
+            boundary._PLUG_IN_TESTS,
+            program._PLUG_IN_TYPES,
+            expressions.PLUG_IN_WORDS,
             expressions.FORMS,
             annotation._WRAPPERS,
             annotation._REGISTERED,

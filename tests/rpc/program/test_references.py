@@ -14,7 +14,7 @@ from runtime.errors.script import RunningError
 from runtime.rpc.identities import WorkerInfo
 from runtime.schema.parser import parse_type
 from runtime.script.program import (
-    Uninferred,
+    NotInferred,
     ignore,
     inferred_type,
     interface,
@@ -142,7 +142,7 @@ def test_types_of_references_by_looking_at_them() -> None:
     assert str(inferred_type((RRef([1], "int[]"), 3))) == "(RRef(int[]), int)"
     assert str(inferred_type(WorkerInfo("w", 1))).endswith("dist_rpc.WorkerInfo")
     found = inferred_type(RRef(object(), "PyObject"))
-    assert isinstance(found, Uninferred)
+    assert isinstance(found, NotInferred)
     assert found.reason == "of a reference to a value of Python's no type is known"
 
 

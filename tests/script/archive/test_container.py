@@ -11,7 +11,7 @@ import pytest
 
 import runtime
 from runtime.errors import ArchiveError
-from runtime.script.archive import container, limits, load, save
+from runtime.script.archive import container, load, save
 from runtime.script.archive.container import reading, writing
 from tests.coded import code
 from tests.script.archive.samples import loaded, loop, saved
@@ -185,14 +185,14 @@ def test_what_no_reader_takes_is_not_written(
     with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         save([1], path, _extra_files={"../../a": "b"})
     assert raised.value.place == "'extra/../../a'"
-    monkeypatch.setattr(limits, "TEXT", 1000)
+    monkeypatch.setattr(container, "TEXT_BYTES", 1000)
     with pytest.raises(ArchiveError, check=code("NotSaveable")) as raised:
         save([1], path, _extra_files={"a": "b" * 1001})
     assert (raised.value.place, raised.value.reason) == (
         "extra/a",
         "it has more than 1000 bytes",
     )
-    monkeypatch.setattr(limits, "TEXTS", 900)
+    monkeypatch.setattr(container, "TEXTS_BYTES", 900)
     with pytest.raises(
         ArchiveError,
         check=code("NotSaveable"),

@@ -11,7 +11,7 @@ import pytest
 import runtime
 from runtime.errors import ArchiveError
 from runtime.errors.script import RunningError
-from runtime.script.archive import limits, loading
+from runtime.script.archive import container, loading
 from runtime.script.running import executor
 from tests.coded import code
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
@@ -104,9 +104,9 @@ def test_names_that_are_there_twice_in_a_table() -> None:
 
 
 def test_tables_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("VALUES", "STORAGES", "TYPES", "FUNCTIONS"):
+    for name in ("MOST_VALUES", "MOST_STORAGES", "MOST_TYPES", "MOST_FUNCTIONS"):
         with monkeypatch.context() as patch:
-            patch.setattr(limits, name, 0)
+            patch.setattr(container, name, 0)
             assert "there are more" in refusal(saved([loop(), node(1)]))
 
 

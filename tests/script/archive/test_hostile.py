@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import ArchiveError
 from runtime.errors.base import code_of
-from runtime.script.archive import limits, loading
+from runtime.script.archive import container, loading
 from tests.coded import code, coded
 from tests.script.archive.forged import (
     SAMPLE,
@@ -180,7 +180,7 @@ def test_members_that_are_missing() -> None:
 
 
 def test_bombs() -> None:
-    zeros = bytes(limits.TEXT)
+    zeros = bytes(container.TEXT_BYTES)
     data = packed(members(SAMPLE) | {"data.json": zeros}, zipfile.ZIP_DEFLATED)
     tracemalloc.start()
     try:
@@ -200,11 +200,11 @@ def test_bombs() -> None:
 
 
 def test_many_texts_and_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TEXTS", 1000)
+    monkeypatch.setattr(container, "TEXTS_BYTES", 1000)
     assert "the size of all texts" in refusal(SAMPLE)
-    monkeypatch.setattr(limits, "MEMBERS", 3)
+    monkeypatch.setattr(container, "MOST_MEMBERS", 3)
     assert "the number of members" in refusal(SAMPLE)
-    monkeypatch.setattr(limits, "DIRECTORY", 3)
+    monkeypatch.setattr(container, "DIRECTORY_BYTES", 3)
     assert "the size of its directory" in refusal(SAMPLE)
 
 

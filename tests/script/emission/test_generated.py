@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.script.fusion import Compiled
+from runtime.script.fusion import FusedGroup
 from runtime.script.program import Function
 from runtime.script.running import executor
 from tests.script.emission.both import Both, Outcome
@@ -57,14 +57,14 @@ def differences(
     return found
 
 
-def groups_of(function: Function) -> list[Compiled]:
+def groups_of(function: Function) -> list[FusedGroup]:
     """What of a function has been fused."""
     plan = function.memo.get("plan")
     todo = [] if plan is None else [plan.frame[0].layout]
     found = []
     while todo:
         steps = todo.pop().steps
-        found += [each.call for each in steps if isinstance(each.call, Compiled)]
+        found += [each.call for each in steps if isinstance(each.call, FusedGroup)]
         todo += [inner for each in steps for inner in each.blocks]
     return found
 

@@ -41,7 +41,7 @@ def ends_of(body: Sequence[ast.stmt], exits: Exits) -> Exit:
     found = Exit.NEXT
     for each in body:
         if Exit.NEXT in found:
-            found = (found & ~Exit.NEXT) | exits.of(each)
+            found = (found & ~Exit.NEXT) | exits.ways(each)
     return found
 
 
@@ -150,11 +150,11 @@ def test_jumps_are_the_exits_of_statements_inside_of_loops() -> None:
     (loop,) = ast.parse("for i in x:\n  if x: break\n  else: continue").body
     assert isinstance(loop, ast.For)
     found = Exits([loop])
-    assert found.of(loop.body[0]) == Exit.BREAK | Exit.CONTINUE
-    assert found.of(loop.body[0]) in JUMPS
-    assert found.of(loop) == Exit.NEXT
+    assert found.ways(loop.body[0]) == Exit.BREAK | Exit.CONTINUE
+    assert found.ways(loop.body[0]) in JUMPS
+    assert found.ways(loop) == Exit.NEXT
     with pytest.raises(KeyError):
-        found.of(ast.Pass())
+        found.ways(ast.Pass())
 
 
 def test_conditions_that_are_decided_elsewhere_count() -> None:
@@ -172,7 +172,7 @@ def test_conditions_that_are_decided_elsewhere_count() -> None:
 
     assert [each.id for each in absences(node)] == ["u"]
     assert [*absences(node, taken)] == []
-    assert Exit.RETURN not in Exits(node.body[:1], taken).of(node.body[0])
+    assert Exit.RETURN not in Exits(node.body[:1], taken).ways(node.body[0])
 
 
 def test_of_several_uses_the_first_in_the_text_is_told() -> None:

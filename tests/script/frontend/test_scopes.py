@@ -77,9 +77,9 @@ def test_names_of_blocks() -> None:
         ("s u l", "l", ""),
         ("p z i j q c d g h a y n o x s u l", "z y x i j a b n m s u l", "b"),
     ]
-    head = Scopes(node).of(loop)
+    head = Scopes(node).names(loop)
     assert words(head.writes) == "i j a b n m"
-    assert words(Scopes(node).of(entered).writes) == "s u l"
+    assert words(Scopes(node).names(entered).writes) == "s u l"
 
 
 def test_places_are_the_first_ones() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from runtime.schema.codes import DType
 from runtime.schema.types import TensorType
-from runtime.script.fusion import Compiled, compiled, fuse, step_of
+from runtime.script.fused_kernel import step_of
+from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from runtime.script.passes import Facts, facts_of, propagate_shapes
 from runtime.script.running import Plan, executor_options
@@ -22,10 +23,10 @@ GROUP = "prim::FusionGroup"
 EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 1e30, 2e5, -88.5)
 
 
-def with_plan(graph: Graph) -> Compiled:
+def with_plan(graph: Graph) -> FusedGroup:
     """What runs a group: its kernel, or else a plan of its graph."""
     plan = Plan(graph.block, (), "<fused>", executor_options())
-    return compiled(graph, plan.execute)
+    return FusedGroup(graph, plan.execute)
 
 
 def array_of(dtype: str, count: int, seed: int = 0) -> Any:
@@ -83,7 +84,7 @@ def groups_of(graph: Graph) -> list[Node]:
     return [each for each in graph.nodes() if each.kind == GROUP]
 
 
-def group_of(text: str, inputs: Sequence[Any]) -> Compiled:
+def group_of(text: str, inputs: Sequence[Any]) -> FusedGroup:
     """The one group of a graph, which is all that there is in it."""
     graph, count = fused(text, inputs)
     assert count == 1, graph_text(graph)
@@ -102,7 +103,7 @@ def bits_of(value: Any) -> Any:
     return str(array.dtype), array.shape, value.stride(), array.tobytes()
 
 
-def same(group: Compiled, *inputs: Any) -> None:
+def same(group: FusedGroup, *inputs: Any) -> None:
     """The kernel runs, and gives what the operators give."""
     before = group.kernels
     found = group(*inputs)

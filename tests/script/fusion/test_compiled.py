@@ -12,8 +12,9 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.tensor import DTypeRefused
 from runtime.operators.call import core
 from runtime.python_dispatch import TorchDispatchMode
-from runtime.script.bound import is_own
-from runtime.script.fusion import Compiled, compiled, group, kernel
+from runtime.script import fused_kernel, fusion
+from runtime.script.fusion import FusedGroup
+from runtime.script.operator_calls import is_own
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
 PAIR = """\
@@ -26,7 +27,7 @@ graph(%x.1 : Tensor, %y.1 : Tensor):
 
 
 @pytest.fixture
-def pair() -> Compiled:
+def pair() -> FusedGroup:
     """A group that has been run once as a kernel."""
     x, y = tensor_of("float32", 1_000), tensor_of("float32", 1_000, 1)
     group = group_of(PAIR, (x, y))
@@ -63,7 +64,7 @@ def overridden() -> Iterator[None]:
         library.close()
 
 
-def test_an_operator_that_is_overridden_is_run(pair: Compiled) -> None:
+def test_an_operator_that_is_overridden_is_run(pair: FusedGroup) -> None:
     x, y = given()
     usual = bits_of(pair(x, y))
     assert pair.kernels == 2
@@ -75,16 +76,16 @@ def test_an_operator_that_is_overridden_is_run(pair: Compiled) -> None:
 
 
 def test_an_override_that_is_not_asked_for_is_found(
-    pair: Compiled, monkeypatch: pytest.MonkeyPatch
+    pair: FusedGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A planted fault: every operator counts as the runtime's own."""
     x, y = given()
-    monkeypatch.setattr(group, "is_own", lambda kind, state: True)
+    monkeypatch.setattr(fusion, "is_own", lambda kind, state: True)
     with overridden():
         assert bits_of(pair(x, y)) != bits_of(core.relu(core.neg(x)))
 
 
-def test_a_gradient_is_recorded(pair: Compiled) -> None:
+def test_a_gradient_is_recorded(pair: FusedGroup) -> None:
     x, y = given()
     x.requires_grad_(True)
     found = pair(x, y)
@@ -97,7 +98,7 @@ def test_a_gradient_is_recorded(pair: Compiled) -> None:
     assert pair.kernels == 2
 
 
-def test_inference_mode_makes_its_own_tensors(pair: Compiled) -> None:
+def test_inference_mode_makes_its_own_tensors(pair: FusedGroup) -> None:
     x, y = given()
     with runtime.inference_mode():
         found = pair(x, y)
@@ -105,7 +106,7 @@ def test_inference_mode_makes_its_own_tensors(pair: Compiled) -> None:
         assert found.key_bits == pair.otherwise(x, y).key_bits
 
 
-def test_modes_see_the_operators(pair: Compiled) -> None:
+def test_modes_see_the_operators(pair: FusedGroup) -> None:
     x, y = given()
     with Quiet() as mode:
         pair(x, y)
@@ -131,7 +132,7 @@ LAYOUTS: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_what_does_not_fit_is_run_by_operators(pair: Compiled, name: str) -> None:
+def test_what_does_not_fit_is_run_by_operators(pair: FusedGroup, name: str) -> None:
     try:
         x, y = LAYOUTS[name]()
     except AttributeError:
@@ -149,13 +150,13 @@ def test_what_does_not_fit_is_run_by_operators(pair: Compiled, name: str) -> Non
     assert pair.kernels == 1
 
 
-def test_wrong_shapes_raise_as_operators_do(pair: Compiled) -> None:
+def test_wrong_shapes_raise_as_operators_do(pair: FusedGroup) -> None:
     x, y = given()
     with pytest.raises(runtime.errors.tensor.ShapesDoNotFit, match="core::add"):
         pair(x, y[:3])
 
 
-def test_who_watches_sees_the_operators(pair: Compiled) -> None:
+def test_who_watches_sees_the_operators(pair: FusedGroup) -> None:
     x, y = given()
     with WATCH.tracing() as lines:
         pair(x, y)
@@ -164,18 +165,18 @@ def test_who_watches_sees_the_operators(pair: Compiled) -> None:
 
 
 def test_no_memory_is_left_to_the_operators(
-    pair: Compiled, monkeypatch: pytest.MonkeyPatch
+    pair: FusedGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(kernel, "empty", full)
+    monkeypatch.setattr(fused_kernel, "empty", full)
     x, y = given()
     assert pair(x, y).shape == (1_000,)
     assert pair.kernels == 1
 
 
-def test_decisions_are_few(monkeypatch: pytest.MonkeyPatch, pair: Compiled) -> None:
+def test_decisions_are_few(monkeypatch: pytest.MonkeyPatch, pair: FusedGroup) -> None:
     for count in range(1, 100):
         x, y = tensor_of("float32", count), tensor_of("float32", count)
         pair(x, y)
@@ -186,6 +187,6 @@ def test_another_way_may_be_given() -> None:
     x, y = given()
     graph, _ = fused(PAIR, (x, y))
     (node,) = groups_of(graph)
-    group = compiled(node.attributes["graph"], lambda *values: "another way")
+    group = FusedGroup(node.attributes["graph"], lambda *values: "another way")
     assert group(x, "no tensor") == "another way"
     assert is_own("core::add", runtime.dispatch.default_dispatcher().state)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runtime.script.fusion import fuse, group
+from runtime.script import fusion
+from runtime.script.fusion import fuse
 from runtime.script.ir import Effect, check, graph_text, parse_graph
 from runtime.script.passes import propagate_shapes
 from tests.script.fusion.chains import facts, fused
@@ -206,7 +207,7 @@ def test_groups_are_no_longer_than_compilers_like() -> None:
 
 def test_a_group_over_a_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: nothing counts as having an effect."""
-    monkeypatch.setattr(group, "effects_of", lambda node: Effect.NONE)
+    monkeypatch.setattr(fusion, "effects_of", lambda node: Effect.NONE)
     text = """\
 graph(%x.1 : Tensor, %l.1 : Tensor[]):
   %a.1 : Tensor = core::neg(%x.1)

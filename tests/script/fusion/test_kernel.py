@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from runtime.operators.call import core
-from runtime.script.fusion import kernel
+from runtime.script import fused_kernel
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of
 from runtime.tensors.making import from_numpy
@@ -89,7 +89,7 @@ def test_the_loop_is_written_as_the_module_says() -> None:
     x, y = tensor_of("float32", 8), tensor_of("float32", 8, 1)
     graph, _ = fused(CHAIN, (x, y))
     (node,) = groups_of(graph)
-    ready = kernel.ready_for(node.attributes["graph"], [*map(facts_of, (x, y))])
+    ready = fused_kernel.kernel_for(node.attributes["graph"], [*map(facts_of, (x, y))])
     assert ready is not None
     assert f"{ready.loop.text}\n" == TEXT
     assert ready.loop.signature == (
@@ -111,12 +111,12 @@ def test_choices_bounds_powers_factors_and_numbers_given_later() -> None:
 
 
 def test_numbers_and_shapes_share_a_kernel() -> None:
-    before = kernel.entry_of.cache_info().currsize
+    before = fused_kernel.entry_of.cache_info().currsize
     for number, count in (("0.5", 1_000), ("-2.5", 2_000)):
         text = CHAIN.replace("0.5", number).replace("tanh", "abs")
         x, y = tensor_of("float32", count), tensor_of("float32", count, 1)
         same(group_of(text, (x, y)), x, y)
-    assert kernel.entry_of.cache_info().currsize == before + 1
+    assert fused_kernel.entry_of.cache_info().currsize == before + 1
 
 
 def test_one_element_for_all_and_mixed_dtypes() -> None:
@@ -187,7 +187,7 @@ def test_the_loop_over_rows_is_written_as_the_module_says() -> None:
     given = [facts("float32", each) for each in ((50, 40), (40,), (50, 1))]
     graph, _ = fused(ROWS, given)
     (node,) = groups_of(graph)
-    ready = kernel.ready_for(node.attributes["graph"], given)
+    ready = fused_kernel.kernel_for(node.attributes["graph"], given)
     assert ready is not None
     assert f"{ready.loop.text}\n" == ROWS_TEXT
 
@@ -234,13 +234,13 @@ def test_a_kernel_that_does_not_round_is_found(monkeypatch: pytest.MonkeyPatch) 
     text = WRAPPING.replace("abs", "bitwise_not")
     graph, _ = fused(text, (x, y))
     (node,) = groups_of(graph)
-    body = kernel.body_of
+    body = fused_kernel.body_of
     widened = lambda loop: body(loop._replace(text=loop.text.replace("_uint8(", "(")))  # noqa: E731  # in the place of another
-    monkeypatch.setattr(kernel, "body_of", widened)
-    kernel.entry_of.cache_clear()
+    monkeypatch.setattr(fused_kernel, "body_of", widened)
+    fused_kernel.entry_of.cache_clear()
     group = with_plan(node.attributes["graph"])
     found = group(x, y)
-    kernel.entry_of.cache_clear()
+    fused_kernel.entry_of.cache_clear()
     assert group.kernels == 1
     assert bits_of(found) != bits_of(group.otherwise(x, y))
 

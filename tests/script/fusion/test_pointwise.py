@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.schema.schema import Schema
-from runtime.script.fusion import operators, step_of
+from runtime.script.fused_kernel import operators, step_of
 from runtime.script.ir import Graph, parse_graph, row_of
 from runtime.script.passes import Facts
 from tests.opinfo.table import ROWS

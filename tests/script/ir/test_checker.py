@@ -67,17 +67,17 @@ def planted(law: str) -> Callable[[Callable[[Parts], object]], None]:
 
 @planted("blocks_are_rings")
 def _(parts: Parts) -> None:
-    parts.branch.before = parts.branch
+    parts.branch.previous = parts.branch
 
 
 @planted("blocks_are_rings")
 def _(parts: Parts) -> None:
-    parts.branch.behind = parts.neg
+    parts.branch.next = parts.neg
 
 
 @planted("blocks_are_rings")
 def _(parts: Parts) -> None:
-    parts.branch.behind = None
+    parts.branch.next = None
 
 
 @planted("blocks_are_rings")
@@ -87,7 +87,7 @@ def _(parts: Parts) -> None:
 
 @planted("blocks_are_rings")
 def _(parts: Parts) -> None:
-    parts.graph.block.exit.behind = parts.neg
+    parts.graph.block.exit.next = parts.neg
 
 
 @planted("blocks_are_rings")
@@ -218,7 +218,7 @@ def _(parts: Parts) -> None:
 
 @planted("values_are_defined_before_use")
 def _(parts: Parts) -> None:
-    parts.branch.take_out().put_before(parts.neg)
+    parts.branch.unlink().insert_before(parts.neg)
 
 
 @planted("kinds_are_known")
@@ -446,9 +446,9 @@ def damage(random: Random, graph: Graph, nodes: list[Node]) -> None:
     ]
     match random.randrange(12):
         case 0:
-            node.behind = random.choice((None, other, node))
+            node.next = random.choice((None, other, node))
         case 1:
-            node.before = random.choice((None, other, node))
+            node.previous = random.choice((None, other, node))
         case 2:
             node.block = random.choice((None, other.block))
         case 3:

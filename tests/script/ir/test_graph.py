@@ -59,13 +59,13 @@ def test_what_a_graph_is_made_of() -> None:
 def test_nodes_are_put_and_taken_out() -> None:
     line = Line()
     node = Node("demo::neg", [line.x], [TensorType])
-    assert node.put_before(line.first) is node
+    assert node.insert_before(line.first) is node
     assert line.order == [node, line.first, line.second, line.third]
-    assert node.take_out() is node
+    assert node.unlink() is node
     assert node.block is None
-    node.put_behind(line.third)
+    node.insert_after(line.third)
     assert line.order == [line.first, line.second, line.third, node]
-    node.take_out().put_behind(line.block.entry)
+    node.unlink().insert_after(line.block.entry)
     assert line.order[0] is node
     node.destroy()
     assert line.x.uses == [(line.first, 0)]
@@ -120,7 +120,7 @@ def test_nodes_may_be_changed_while_they_are_given() -> None:
             node.output.replace_by(line.first.output)
             node.destroy()
         if node is line.first:
-            between = Node("demo::neg", [line.x], [TensorType]).put_behind(node)
+            between = Node("demo::neg", [line.x], [TensorType]).insert_after(node)
     assert seen == [line.first, between, line.second, line.third]
     assert line.order == [line.first, between, line.third]
     for node in reversed(line.block):
@@ -182,18 +182,18 @@ def test_random_graphs_are_destroyed_to_the_last_use() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (lambda line: line.first.put_before(line.second), "a node is in one block"),
+        (lambda line: line.first.insert_before(line.second), "a node is in one block"),
         (
-            lambda line: Node("demo::a").put_before(line.block.entry),
+            lambda line: Node("demo::a").insert_before(line.block.entry),
             "nothing is put in front of the parameters",
         ),
         (
-            lambda line: Node("demo::a").put_behind(line.block.exit),
+            lambda line: Node("demo::a").insert_after(line.block.exit),
             "nothing is put behind the results",
         ),
-        (lambda line: line.block.entry.take_out(), "these stay with their block"),
+        (lambda line: line.block.entry.unlink(), "these stay with their block"),
         (
-            lambda line: Node("demo::a").take_out(),
+            lambda line: Node("demo::a").unlink(),
             "a node that is taken out is in a block",
         ),
         (lambda line: line.first.destroy(), "a value that is used stays"),
@@ -275,7 +275,7 @@ def test_a_node_is_copied_with_its_blocks() -> None:
     values: dict[Value, Value] = {}
     copied = copy_node(loop, values)
     assert copied.block is None
-    copied.put_behind(loop)
+    copied.insert_after(loop)
     graph.block.exit.set_input(0, values[loop.output])
     loop.destroy()
     check(graph)

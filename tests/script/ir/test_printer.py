@@ -231,7 +231,7 @@ def test_a_place_is_one_line_whatever_the_file_is_called() -> None:
 def test_a_broken_ring_ends() -> None:
     graph = Graph()
     first = graph.block.append(Node("demo::a"))
-    graph.block.append(Node("demo::b")).behind = first
+    graph.block.append(Node("demo::b")).next = first
     assert [line.strip() for line in printed(graph).lines] == [
         *("graph():", "demo::a()", "demo::b()", "return ()")
     ]

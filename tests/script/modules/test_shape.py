@@ -67,7 +67,7 @@ class Net(Module):
 
 
 def looked(module: Module, program: Program | None = None) -> tuple[Any, Any]:
-    return Shaping(Program() if program is None else program).of(module)
+    return Shaping(Program() if program is None else program).shape(module)
 
 
 def test_a_program_with_modules_is_let_go() -> None:

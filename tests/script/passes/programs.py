@@ -389,7 +389,9 @@ def _loop(growth: Growth) -> None:
     block.exit.set_inputs([inner.value(each) for each in (BoolType, *types)])
     if growth.random.random() < 0.5:
         # As a `for` has it: the number of trips alone counts.
-        yes = Node("prim::Constant", (), [BoolType], {"value": True}).put_before(node)
+        yes = Node("prim::Constant", (), [BoolType], {"value": True}).insert_before(
+            node
+        )
         node.set_input(1, yes.output)
         block.exit.set_input(0, yes.output)
     if growth.random.random() < 0.3 and types:

@@ -168,7 +168,7 @@ FAULTS: dict[str, Fault] = {
         DEAD, _instead(aliases.Aliases, "region", lambda self, value: 0)
     ),
     "writes spoil nothing": Fault(
-        MERGE, _instead(elimination._Merging, "spoil", lambda self, written: None)
+        MERGE, _instead(elimination._Merging, "invalidate", lambda self, written: None)
     ),
     "nothing is written to": Fault(
         MERGE, _instead(aliases.Aliases, "is_written", lambda self, value: False)

@@ -8,7 +8,7 @@ import pytest
 
 import runtime
 from runtime.futures import Future
-from runtime.script.program import Program, Uninferred, inferred_type
+from runtime.script.program import NotInferred, Program, inferred_type
 
 
 class Point(NamedTuple):
@@ -97,10 +97,10 @@ REASONS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "reason"), REASONS)
 def test_reasons(value: Any, reason: str) -> None:
-    assert inferred_type(value, Program()) == Uninferred(reason)
+    assert inferred_type(value, Program()) == NotInferred(reason)
 
 
 def test_a_list_that_holds_itself() -> None:
     found = inferred_type(DEEP)
-    assert isinstance(found, Uninferred)
+    assert isinstance(found, NotInferred)
     assert found.reason.endswith("its containers are nested more than 100 deep")

@@ -13,7 +13,7 @@ from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph
 from runtime.script.program import Function
 from runtime.script.running import Frame, call, fork_pool, run, script_frames
-from runtime.script.running.raising import exception
+from runtime.script.running.boundary import exception
 from tests.coded import code, coded, kind_of
 from tests.script.running.written import written
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.script.fusion import Compiled
+from runtime.script.fusion import FusedGroup
 from runtime.script.program import Function
 from runtime.script.running import call, executor, script_frames
 from tests.script.running.written import written
@@ -23,10 +23,10 @@ def chain() -> Function:
     return written("chain(Tensor x, Tensor y) -> Tensor", CHAIN)
 
 
-def groups(function: Function) -> list[Compiled]:
+def groups(function: Function) -> list[FusedGroup]:
     planner = function.memo["plan"].frame[0]
     calls = [each.call for each in planner.layout.steps]
-    return [each for each in calls if isinstance(each, Compiled)]
+    return [each for each in calls if isinstance(each, FusedGroup)]
 
 
 @pytest.mark.parametrize("text_after", [None, 0, 3])

@@ -6,7 +6,7 @@ import pytest
 
 from runtime.errors.script import RunningError
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
-from runtime.script.running import Forked, call
+from runtime.script.running import ForkFuture, call
 from tests.coded import code
 from tests.script.running.written import written
 
@@ -33,7 +33,7 @@ def test_forks() -> None:
         ),
         (7,),
     )
-    assert isinstance(future, Forked)
+    assert isinstance(future, ForkFuture)
     assert future.wait() == 49
 
 

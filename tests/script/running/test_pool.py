@@ -14,7 +14,7 @@ import pytest
 import runtime
 from runtime.autograd import is_grad_enabled, no_grad
 from runtime.keys import LOCAL, DispatchKey, exclude_keys
-from runtime.script.running import Forked, Pool, call, executor, fork_pool
+from runtime.script.running import ForkFuture, Pool, call, executor, fork_pool
 from tests.script.running.written import written
 
 
@@ -105,7 +105,7 @@ def test_a_finished_task_keeps_nothing() -> None:
 
     thing = Thing()
     found = weakref.ref(thing)
-    future = Forked(lambda each: None, (thing,))
+    future = ForkFuture(lambda each: None, (thing,))
     del thing
     assert found() is not None
     future.wait()
@@ -167,7 +167,7 @@ def test_who_runs_a_task_has_its_own_state_back() -> None:
 
     for fails in (False, True):
         with no_grad():
-            task = Forked(change, (fails,))
+            task = ForkFuture(change, (fails,))
         view = LOCAL.view
         if fails:
             with pytest.raises(ZeroDivisionError):
@@ -184,7 +184,7 @@ def test_an_interrupt_leaves_the_future_complete(
     def stop() -> None:
         raise interrupt
 
-    task = Forked(stop, ())
+    task = ForkFuture(stop, ())
     for _ in range(2):
         with pytest.raises(interrupt):
             task.wait()

@@ -18,8 +18,8 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Block, Graph, Node, Value, check, graph_text
 from runtime.script.primitives import ROWS
+from runtime.script.primitives.table import INLINE
 from runtime.script.running import executor, plan_of, script_frames
-from runtime.script.running.inlined import INLINE
 from tests.script.primitives.trial import canonical
 from tests.script.running.conftest import EXECUTORS
 

@@ -8,7 +8,7 @@ import runtime
 from runtime.errors.script import Untraceable
 from runtime.script.program import fork, wait
 from runtime.script.running import call
-from runtime.script.tracing.checking import different_graphs, different_results
+from runtime.script.tracing.check import different_graphs, different_results
 from tests.coded import code
 from tests.script.tracing.traced import arange, trace, warned
 

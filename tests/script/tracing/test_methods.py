@@ -5,7 +5,7 @@ from typing import Any
 
 from runtime.schema.declaration import ModuleType
 from runtime.schema.types import TensorType
-from runtime.script.program import CARRIED, Function, Program, fork, wait
+from runtime.script.program import TYPE_ATTRIBUTE, Function, Program, fork, wait
 from runtime.script.running import call
 from runtime.script.tracing import trace_function, trace_method
 from tests.script.tracing.traced import arange, body, same
@@ -52,7 +52,7 @@ def net(start: float) -> Net:
     """A module of the type."""
     first = Linear(weight=arange(2, start=start).requires_grad_())
     made = Net(first=first, bias=arange(2), other=arange(2), absent=None)
-    first.__dict__[CARRIED], made.__dict__[CARRIED] = LINEAR, NET
+    first.__dict__[TYPE_ATTRIBUTE], made.__dict__[TYPE_ATTRIBUTE] = LINEAR, NET
     return made
 
 
@@ -156,7 +156,7 @@ def test_a_module_that_is_called_has_the_names_of_forward() -> None:
             return self.forward(*args) + 1
 
     module = Called(weight=arange(2))
-    module.__dict__[CARRIED] = LINEAR
+    module.__dict__[TYPE_ATTRIBUTE] = LINEAR
     traced = trace_method(module, module, LINEAR, arange(2), name="forward")
     assert str(traced.schema) == (
         "forward(__torch__.net.Linear self, Tensor x) -> Tensor"

@@ -24,21 +24,15 @@ from typing import Any
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import Untraceable
 from runtime.schema.calls import described
-from runtime.schema.codes import Code, Device
+from runtime.schema.codes import Code
 from runtime.schema.signature import OperatorName
 from runtime.schema.subtyping import Mismatch, unify, variables
 from runtime.schema.types import (
-    BoolType,
-    ComplexType,
-    DeviceType,
     DictType,
-    FloatType,
     FunctionType,
     IntType,
     ListType,
-    NoneType_,
     NumberType,
-    StrType,
     TensorType,
     TupleType,
     Type,
@@ -46,34 +40,25 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Block, Graph, Kind, Node, Place, Value, check, row_of
+from runtime.script.ir.type_rules import PLAIN_TYPES
 from runtime.script.program import Function
 
 CONSTANT = "prim::Constant"
-# Class -> the type of its values as constants; a code is an int.
-_PLAIN: Mapping[type, Type] = {
-    type(None): NoneType_,
-    bool: BoolType,
-    int: IntType,
-    float: FloatType,
-    complex: ComplexType,
-    str: StrType,
-    Device: DeviceType,
-}
 # Classes whose subclasses' values are theirs.
 _KINDS = (bool, int, float, complex, str)
 
 
 def plain_of(value: Any) -> tuple[Any, Type] | None:
-    """A constant as graphs have it, and its type; None for what is no plain value."""
+    """A constant as graphs have it (a code is an int) and its type, or None."""
     if isinstance(value, Code):
         return value.code, IntType
     kind = type(value)
-    if kind not in _PLAIN:
+    if kind not in PLAIN_TYPES:
         kind = next((each for each in _KINDS if isinstance(value, each)), kind)
-        if kind in _PLAIN:
+        if kind in PLAIN_TYPES:
             value = kind(value)
-    found = _PLAIN.get(kind)
-    return None if found is None else (value, found)
+    type_ = PLAIN_TYPES.get(kind)
+    return None if type_ is None else (value, type_)
 
 
 class GraphBuilder:

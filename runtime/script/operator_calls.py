@@ -1,30 +1,35 @@
 """Operators as programs call them: by position, with values that are known to fit.
 
-    bound_call    what calls an operator: it gets every argument in the order of the
-                  schema that the program was compiled with, converts none but codes,
-                  copies the lists that kernels get fresh, and finds the bound kernel
-                  on the published entry, at every call
+    bound_call    calls an operator: it gets every argument in the order of the schema
+                  that the program was compiled with, converts none but codes, copies
+                  the lists that kernels get fresh, and finds the bound kernel on the
+                  published entry, at every call
+    KernelLookup, PrimitiveCheck    what generated programs look up once in a run: the
+                  bound kernels of operators, and whether primitives are their functions
     is_own, is_plain    whether a fused kernel may run in place of operators that
-                        anybody can override
+                  anybody can override
 
 Rules of calls:
-- what runs is what is registered at the moment of the call; nothing of an entry is kept
-  here, so that nothing can be stale and no kernel is kept alive;
-- an operator that was defined anew with another schema is refused, as nothing is known
-  of whether the values fit it; with the old schema it is called again;
-- whatever is out of the ordinary (a watcher, a number in place of a tensor, an operator
-  that is gone) goes the plain way, which raises the errors;
-- results are looked at as those of any call, unless the kernel is `trusted`.
+- a call runs what is registered at that moment; nothing of an entry is kept here, so
+  that nothing can be stale and no kernel is kept alive;
+- an operator that was defined anew with another schema is refused, as its values may
+  not fit; with the old schema it is called again;
+- where anything is out of the ordinary (a watcher, a number in place of a tensor, an
+  operator that was removed) the operator is called as from Python, which raises the
+  errors;
+- results are checked as those of any call, unless the kernel is `trusted`;
+- what a lookup finds is remembered with the operators of its namespace, and goes with
+  them.
 
 Rules of ownership:
 - an operator is the runtime's own if everything that is registered for it was
   registered by the runtime: its definition, all its kernels, no rule of any class;
 - a call reaches nothing but such a kernel if its keys are those of plain tensors on the
-  CPU: no mode, no autocast, no key that was added by anybody; and nobody watches;
+  CPU (no mode, no autocast, no key that a user added) and nobody watches;
 - the answer holds for one state of the dispatcher, and is asked anew for another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -40,7 +45,7 @@ from runtime.dispatch.call_stub import (
 )
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.keyring import Published
-from runtime.dispatch.state import DispatcherState, OperatorEntry
+from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
 from runtime.dispatch.token import DefinitionReading
 from runtime.errors.call import OperatorGone
 from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey
@@ -49,12 +54,13 @@ from runtime.keys.local import View
 from runtime.operators.install import install as install_operators
 from runtime.schema.binding import presenters_of
 from runtime.schema.signature import OperatorName
+from runtime.script.primitives import NAMESPACE
 from runtime.tensors.keys import keys_of
 
 Function = Callable[..., Any]
 
 
-class Bound(NamedTuple):
+class BoundCall(NamedTuple):
     """A bound call: the function, and what others need to do the same faster.
 
     `key` is what entries remember its bound kernels by: `memo[key][view][bits]`;
@@ -76,7 +82,7 @@ def bound_call(
     name: OperatorName,
     reading: DefinitionReading,
     trusted: Function | None = None,
-) -> Bound:
+) -> BoundCall:
     """What calls the operator called `name` with all of its arguments.
 
     `reading` is the definition that the caller knows.  The results of `trusted`, where
@@ -92,8 +98,10 @@ def bound_call(
     key = object()
 
     def is_current(entry: OperatorEntry) -> bool:
-        known = entry.definitions[0].reading if entry.definitions else None
-        return known is reading or (known is not None and str(known.schema) == text)
+        defined = entry.definitions[0].reading if entry.definitions else None
+        if defined is None:
+            return False
+        return defined is reading or str(defined.schema) == text
 
     def current() -> OperatorEntry | None:
         entry: OperatorEntry | None = callee.published()
@@ -106,7 +114,7 @@ def bound_call(
             )
         return entry
 
-    def slow(*values: Any) -> Any:
+    def plain(*values: Any) -> Any:
         current()
         named = dict(zip(names, values[start:], strict=False))
         rest = values[start + len(names) :]
@@ -125,36 +133,36 @@ def bound_call(
         views.setdefault(LOCAL.view, {})[bits] = kernel
         return kernel
 
-    kept = "bound" if trusted is None else "trusted"
-    if kept not in reading.memo:
-        reading.memo[kept] = _maker_of(reading, trusted is not None)
-    maker = reading.memo[kept]
-    made: Function = slow if maker is None else maker(dispatcher, key, resolve, slow)
-    return Bound(made, key, name, reading, trusted, is_current, kernel_of)
+    kind = "bound" if trusted is None else "trusted"
+    if kind not in reading.memo:
+        reading.memo[kind] = _maker_of(reading, trusted is not None)
+    maker = reading.memo[kind]
+    call: Function = plain if maker is None else maker(dispatcher, key, resolve, plain)
+    return BoundCall(call, key, name, reading, trusted, is_current, kernel_of)
 
 
 def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
-    """What runs a kernel that is not known: fresh lists, and a look at results."""
-    shown, returns = reading.convention.shown, reading.convention.returns
+    """What runs a kernel that is not the trusted one: lists copied, results checked."""
+    presenters, returns = reading.convention.shown, reading.convention.returns
 
     def run(*values: Any) -> Any:
-        seen = [
-            value if show is None else show(value)
-            for show, value in zip(shown, values, strict=True)
+        given = [
+            value if present is None else present(value)
+            for present, value in zip(presenters, values, strict=True)
         ]
-        return returns(kernel(*seen))
+        return returns(kernel(*given))
 
     return run
 
 
 def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
-    """Compile `make(dispatcher, key, resolve, slow)`; None where there is only slow."""
+    """Compile `make(dispatcher, key, resolve, plain)`; None where only `plain` does."""
     if reading.maker is None:
         return None
     schema = reading.schema
     arguments = schema.arguments
     names = [*map(passed, range(len(arguments)), arguments)]
-    slow = f"return _slow({', '.join(names)})"
+    plain = f"return _slow({', '.join(names)})"
     seen = presenters_of(schema)
     shown = [
         f"{name} = _seen{at}({name})"
@@ -163,9 +171,9 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
     ]
     body = [
         "if _WATCH.active:",
-        f"    {slow}",
-        *joined(schema, slow),
-        *linked(schema, slow),
+        f"    {plain}",
+        *joined(schema, plain),
+        *linked(schema, plain),
         *shown,
     ]
     call = f"_kernel({', '.join(names)})"
@@ -173,6 +181,66 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
     values = globals_of(schema, reading.converters)
     values |= {f"_seen{at}": each for at, each in enumerate(seen)}
     return making(f"bound call of {schema.name}", names, body, values)
+
+
+class KernelLookup:
+    """The bound kernels of a namespace's operators, looked up once for each state."""
+
+    def __init__(self, namespace: str, operators: Sequence[BoundCall]) -> None:
+        self.namespace = namespace
+        self.operators = operators
+
+    def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
+        """The bound kernels by views and keysets, of each operator."""
+        kernels = tuple(self._views(state))
+        operators = state.namespaces.get(self.namespace)
+        if isinstance(operators, OperatorMap):
+            _bound_kernels_of(operators)[self] = kernels
+        return kernels
+
+    def _views(self, state: DispatcherState) -> Iterator[dict[Any, Any]]:
+        for bound in self.operators:
+            entry = state.entry(bound.name)
+            if entry is None or not bound.is_current(entry):
+                # Its bound call raises the error.
+                yield {}
+            else:
+                yield entry.memo.setdefault(bound.key, {})
+
+
+class PrimitiveCheck:
+    """Whether the kernels of primitives are their functions, in this thread."""
+
+    def __init__(self, primitives: Sequence[BoundCall]) -> None:
+        self.primitives = primitives
+
+    def __call__(self, state: DispatcherState) -> bool:
+        """Whether they are; remembered with the operators of the namespace."""
+        view = LOCAL.view
+        operators = state.namespaces.get(NAMESPACE)
+        if not isinstance(operators, OperatorMap):
+            return False
+        known: dict[Any, bool] = _bound_kernels_of(operators).setdefault(self, {})
+        if view not in known:
+            known[view] = all(is_known(state, each) for each in self.primitives)
+        return known[view]
+
+
+def is_known(state: DispatcherState, bound: BoundCall) -> bool:
+    """Whether the kernel of a primitive is its function, in this thread."""
+    entry = state.entry(bound.name)
+    if entry is None or not bound.is_current(entry):
+        return False
+    return bound.kernel(entry, 0) is bound.trusted
+
+
+def _bound_kernels_of(operators: OperatorMap) -> dict[object, Any]:
+    """What is remembered with the operators of a namespace."""
+    try:
+        return operators.bound_kernels
+    except AttributeError:
+        operators.bound_kernels = {}
+        return operators.bound_kernels
 
 
 # What a call may have, and run nothing but kernels of the CPU: autograd's keys pass it

@@ -32,7 +32,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.archive.code import code_of
-from runtime.script.archive.expressions import ADDED, MANAGERS, Constants
+from runtime.script.archive.expressions import MANAGERS, PLUG_IN_WORDS, Constants
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -44,7 +44,7 @@ from runtime.script.emission import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.emission.emitter import STATEMENTS, OfPython
+from runtime.script.emission.emitter import PythonObject, emits
 from runtime.script.ir import Graph
 from runtime.script.ir.type_rules import parts_of
 from runtime.script.program import (
@@ -77,7 +77,7 @@ class Path:
         return Path(path, self._known)
 
 
-class _PythonNames(OfPython):
+class _PythonNames(PythonObject):
     """Something whose attributes are objects of Python."""
 
     __slots__ = ()
@@ -124,6 +124,7 @@ class InnerFunction(Sugared):
         return SimpleValue(e.constant(None) if result is None else result)
 
 
+@emits(ast.FunctionDef)
 def _define(e: Emitter, node: ast.FunctionDef) -> None:
     e.names[node.name] = InnerFunction(node)
 
@@ -202,7 +203,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "wait": wait,
         "warnings": warnings,
         **FORMS,
-        **ADDED,
+        **PLUG_IN_WORDS,
     }
 
 
@@ -216,7 +217,7 @@ def recompiled(function: Function, program: Program | None = None) -> Function:
     text = code_of(function, constants, is_plain=True)
     target = Program() if program is None else program
     known: dict[str, Any] = {}
-    for each in _met(function):
+    for each in _references(function):
         if isinstance(each, Function):
             known[each.qualname] = each
         elif isinstance(each, DeclaredType):
@@ -237,7 +238,7 @@ def recompiled(function: Function, program: Program | None = None) -> Function:
     return made
 
 
-def _met(function: Function) -> Iterator[Any]:
+def _references(function: Function) -> Iterator[Any]:
     """The functions and types that a function, and its types, speak of."""
     seen: set[int] = set()
     todo: list[Any] = [each.type for each in function.schema.arguments]
@@ -265,4 +266,3 @@ def _met(function: Function) -> Iterator[Any]:
 
 register_sugar(Path, _PythonNames)
 register_sugar(Table, _PythonNames)
-STATEMENTS[ast.FunctionDef] = _define

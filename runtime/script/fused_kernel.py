@@ -288,8 +288,8 @@ class Loop(NamedTuple):
     signature: str
 
 
-class Ready(NamedTuple):
-    """A group made ready for inputs of some dtypes and shapes.
+class GroupKernel(NamedTuple):
+    """The loop of a group for inputs of some dtypes and shapes, and its arguments.
 
     `flats` and `numbers` are what the loop takes before its outputs; `rows` what it
     takes behind them, if inputs are broadcast: how many there are, and their table.
@@ -368,10 +368,10 @@ def rows_of(shape: Shape, inputs: Sequence[Shape]) -> Rows | None:
     return Rows(count, inner, table, steps) if inner >= SHORTEST else None
 
 
-def ready_for(graph: Graph, facts: Sequence[Fact]) -> Ready | None:
+def kernel_for(graph: Graph, facts: Sequence[Fact]) -> GroupKernel | None:
     """The group as one loop, for inputs of these facts; None if it is none."""
     writer = _Writer(graph, facts)
-    return writer.ready() if writer.steps() and writer.lays_out() else None
+    return writer.kernel() if writer.steps() and writer.lays_out() else None
 
 
 class _Writer:
@@ -445,7 +445,7 @@ class _Writer:
             self.rows = rows_of(self.shape, shapes)
         return not self.spread or self.rows is not None
 
-    def ready(self) -> Ready:
+    def kernel(self) -> GroupKernel:
         """The loop, and what it takes."""
         names, known = self.names, self.known
         results = self.graph.block.results
@@ -479,7 +479,7 @@ class _Writer:
             text = _rows_text(arguments, (*flats, *outputs), reads, lines)
             types += ["int64[::1]", "int64", "int64"]
         loop = Loop(text, tuple(self.functions), f"void({', '.join(types)})")
-        return Ready(
+        return GroupKernel(
             loop,
             tuple(at for at, _ in self.flats),
             tuple(at for at, _ in self.spread),
@@ -508,7 +508,7 @@ class _Writer:
         name = f"s{len(self.numbers)}"
         value = number.value
         if isinstance(value, Value):
-            self.numbers.append(_later(self.inputs[value], DType.named(dtype)))
+            self.numbers.append(_runtime_number(self.inputs[value], DType.named(dtype)))
         else:
             made = element(dtype, value)
             self.numbers.append(lambda _: made)
@@ -571,7 +571,7 @@ def _single(at: int) -> _Argument:
     return lambda given: given[at][0]
 
 
-def _later(at: int, dtype: DType) -> _Argument:
+def _runtime_number(at: int, dtype: DType) -> _Argument:
     return lambda given: element(dtype.name, number_for(given[at], dtype))
 
 

@@ -44,7 +44,7 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
-from runtime.script.tracing.building import CONSTANT
+from runtime.script.tracing.builder import CONSTANT
 from runtime.script.tracing.recorder import place_of
 from runtime.tensors import Tensor
 
@@ -54,7 +54,7 @@ _DICTS = (dict, OrderedDict)
 _DEEPEST = 60
 
 
-class Unfit(Exception):  # it is caught by who knows what was traced
+class TypeFault(Exception):  # it is caught by who knows what was traced
     """A value of which no type follows: where, and why."""
 
     def __init__(self, path: str, reason: str) -> None:
@@ -67,17 +67,17 @@ def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Ty
     """The type of an example or of a result; `path` is what errors call it.
 
     Raises:
-        Unfit: it is, or holds, something else.
+        TypeFault: it is, or holds, something else.
     """
     if is_tensor(value):
         return TensorType
     if depth > _DEEPEST:
-        raise Unfit(path, "it is nested too deeply")
+        raise TypeFault(path, "it is nested too deeply")
     if isinstance(value, tuple):
         return _tuple(value, path, classes, depth)
     if isinstance(value, list):
         if not value:
-            raise Unfit(path, "an empty list does not say of what")
+            raise TypeFault(path, "an empty list does not say of what")
         types = [
             type_of(each, f"{path}[{place}]", classes, depth + 1)
             for place, each in enumerate(value)
@@ -85,7 +85,7 @@ def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Ty
         return ListType(_one(types, path, "elements of a list"))
     if type(value) in _DICTS:
         return _dict(value, path, classes, depth)
-    raise Unfit(path, f"{described(value)} is no tensor")
+    raise TypeFault(path, f"{described(value)} is no tensor")
 
 
 def _tuple(
@@ -107,23 +107,23 @@ def _tuple(
         return TupleType(inner)
     known = classes(type(value), Scope({}, classes=classes))
     if not isinstance(known, TupleType):
-        raise Unfit(path, f"the named tuple `{type(value).__name__}` has no types")
+        raise TypeFault(path, f"the named tuple `{type(value).__name__}` has no types")
     if known.elements != inner:
         reason = (
             f"`{type(value).__name__}` is declared with {TupleType(known.elements)}, "
             f"and has {TupleType(inner)}"
         )
-        raise Unfit(path, reason)
+        raise TypeFault(path, reason)
     return known
 
 
 def _dict(value: dict[Any, Any], path: str, classes: PythonClasses, depth: int) -> Type:
     if not value:
-        raise Unfit(path, "an empty dictionary does not say of what")
+        raise TypeFault(path, "an empty dictionary does not say of what")
     kinds = {type(key) for key in value}
     kind = kinds.pop()
     if kinds or kind not in _KEYS:
-        raise Unfit(path, "the keys of a dictionary are texts or integers")
+        raise TypeFault(path, "the keys of a dictionary are texts or integers")
     types = [
         type_of(each, f"{path}[{key!r}]", classes, depth + 1)
         for key, each in value.items()
@@ -135,38 +135,40 @@ def _one(types: list[Type], path: str, what: str) -> Type:
     several = list(dict.fromkeys(types))
     if len(several) > 1:
         reason = f"the {what} are of the types {several[0]} and {several[1]}"
-        raise Unfit(path, reason)
+        raise TypeFault(path, reason)
     return several[0]
 
 
-def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def tensors_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """The tensors of a value that has a type, each with where it is."""
     if isinstance(value, list | tuple):
         names = getattr(value, "_fields", None)
         for place, each in enumerate(value):
             inner = f"[{place}]" if names is None else f".{names[place]}"
-            yield from leaves(each, f"{path}{inner}")
+            yield from tensors_in(each, f"{path}{inner}")
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from leaves(each, f"{path}[{key!r}]")
+            yield from tensors_in(each, f"{path}[{key!r}]")
     else:
         yield path, value
 
 
-def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+def map_tensors(change: Callable[[Any], Any], value: Any) -> Any:
     """The value with other tensors in it."""
     if isinstance(value, tuple):
-        inner = [mapped(change, each) for each in value]
+        inner = [map_tensors(change, each) for each in value]
         make: Any = type(value)
         return make(*inner) if hasattr(value, "_fields") else tuple(inner)
     if isinstance(value, list):
-        return [mapped(change, each) for each in value]
+        return [map_tensors(change, each) for each in value]
     if type(value) in _DICTS:
-        return type(value)((key, mapped(change, each)) for key, each in value.items())
+        return type(value)(
+            (key, map_tensors(change, each)) for key, each in value.items()
+        )
     return change(value) if is_tensor(value) else value
 
 
-def own_copy(tensor: Tensor) -> Tensor:
+def copy_tensor(tensor: Tensor) -> Tensor:
     """A tensor of the same elements; a leaf if it was one, else with its history."""
     if tensor.requires_grad and not tensor.is_leaf:
         made: Tensor = tensor.clone()
@@ -174,7 +176,7 @@ def own_copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
-Kept = list[tuple[Node, list[Any]]]
+NodeResults = list[tuple[Node, list[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def check_trace(
     function: str,
     inputs: str,
     traced: Graph,
-    again: Callable[[], tuple[Graph, Any, Kept]],
+    again: Callable[[], tuple[Graph, Any, NodeResults]],
     run: Callable[[], Any],
     tolerance: float,
     warn: Callable[[str, Place | None], None],
@@ -239,7 +241,7 @@ def check_trace(
 
 def different_results(expected: Any, actual: Any, tolerance: float) -> str:
     """How two results differ; empty if they do not."""
-    for one, other in zip_longest(leaves(expected, "it"), leaves(actual, "it")):
+    for one, other in zip_longest(tensors_in(expected, "it"), tensors_in(actual, "it")):
         if one is None or other is None or one[0] != other[0]:
             return "they do not have the same structure"
         words = different_tensors(one[1], other[1], tolerance)
@@ -336,10 +338,11 @@ def _different_values(one: Value, two: Value, names: dict[Value, Value]) -> str:
     left, right = first.get("value"), second.get("value")
     if _same_constants(left, right):
         return ""
-    return f"it was given {_told(left)}, and the next time {_told(right)}"
+    first_words, second_words = _constant_words(left), _constant_words(right)
+    return f"it was given {first_words}, and the next time {second_words}"
 
 
-def _told(constant: Any) -> str:
+def _constant_words(constant: Any) -> str:
     return "another tensor" if is_tensor(constant) else shortened(constant)
 
 
@@ -349,7 +352,7 @@ def _same_constants(one: Any, two: Any) -> bool:
     return type(one) is type(two) and repr(one) == repr(two)
 
 
-def _different_runs(one: Kept, two: Kept, tolerance: float) -> Difference:
+def _different_runs(one: NodeResults, two: NodeResults, tolerance: float) -> Difference:
     """The first node that gave something else in another run of the function."""
     for (node, ours), (_, theirs) in zip(one, two, strict=False):
         for expected, actual in zip(ours, theirs, strict=False):

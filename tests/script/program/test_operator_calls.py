@@ -1,4 +1,4 @@
-"""Bound calls: by position, of whatever is registered at the moment."""
+"""BoundCall calls: by position, of whatever is registered at the moment."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ import runtime
 from runtime.dispatch import Dispatcher, Library
 from runtime.errors.call import KernelError, OperatorGone
 from runtime.schema import parse_name
-from runtime.script.bound import Bound, bound_call
+from runtime.script.operator_calls import BoundCall, bound_call
 from tests.coded import code
 
 
-def bound(d: Dispatcher, trusted: Any = None) -> Bound:
+def bound(d: Dispatcher, trusted: Any = None) -> BoundCall:
     name = parse_name("test::foo")
     entry = d.entry("test::foo")
     assert entry is not None

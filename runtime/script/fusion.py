@@ -1,7 +1,7 @@
-"""Groups: neighbouring pointwise operators become one node, which runs one kernel.
+"""Fusion: neighbouring pointwise operators become one node, which runs one kernel.
 
-    fuse        puts nodes that belong together into a `prim::FusionGroup`
-    compiled    what such a node runs:
+    fuse          puts nodes that belong together into a `prim::FusionGroup`
+    FusedGroup    what such a node runs:
 
     inputs ── plain, unwatched, own operators ── dtypes and shapes ──> the fused loop
       └──────────────── anything else ──────────────────────────────> the operators
@@ -10,7 +10,7 @@ Rules of groups:
 - the nodes of a group follow one another in a block; between them lies only what does
   nothing but give a value (constants, and nodes without any effect), which is put in
   front of the group;
-- each has a step (`runtime.script.fusion.kernel`) for the dtypes and shapes that are
+- each has a step (`runtime.script.fused_kernel`) for the dtypes and shapes that are
   known; the results of all have one shape, of at least `LEAST` elements;
 - nothing is written, nothing moves over what has an effect: what a group gives and
   raises is what its nodes gave and raised, in their order;
@@ -35,19 +35,19 @@ from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.bound import is_own, is_plain
-from runtime.script.fusion.kernel import (
+from runtime.script.fused_kernel import (
     NUMBERS,
     Fact,
-    Ready,
+    GroupKernel,
     RuntimeNumber,
+    kernel_for,
     operators,
-    ready_for,
     rows_of,
     step_of,
 )
 from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
 from runtime.script.ir.graph import copy_node
+from runtime.script.operator_calls import is_own, is_plain
 from runtime.script.passes import Facts
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.tensor import Tensor
@@ -61,7 +61,7 @@ LEAST = 1_000
 # values for the registers.
 MOST_NODES, MOST_PAIRS = 24, 8
 
-_LATER: Mapping[Any, type] = {IntType: int, FloatType: float, BoolType: bool}
+_NUMBER_TYPES: Mapping[Any, type] = {IntType: int, FloatType: float, BoolType: bool}
 
 
 def fuse(graph: Graph, shapes: Mapping[Value, Facts], *, least: int = LEAST) -> int:
@@ -123,8 +123,8 @@ def _shape(
             known[value] = value.node.attributes["value"]
         elif value in shapes:
             known[value] = shapes[value]
-        elif value.type in _LATER:
-            known[value] = RuntimeNumber(_LATER[value.type])
+        elif value.type in _NUMBER_TYPES:
+            known[value] = RuntimeNumber(_NUMBER_TYPES[value.type])
         else:
             return None
     step = step_of(node, known)
@@ -194,7 +194,7 @@ def _form(members: Sequence[Node]) -> None:
         body.block.add_result(values[value])
     types = [each.type for each in outputs]
     group = Node(GROUP, inputs, types, {"graph": body}, members[0].place)
-    group.put_before(members[-1])
+    group.insert_before(members[-1])
     for value, output in zip(outputs, group.outputs, strict=True):
         output.hint = value.hint
         value.replace_by(output)
@@ -214,8 +214,11 @@ def _fits(number: int) -> bool:
     return INT_FIRST <= number < INT_END
 
 
-class Compiled:
-    """What runs a fused group; `kernels` counts runs of fused kernels."""
+class FusedGroup:
+    """What runs the graph of a group: a kernel where that fits, else `otherwise`.
+
+    `kernels` counts runs of fused kernels.
+    """
 
     __slots__ = ("_graph", "_kinds", "_memo", "_state", "_view", "kernels", "otherwise")
 
@@ -224,7 +227,7 @@ class Compiled:
         self._kinds = tuple(
             {each.kind: None for each in graph.block if each.kind != "prim::Constant"}
         )
-        self._memo: dict[Any, Ready | None] = {}
+        self._memo: dict[Any, GroupKernel | None] = {}
         self._state: Any = None
         # The keys and the view of the thread that were looked at last.
         self._view: Any = None
@@ -256,17 +259,17 @@ class Compiled:
         if WATCH.active or not self._is_usual(bits) or self._records(inputs):
             return self.otherwise(*inputs)
         asked = tuple(key)
-        ready: Any = self._memo.get(asked, _UNKNOWN)
-        if ready is _UNKNOWN:
-            ready = self._decide(asked, inputs)
-        if ready is None:
+        kernel: Any = self._memo.get(asked, _UNKNOWN)
+        if kernel is _UNKNOWN:
+            kernel = self._decide(asked, inputs)
+        if kernel is None:
             return self.otherwise(*inputs)
         try:
-            found = ready.run(given)
+            result = kernel.run(given)
         except MemoryError:
             return self.otherwise(*inputs)
         self.kernels += 1
-        return found
+        return result
 
     def _is_usual(self, bits: int) -> bool:
         """Whether the call would reach the runtime's own kernels."""
@@ -287,26 +290,18 @@ class Compiled:
             each.__class__ is Tensor and each.requires_grad for each in inputs
         )
 
-    def _decide(self, key: Any, inputs: Sequence[Any]) -> Ready | None:
+    def _decide(self, key: Any, inputs: Sequence[Any]) -> GroupKernel | None:
         facts: list[Fact] = [
             Facts(each.dtype, each.shape)
             if isinstance(each, Tensor)
             else RuntimeNumber(type(each))
             for each in inputs
         ]
-        ready = ready_for(self._graph, facts)
+        kernel = kernel_for(self._graph, facts)
         while len(self._memo) >= MOST:
             try:
                 del self._memo[next(iter(self._memo))]
             except (KeyError, RuntimeError, StopIteration):
                 continue  # another thread was here
-        self._memo[key] = ready
-        return ready
-
-
-def compiled(graph: Graph, otherwise: Function) -> Compiled:
-    """What runs the graph of a group: `run(*inputs)`, as a kernel where that fits.
-
-    `otherwise` runs it in all other cases.
-    """
-    return Compiled(graph, otherwise)
+        self._memo[key] = kernel
+        return kernel

@@ -197,17 +197,17 @@ def compile_module(
         ProgramError: a method cannot be compiled; says where and why.
     """
     compiler = Compiler(program)
-    building = _Building(module, compiler, examples)
+    modules = _ModuleCompiler(module, compiler, examples)
     try:
         with PENDING:
-            made: ScriptModule = compiler.run(lambda: building.of(module))
+            made: ScriptModule = compiler.run(lambda: modules.compile(module))
     except BaseException:
-        building.shaping.undo()
+        modules.shaping.undo()
         raise
     return made
 
 
-class _Building:
+class _ModuleCompiler:
     """One module and those within it."""
 
     __slots__ = (
@@ -227,25 +227,25 @@ class _Building:
         self._compiler = compiler
         self._examples = examples
         self._is_own = is_own
-        told = {name: tuple(types.items()) for name, types in examples.items()}
+        variant = {name: tuple(types.items()) for name, types in examples.items()}
         self.shaping = Shaping(
             compiler.program,
             compiler.classes,
             is_own=is_own,
-            told=tuple(told.items()) or None,
+            variant=tuple(variant.items()) or None,
         )
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
-    def of(self, module: Module) -> ScriptModule:
+    def compile(self, module: Module) -> ScriptModule:
         if isinstance(module, ScriptModule):
             return module
         known = self._made.get(id(module))
         if known is not None:
             return known[1]
-        shape, facts = self.shaping.of(module)
+        shape, facts = self.shaping.shape(module)
         values = dict(facts.values)
         for name, each in facts.submodules.items():
-            values[name] = self.of(each)
+            values[name] = self.compile(each)
             wanted = facts.attributes[name]
             own = self.shaping.type_of(each)
             of = shape_of(own)
@@ -269,8 +269,8 @@ def uncompiled_module(
     Raises:
         NotScriptable: it holds itself.
     """
-    building = _Building(module, Compiler(program), _NONE, is_own=True)
-    return building.of(module)
+    modules = _ModuleCompiler(module, Compiler(program), _NONE, is_own=True)
+    return modules.compile(module)
 
 
 def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
