@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.autograd.engine import grad
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
 from runtime.operators.call import core
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from runtime.tensors.shape import may_overlap_itself
 from runtime.tensors.tensor import Tensor
 

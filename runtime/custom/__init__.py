@@ -3,7 +3,7 @@
 from runtime.custom.decorator import custom_op, infer_schema
 from runtime.custom.definition import CustomOpDef
 from runtime.custom.kernel import FakeContext, get_ctx
-from runtime.custom.registering import (
+from runtime.custom.registration import (
     SavedKernel,
     define,
     get_kernel,

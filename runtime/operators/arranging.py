@@ -33,8 +33,8 @@ from runtime.operators.plan import (
 from runtime.operators.produce import as_dtype
 from runtime.operators.structured import Structured, Unstructured, composite
 from runtime.schema.codes import DType
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.data import result_type
-from runtime.tensors.making import empty_tensor
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 

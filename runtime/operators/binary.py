@@ -51,8 +51,8 @@ from runtime.operators.unary import (
     truth,
 )
 from runtime.schema.codes import DType
+from runtime.tensors.construction import empty_tensor, wrap_number
 from runtime.tensors.data import result_type
-from runtime.tensors.making import empty_tensor, wrap_number
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 

@@ -47,9 +47,9 @@ from runtime.schema.calls import renamed
 from runtime.schema.codes import Device
 from runtime.schema.schema import Schema
 from runtime.schema.signature import Argument
+from runtime.tensors.construction import from_numpy
 from runtime.tensors.data import as_tensor
 from runtime.tensors.elements import supported
-from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor
 
 # The first argument is a tensor called `self`, of whichever alias set.

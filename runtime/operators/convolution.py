@@ -35,8 +35,8 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import in_order, parts, with_batch
 from runtime.operators.structured import Structured, Unstructured, composite
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.elements import real_dtype
-from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]

@@ -40,7 +40,7 @@ from runtime.operators.produce import (
 from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Unstructured
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.making import empty_tensor, from_flat
+from runtime.tensors.construction import empty_tensor, from_flat
 from runtime.tensors.shape import PRESERVE
 from runtime.tensors.storage import is_host, memory_of, resolved
 from runtime.tensors.tensor import Tensor

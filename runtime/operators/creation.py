@@ -61,9 +61,9 @@ from runtime.operators.produce import (
 from runtime.operators.structured import EXPLICIT, Unstructured, naming
 from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
+from runtime.tensors.construction import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
 from runtime.tensors.keys import backend_select
-from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.storage import memory_of, resolved
 from runtime.tensors.tensor import Tensor
 

@@ -27,8 +27,8 @@ from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.operators.produce import overlap
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
+from runtime.tensors.construction import host_tensor
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import host_tensor
 from runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,

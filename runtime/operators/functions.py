@@ -22,7 +22,7 @@ from runtime.operators.plan import INDICES, bad_dtype, bad_option
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.calls import checked
 from runtime.schema.parser import parse_schema
-from runtime.tensors.making import wrap_number
+from runtime.tensors.construction import wrap_number
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]

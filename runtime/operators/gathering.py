@@ -41,7 +41,7 @@ from runtime.operators.plan import (
 from runtime.operators.produce import as_dtype, shaped
 from runtime.operators.structured import Structured
 from runtime.schema.codes import DType
-from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 

@@ -22,7 +22,7 @@ from runtime.schema.calls import checked, shortened
 from runtime.schema.parser import parse_schema
 from runtime.schema.types import IntType
 from runtime.schema.values import MISMATCH, converter
-from runtime.tensors.making import wrap_number
+from runtime.tensors.construction import wrap_number
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]

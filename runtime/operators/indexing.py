@@ -51,8 +51,8 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import as_dtype, expanded, in_order, table_for
 from runtime.operators.structured import Structured
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.data import tensor as tensor_of
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 

@@ -33,8 +33,8 @@ from runtime.errors.tensor import (
     WrongOption,
 )
 from runtime.schema.codes import Device, DType, MemoryFormat
+from runtime.tensors.construction import view_of
 from runtime.tensors.elements import SUPPORTED, compute_dtype, info
-from runtime.tensors.making import view_of
 from runtime.tensors.shape import (
     CONTIGUOUS,
     LAST,

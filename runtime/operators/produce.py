@@ -44,19 +44,19 @@ from runtime.operators.plan import (
 )
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import claimed, flat_of
+from runtime.tensors.construction import (
+    empty_tensor,
+    host_tensor,
+    no_memory,
+    resize_empty,
+    view_of,
+)
 from runtime.tensors.elements import (
     can_cast,
     compute_dtype,
     itemsize,
     numpy_dtype,
     real_dtype,
-)
-from runtime.tensors.making import (
-    empty_tensor,
-    host_tensor,
-    no_memory,
-    resize_empty,
-    view_of,
 )
 from runtime.tensors.shape import (
     broadcast_strides,

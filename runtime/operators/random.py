@@ -44,9 +44,9 @@ from runtime.operators.produce import (
 from runtime.operators.structured import Structured, Unstructured, composite, naming
 from runtime.random import Generator, default_generator
 from runtime.schema.codes import Device, DType
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import compute_dtype, info, real_dtype
 from runtime.tensors.keys import is_handled
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 

@@ -45,8 +45,8 @@ from runtime.operators.structured import (
     composite,
 )
 from runtime.schema.codes import DType
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import compute_dtype, real_dtype
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides, reduced_shape
 from runtime.tensors.tensor import Tensor
 

@@ -41,8 +41,8 @@ from runtime.operators.structured import (
 from runtime.operators.views import sized
 from runtime.schema.codes import Device, MemoryFormat
 from runtime.tensors.arrays import claimed
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import itemsize
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import (
     PRESERVE,
     contiguous_strides,

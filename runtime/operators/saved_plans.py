@@ -36,8 +36,8 @@ from runtime.locks import load
 from runtime.operators.plan import CPU, Plan, Work
 from runtime.operators.produce import REFUSALS, made_dtype, order_of, prepared
 from runtime.tensors.arrays import flat_of
+from runtime.tensors.construction import host_tensor
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import host_tensor
 from runtime.tensors.shape import is_contiguous
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor

@@ -39,8 +39,8 @@ from runtime.operators.structured import (
 )
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
+from runtime.tensors.construction import view_of
 from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
-from runtime.tensors.making import view_of
 from runtime.tensors.shape import (
     check_bounds,
     view_strides,

@@ -58,8 +58,8 @@ from runtime.schema.codes import DType
 from runtime.schema.types import TensorType
 from runtime.script.ir import Graph, Node, Value, row_of
 from runtime.script.passes import Facts
+from runtime.tensors.construction import host_tensor, wrap_number
 from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.making import host_tensor, wrap_number
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 

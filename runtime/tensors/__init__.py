@@ -2,9 +2,7 @@
 
 from runtime.random import Generator, default_generator, manual_seed
 from runtime.tensors.arrays import array_of, claimed, flat_of, host_copy, place_of
-from runtime.tensors.data import as_tensor, result_type, tensor
-from runtime.tensors.elements import can_cast, promote_types
-from runtime.tensors.making import (
+from runtime.tensors.construction import (
     empty_like_spec,
     empty_strided,
     empty_tensor,
@@ -14,6 +12,8 @@ from runtime.tensors.making import (
     view_of,
     wrap_number,
 )
+from runtime.tensors.data import as_tensor, result_type, tensor
+from runtime.tensors.elements import can_cast, promote_types
 from runtime.tensors.shape import Size
 from runtime.tensors.storage import Memory, Storage, register_memory
 from runtime.tensors.tensor import Tensor, install

@@ -17,6 +17,13 @@ from runtime.errors.tensor import ArithmeticRefused, BadSize, UnfitValue
 from runtime.schema.calls import checked
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import host_copy
+from runtime.tensors.construction import (
+    empty_tensor,
+    from_cuda_array,
+    from_flat,
+    from_numpy,
+    too_large,
+)
 from runtime.tensors.elements import (
     ElementInfo,
     Number,
@@ -30,13 +37,6 @@ from runtime.tensors.elements import (
     supported,
 )
 from runtime.tensors.keys import check_unhandled
-from runtime.tensors.making import (
-    empty_tensor,
-    from_cuda_array,
-    from_flat,
-    from_numpy,
-    too_large,
-)
 from runtime.tensors.storage import resolved
 from runtime.tensors.tensor import FLOAT32, Tensor
 

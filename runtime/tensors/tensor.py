@@ -16,7 +16,7 @@ a subclass everything that it put on the tensor survives, in a `__dict__` or in
 
 Rules:
 - `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
-  the path of every call: it checks nothing; `runtime.tensors.making` has the rest;
+  the path of every call: it checks nothing; see `runtime.tensors.construction`;
   programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.data` fills;
 - a name is installed by one function; by another one it is replaced;
 - neither text nor pickle asks a handler; whether there is one is decided anew where a

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from runtime import Tensor, tensor
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 
 def leaf(*values: float, dtype: str = "float64") -> Any:

@@ -9,7 +9,7 @@ from runtime import Tensor, tensor
 from runtime.autograd import Function, gradcheck, gradgradcheck
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
 from runtime.operators.call import core
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.autograd.made import leaf
 from tests.coded import code
 

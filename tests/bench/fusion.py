@@ -13,7 +13,7 @@ from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of, propagate_shapes
 from runtime.script.running import Plan, executor_options
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.bench.row import Row, pairs, ratio
 
 COUNT, TURNS = 100_000, 200

@@ -21,7 +21,7 @@ from runtime.kernels.cuda import (
     properties,
 )
 from runtime.schema.codes import Device, DType
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 TURNS = 15

@@ -349,7 +349,7 @@ def test_what_it_calls_runs_without_autocast() -> None:
 
 def test_a_number_stays_a_number() -> None:
     from runtime.autograd.autocast import cast_to
-    from runtime.tensors.making import wrap_number
+    from runtime.tensors.construction import wrap_number
 
     number = wrap_number(1.5)
     assert cast_to(number, DType.named("float16"), "cpu") is number

@@ -346,10 +346,10 @@ TESTS: dict[str, str] = {
     ),
     # Dispatch to Python
     "results of a class of tensors without a handler": (
-        f"{PYTHON}test_making.py::test_results_of_a_class_without_a_handler"
+        f"{PYTHON}test_subclasses.py::test_results_of_a_class_without_a_handler"
     ),
     "`tensor(...)` and `from_numpy` inside of a mode": (
-        f"{PYTHON}test_making.py::test_what_is_made_of_data_is_no_call"
+        f"{PYTHON}test_subclasses.py::test_what_is_made_of_data_is_no_call"
     ),
     "a handler that is a plain method": (
         f"{PYTHON}test_bad_input.py::test_a_class_whose_handler_is_a_plain_method"

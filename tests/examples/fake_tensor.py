@@ -33,7 +33,7 @@ from runtime.errors.base import page
 from runtime.errors.tensor import NoData
 from runtime.operators.plan import common_device
 from runtime.python_dispatch import TorchDispatchMode
-from runtime.tensors.making import empty_strided, resize_empty
+from runtime.tensors.construction import empty_strided, resize_empty
 from tests.examples.logging_tensor import found_in, mapped
 
 

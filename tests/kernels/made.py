@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from runtime.schema.codes import DType
-from runtime.tensors.making import empty_tensor, from_numpy
+from runtime.tensors.construction import empty_tensor, from_numpy
 from runtime.tensors.tensor import Tensor
 
 WHOLE = ("uint8", "int8", "int64")

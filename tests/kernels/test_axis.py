@@ -19,7 +19,7 @@ from runtime.kernels.cpu.axis import (
 )
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 
 def test_sizes_around_a_dimension() -> None:

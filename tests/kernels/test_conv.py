@@ -13,7 +13,7 @@ from runtime.kernels.cpu.conv import (
     max_pool2d_backward,
 )
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[int, int]

@@ -10,8 +10,8 @@ from runtime.kernels.cpu.copy import arange, cat, contiguous, copy, fill
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of
+from runtime.tensors.construction import empty_tensor, from_numpy, view_of
 from runtime.tensors.elements import SUPPORTED, numpy_dtype
-from runtime.tensors.making import empty_tensor, from_numpy, view_of
 from runtime.tensors.tensor import Tensor
 
 

@@ -17,8 +17,8 @@ from runtime.kernels.cpu.gather import (
 )
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
+from runtime.tensors.construction import from_numpy, view_of
 from runtime.tensors.elements import SUPPORTED, numpy_dtype
-from runtime.tensors.making import from_numpy, view_of
 
 DTYPES = [numpy_dtype(DType.named(name)) for name in SUPPORTED]
 Array = np.ndarray[Any, Any]

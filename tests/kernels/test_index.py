@@ -11,8 +11,8 @@ from runtime.kernels.cpu.axis import nonzero, nonzero_count
 from runtime.kernels.cpu.gather import embedding_backward, index, index_put
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.schema.codes import DType
+from runtime.tensors.construction import from_numpy, view_of
 from runtime.tensors.elements import SUPPORTED, numpy_dtype
-from runtime.tensors.making import from_numpy, view_of
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.kernels.cpu.layer_norm import BLOCK, KERNELS
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

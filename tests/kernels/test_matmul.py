@@ -11,7 +11,7 @@ import pytest
 from runtime.kernels.cpu import matmul
 from runtime.kernels.cpu.matmul import SMALL, WIDTH, bmm, dot, linear, mm
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 NUMBERS = np.random.default_rng(9)

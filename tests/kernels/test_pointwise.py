@@ -18,8 +18,8 @@ from runtime.kernels.cpu.operand import coalesced
 from runtime.kernels.math.scalars import DIVIDING
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of
+from runtime.tensors.construction import from_numpy, view_of
 from runtime.tensors.elements import SUPPORTED, numpy_dtype
-from runtime.tensors.making import from_numpy, view_of
 from tests.coded import code
 from tests.kernels.made import REAL, agree, data, empty, operand
 from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY, reference_of

@@ -10,7 +10,7 @@ import pytest
 from runtime.kernels.cpu.random import GRAIN, KERNELS, philox
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.random import Generator
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -37,7 +37,7 @@ from runtime.kernels.cpu.reduce_bodies import (
     unsigned64,
 )
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ from runtime.kernels.cpu.axis import TILE
 from runtime.kernels.cpu.reduce_bodies import LEAF
 from runtime.kernels.cpu.softmax import KERNELS, nll_loss, nll_loss_backward
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from runtime.schema.codes import Device, DType
+from runtime.tensors.construction import empty_tensor, from_numpy
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import empty_tensor, from_numpy
 from runtime.tensors.tensor import Tensor
 
 Array = np.ndarray[Any, Any]

@@ -78,7 +78,7 @@ def test_strided_operands(dtype: str) -> None:
 
 def test_a_view_of_other_elements_goes_the_general_way() -> None:
     base = tensor([1 + 2j, 3 + 4j], "complex64")
-    from runtime.tensors.making import view_of
+    from runtime.tensors.construction import view_of
 
     real = view_of(base, (2,), (2,), 0, tensor(0.0).dtype)
     assert both(core.add, real, tensor([10.0, 20.0])).tolist() == [11, 23]

@@ -33,7 +33,7 @@ from runtime.operators.plan import (
     same_device,
 )
 from runtime.schema.codes import Device, DType
-from runtime.tensors.making import wrap_number
+from runtime.tensors.construction import wrap_number
 from tests.coded import code
 from tests.operators.tensors import META, tensor
 

@@ -28,7 +28,7 @@ from runtime.operators.produce import (
 )
 from runtime.schema.codes import Device
 from runtime.tensors.arrays import array_of
-from runtime.tensors.making import from_numpy, view_of, wrap_number
+from runtime.tensors.construction import from_numpy, view_of, wrap_number
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, cube, grid, shown, tensor

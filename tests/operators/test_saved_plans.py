@@ -37,7 +37,7 @@ from runtime.operators.saved_plans import (
 from runtime.operators.structured import Structured
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of
-from runtime.tensors.making import view_of, wrap_number
+from runtime.tensors.construction import view_of, wrap_number
 from runtime.tensors.tensor import Tensor
 from tests.injection.interrupting import at_lines
 from tests.operators.tensors import of_letter

@@ -22,8 +22,8 @@ import numpy as np
 
 from runtime import DType, Generator, Tensor, default_dispatcher
 from runtime.schema.codes import Device
+from runtime.tensors.construction import from_numpy, view_of
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import from_numpy, view_of
 from runtime.tensors.shape import contiguous_strides, span
 
 # What lies between the elements of an array that is not contiguous.

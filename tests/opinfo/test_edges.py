@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runtime import Tensor, tensor
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.opinfo.info import handle
 
 INF, NAN = float("inf"), float("nan")

@@ -189,7 +189,7 @@ def test_the_target_may_be_an_input(row: OpInfo) -> None:
 def aliased(
     handle: Any, sample: Sample, number: int, shift: int, expected: Tensor
 ) -> None:
-    from runtime.tensors.making import from_numpy, view_of
+    from runtime.tensors.construction import from_numpy, view_of
 
     turn = 0
     whole = from_numpy(np.zeros(expected.numel() + 3, expected.numpy().dtype))

@@ -16,7 +16,7 @@ import runtime
 from runtime.autograd import gradgradcheck
 from runtime.errors import EveryorderError
 from runtime.errors.autograd import GradcheckFailed
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.opinfo.info import OpInfo, on_cpu
 from tests.opinfo.second import PLACES, Point, call_of, gradients, points_of, samples_of
 from tests.opinfo.table import ROWS

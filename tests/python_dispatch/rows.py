@@ -32,7 +32,7 @@ ROWS: dict[str, Rows] = {
         (
             "the Python key is set when the tensor is made",
             "test_bad_input::test_who_was_given_a_handler_too_late",
-            "test_making::test_a_handler_is_found_when_the_tensor_is_made",
+            "test_subclasses::test_a_handler_is_found_when_the_tensor_is_made",
         ),
         (
             "a private property for debugging",
@@ -79,7 +79,7 @@ ROWS: dict[str, Rows] = {
         ),
         (
             "a kept kernel whose operator is gone",
-            "custom/test_registering::test_it_works_as_long_as_the_operator_is_defined_by_whomever",
+            "custom/test_registration::test_it_works_as_long_as_the_operator_is_defined_by_whomever",
         ),
     ),
     "5.7": (
@@ -107,14 +107,14 @@ ROWS: dict[str, Rows] = {
     "7.1": (
         (
             "decided once, when the tensor is made",
-            "test_making::test_a_handler_is_found_when_the_tensor_is_made",
+            "test_subclasses::test_a_handler_is_found_when_the_tensor_is_made",
             "test_bad_input::test_disabled_is_no_handler",
         ),
         (
             "never again",
             "test_bad_input::test_who_was_given_a_handler_too_late",
             "test_bad_input::test_who_lost_the_handler_after_it_was_made",
-            "test_making::test_another_class_does_not_change_the_keys",
+            "test_subclasses::test_another_class_does_not_change_the_keys",
         ),
         (
             "the property `_python_dispatch`",
@@ -123,7 +123,7 @@ ROWS: dict[str, Rows] = {
         (
             "a plain method",
             "test_bad_input::test_a_class_whose_handler_is_a_plain_method",
-            "test_making::test_a_plain_method_is_refused",
+            "test_subclasses::test_a_plain_method_is_refused",
         ),
     ),
     "7.2": (
@@ -313,16 +313,16 @@ ROWS: dict[str, Rows] = {
     "7.11": (
         (
             "_make_subclass",
-            "test_making::test_a_subclass_is_on_the_elements_and_no_view",
-            "test_making::test_a_tensor_of_another_class_is_refused",
+            "test_subclasses::test_a_subclass_is_on_the_elements_and_no_view",
+            "test_subclasses::test_a_tensor_of_another_class_is_refused",
         ),
         (
             "_make_wrapper_subclass",
-            "test_making::test_a_wrapper_allocates_nothing",
+            "test_subclasses::test_a_wrapper_allocates_nothing",
             "test_bad_input::test_a_wrapper_without_a_handler",
         ),
         ("policies", "test_policies::test_the_handler_tells"),
-        ("numpy and tolist", "test_making::test_elements_do_not_leave"),
+        ("numpy and tolist", "test_subclasses::test_elements_do_not_leave"),
         ("known limits", "test_wrapper_lost::test_an_operator_below_the_handler"),
     ),
     "7.12": (

@@ -75,11 +75,11 @@ UPSTREAM = (
     ),
     (
         "test_make_wrapper_subclass_noalloc",
-        "test_making::test_a_wrapper_allocates_nothing",
+        "test_subclasses::test_a_wrapper_allocates_nothing",
     ),
     (
         "test_make_wrapper_subclass_propagates_metadata",
-        "test_making::test_a_wrapper_has_the_metadata_that_it_is_given",
+        "test_subclasses::test_a_wrapper_has_the_metadata_that_it_is_given",
     ),
     (
         "test_version",
@@ -107,11 +107,11 @@ UPSTREAM = (
         "test_deepcopy_wrapper_subclass_with_clone_returning_different_type",
         "test_copying_of_classes::test_a_class_may_say_itself_what_survives",
     ),
-    ("test_custom_autograd", "test_making::test_a_custom_function_with_wrappers"),
+    ("test_custom_autograd", "test_subclasses::test_a_custom_function_with_wrappers"),
     (
         "test_subclass_creation",
         "test_rows_upstream::test_one_class_for_a_tensor",
-        "test_making::test_a_tensor_of_another_class_is_refused",
+        "test_subclasses::test_a_tensor_of_another_class_is_refused",
     ),
     ("test_new_ones", "test_rows_upstream::test_factories_of_a_subclass"),
     ("test_like", "test_rows_upstream::test_factories_of_a_subclass"),

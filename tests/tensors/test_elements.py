@@ -10,6 +10,7 @@ import pytest
 from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, can_cast, promote_types, result_type, tensor
+from runtime.tensors.construction import wrap_number
 from runtime.tensors.elements import (
     DTYPES,
     SUPPORTED,
@@ -24,7 +25,6 @@ from runtime.tensors.elements import (
     real_dtype,
     supported,
 )
-from runtime.tensors.making import wrap_number
 from tests.coded import coded
 
 UnsupportedData = coded(UnfitValue, "UnsupportedData")

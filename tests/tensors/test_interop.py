@@ -23,8 +23,8 @@ from runtime.tensors import (
     tensor,
     view_of,
 )
+from runtime.tensors.construction import place_on
 from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.making import place_on
 from runtime.tensors.storage import MEMORIES, restored_storage
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper

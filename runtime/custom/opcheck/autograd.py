@@ -44,8 +44,8 @@ from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_de
 from runtime.operators.call import core
 from runtime.operators.functions import allclose
 from runtime.schema.codes import DType
+from runtime.tensors.construction import from_numpy
 from runtime.tensors.data import tensor as tensor_of
-from runtime.tensors.making import from_numpy
 from runtime.tensors.shape import may_overlap_itself
 from runtime.tensors.tensor import Tensor
 

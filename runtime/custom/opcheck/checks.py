@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 from runtime.custom.opcheck import autograd, fake
 from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
-from runtime.custom.registering import Operator, handle_of
+from runtime.custom.registration import Operator, handle_of
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.custom import DefinitionRefused, OpCheckError

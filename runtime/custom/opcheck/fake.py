@@ -49,7 +49,7 @@ from runtime.errors.tensor import NoData
 from runtime.operators.call import core
 from runtime.schema.types import DeviceType, unwrap_optional
 from runtime.tensors.arrays import array_of, claimed, host_copy
-from runtime.tensors.making import from_numpy, place_on, view_of
+from runtime.tensors.construction import from_numpy, place_on, view_of
 from runtime.tensors.shape import span
 from runtime.tensors.storage import Storage, memory_of
 from runtime.tensors.tensor import Tensor

@@ -31,9 +31,9 @@ from runtime.schema.codes import Device, DType
 from runtime.schema.schema import Schema
 from runtime.schema.values import BY_VALUE, same
 from runtime.tensors.arrays import claimed, strided
+from runtime.tensors.construction import place_on
 from runtime.tensors.elements import itemsize
 from runtime.tensors.keys import keys_of
-from runtime.tensors.making import place_on
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 

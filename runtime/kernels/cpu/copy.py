@@ -41,8 +41,8 @@ from runtime.kernels.jit import Family
 from runtime.kernels.math.scalars import LIGHT
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.arrays import array_of, flat_of
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.elements import itemsize
-from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 # Below this many bytes for a thread a copy ends before a second thread has begun.

@@ -51,6 +51,7 @@ from runtime.kernels.math.scalars import (
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of, flat_of
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import (
     SUPPORTED,
     compute_dtype,
@@ -58,7 +59,6 @@ from runtime.tensors.elements import (
     itemsize,
     numpy_dtype,
 )
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 

@@ -37,7 +37,7 @@ from runtime.kernels.cuda.reduce import RUN, SHORT, TALL
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, COMPLEXES, FLOATS, INTEGERS
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 

@@ -61,8 +61,8 @@ from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import flat_of, place_of
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 _HALVES = ("float16", "bfloat16")

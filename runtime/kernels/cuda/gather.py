@@ -70,7 +70,7 @@ from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, INTEGERS
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import flat_of, place_of
-from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.shape import broadcast_strides, contiguous_strides
 from runtime.tensors.tensor import Tensor
 

@@ -18,7 +18,7 @@ from runtime.kernels.cuda.jit import Body, Family, block_sum, reals
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import TALL
 from runtime.kernels.math.scalars import FLOATS
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 

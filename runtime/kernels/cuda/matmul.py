@@ -30,7 +30,7 @@ from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]

@@ -41,7 +41,7 @@ from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import COMPLEXES, FLOATS, INTEGERS, greatest, least
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import place_of
-from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.shape import reduced_shape
 from runtime.tensors.tensor import Tensor
 

@@ -37,7 +37,7 @@ from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import SHORT
 from runtime.kernels.math.scalars import FLOATS
 from runtime.schema.codes import DType
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 _I = np.int64

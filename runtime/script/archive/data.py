@@ -453,8 +453,8 @@ class Decoder:
         value._non_persistent_buffers_set.update(passing)
 
     def _tensor(self, text: Any) -> Tensor:
+        from runtime.tensors.construction import place_on
         from runtime.tensors.elements import itemsize, supported
-        from runtime.tensors.making import place_on
         from runtime.tensors.shape import check_bounds
 
         dtype = supported(_text(text.get("dtype")))

@@ -27,7 +27,7 @@ from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.operator_calls import bound_call, is_own, is_plain
 from runtime.script.passes.aliases import Aliases
 from runtime.script.primitives import by_name
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 META = Device("meta")

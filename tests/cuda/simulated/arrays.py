@@ -7,8 +7,8 @@ import numpy as np
 
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import host_copy
+from runtime.tensors.construction import empty_tensor, from_flat, from_numpy, view_of
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import empty_tensor, from_flat, from_numpy, view_of
 from runtime.tensors.tensor import Tensor
 
 DEVICE = Device("cuda", 0)

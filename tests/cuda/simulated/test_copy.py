@@ -22,7 +22,7 @@ from runtime.kernels.cuda.copy import (
     require_indices,
 )
 from runtime.rpc.values import pack, restricted, unpack
-from runtime.tensors.making import wrap_number
+from runtime.tensors.construction import wrap_number
 from tests.cuda.simulated.agreement import agree, empty, same
 from tests.cuda.simulated.arrays import (
     COMPUTED,

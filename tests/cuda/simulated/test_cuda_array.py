@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.tensors.making import from_cuda_array
+from runtime.tensors.construction import from_cuda_array
 from runtime.whole import Tensor
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, Array, form, get

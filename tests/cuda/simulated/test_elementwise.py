@@ -258,7 +258,7 @@ def test_many_dimensions_are_joined_or_taken_one_by_one() -> None:
 
 
 def test_a_wrapped_number_is_a_number() -> None:
-    from runtime.tensors.making import wrap_number
+    from runtime.tensors.construction import wrap_number
 
     out = fresh((3,), "float32")
     CUDA["mul"](out, put(np.arange(3, dtype=np.float32)), wrap_number(2.5))

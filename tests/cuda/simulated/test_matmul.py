@@ -5,7 +5,7 @@ import pytest
 
 from runtime.kernels.cuda import KERNELS as CUDA
 from runtime.kernels.cuda import memory_allocated
-from runtime.tensors.making import view_of
+from runtime.tensors.construction import view_of
 from tests.cuda.simulated.agreement import agree, empty, numbers
 from tests.cuda.simulated.arrays import COMPUTED, close, fresh, get, put
 

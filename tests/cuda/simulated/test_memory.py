@@ -39,7 +39,7 @@ from runtime.kernels.cuda.memory import (
     upload,
 )
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.making import view_of
+from runtime.tensors.construction import view_of
 from runtime.tensors.storage import memory_of, resolved
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put

@@ -20,7 +20,7 @@ from runtime import (
 from runtime.autograd import no_grad
 from runtime.autograd.install import not_implemented
 from runtime.custom.opcheck import opcheck
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

@@ -7,7 +7,7 @@ from runtime import DispatchKey, DType, KeySet, Tensor, default_dispatcher, ops,
 from runtime.custom import custom_op
 from runtime.custom.opcheck.fake import grown_samples
 from runtime.custom.opcheck.sample import Sample
-from runtime.tensors.making import view_of
+from runtime.tensors.construction import view_of
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

@@ -9,7 +9,7 @@ import pytest
 from runtime import Dispatcher, ops, parse_schema, tensor
 from runtime.custom.opcheck import opcheck
 from runtime.custom.opcheck.checks import Seen, corrected, may_share
-from runtime.tensors.making import from_numpy, view_of
+from runtime.tensors.construction import from_numpy, view_of
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

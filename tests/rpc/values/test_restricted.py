@@ -17,7 +17,7 @@ from runtime.rpc.values import restricted, unpack
 from runtime.rpc.values.restricted import DEEPEST, ROWS
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.arrays import instance_of
-from runtime.tensors.making import wrap_number
+from runtime.tensors.construction import wrap_number
 from runtime.tensors.storage import WrapperStorage
 from tests.coded import code
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received

@@ -257,7 +257,7 @@ def test_meta_tensors_have_no_bytes() -> None:
 
 
 def test_numbers_that_stand_for_tensors() -> None:
-    from runtime.tensors.making import wrap_number
+    from runtime.tensors.construction import wrap_number
 
     found = there(wrap_number(3))
     assert (found.number, found.item()) == (3, 3)

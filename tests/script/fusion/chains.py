@@ -13,7 +13,7 @@ from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from runtime.script.passes import Facts, facts_of, propagate_shapes
 from runtime.script.running import Plan, executor_options
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from runtime.tensors.tensor import Tensor
 
 FLOATS, WHOLE = ("float32", "float64"), ("uint8", "int8", "int16", "int32", "int64")

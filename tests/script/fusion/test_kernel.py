@@ -10,7 +10,7 @@ from runtime.operators.call import core
 from runtime.script import fused_kernel
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of
-from runtime.tensors.making import from_numpy
+from runtime.tensors.construction import from_numpy
 from tests.script.fusion.chains import (
     FLOATS,
     WHOLE,

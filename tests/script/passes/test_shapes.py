@@ -11,7 +11,7 @@ from runtime.schema.declaration import Namespace, ScriptClassType
 from runtime.schema.types import TensorType
 from runtime.script.ir import parse_graph
 from runtime.script.passes import Facts, propagate_shapes, shapes, shapes_for
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.construction import empty_tensor
 
 
 def facts(dtype: str, *shape: int, device: str = "cpu") -> Facts:

@@ -25,8 +25,8 @@ from runtime.tensors import (
     wrap_number,
 )
 from runtime.tensors.arrays import TensorBase
+from runtime.tensors.construction import CPU, from_flat, host_tensor, place_on
 from runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
-from runtime.tensors.making import CPU, from_flat, host_tensor, place_on
 from runtime.tensors.storage import MEMORIES
 from tests.coded import code
 from tests.tensors.far import Far

@@ -20,8 +20,8 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.custom import registering
-from runtime.custom.registering import custom_of, dispatcher_of, handle_of
+from runtime.custom import registration
+from runtime.custom.registration import custom_of, dispatcher_of, handle_of
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import CallError, OperatorGone
 from runtime.errors.custom import DefinitionRefused
@@ -111,8 +111,8 @@ X = tensor([1.0])
 def _kept() -> Iterator[None]:
     """End what the libraries of the module keep for ever."""
     yield
-    while registering._KEPT:
-        registering._KEPT.popitem()[1].close()
+    while registration._KEPT:
+        registration._KEPT.popitem()[1].close()
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def test_for_a_custom_operator_they_are_its_methods() -> None:
         x = tensor([1.0], requires_grad=True)
         made(x).sum().backward()
         assert x.grad is not None
-        assert registering._KEPT == {}
+        assert registration._KEPT == {}
     assert "mine::f" not in default_dispatcher().op_names()
 
 
@@ -377,7 +377,7 @@ def test_the_text_of_a_missing_library() -> None:
 
 
 def test_keys_may_be_keys() -> None:
-    assert registering._key_of("Meta") is DispatchKey.Meta
+    assert registration._key_of("Meta") is DispatchKey.Meta
 
 
 def here() -> str:
