@@ -48,10 +48,7 @@ from runtime.tensors.tensor import Tensor
 def plan_gather(self: Tensor, dim: int, index: Tensor) -> Plan:
     """The result has the shape of `index`, which may be smaller than `self`."""
     device = same_device(self, index)
-    place_dtype("index", index)
-    place = one_dim(dim, self.shape)
-    if index.numel():
-        check_cover(place, ("index", index), ("self", self))
+    place = _check_index(self, dim, index)
     outputs = ((index.shape, self.dtype),)
     plain = index.dtype is INT64 and index.shape and index.numel()
     kernel = None if plain and self.shape else _gather

@@ -449,10 +449,8 @@ def shaped(table: KernelTable, tensor: Tensor, shape: tuple[int, ...]) -> Tensor
 
 def as_rows(table: KernelTable, tensor: Tensor) -> Tensor:
     """(..., d) as (rows, d)."""
-    rows = 1
-    for size in tensor.shape[:-1]:
-        rows *= size
-    return shaped(table, tensor, (rows, tensor.shape[-1]))
+    *rows, size = tensor.shape
+    return shaped(table, tensor, (prod(rows), size))
 
 
 def with_batch(tensor: Tensor) -> Tensor:
@@ -494,10 +492,5 @@ def expanded(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view that repeats dimensions of size 1 up to `shape`."""
     if tensor.shape == shape:
         return tensor
-    added = len(shape) - len(tensor.shape)
-    strides = [0] * added
-    for size, stride, wanted in zip(
-        tensor.shape, tensor.strides, shape[added:], strict=True
-    ):
-        strides.append(stride if size == wanted else 0)
-    return view_of(tensor, shape, tuple(strides), tensor.offset)
+    strides = broadcast_strides(tensor.shape, tensor.strides, shape)
+    return view_of(tensor, shape, strides, tensor.offset)

@@ -5,28 +5,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import walks
-from runtime.kernels.cpu.walks import Walks, plan
-
-
-def call(*_: Any) -> bool:
-    return False
+from runtime.kernels.cpu import gather
+from runtime.kernels.cpu.walks import READ, REMEMBERED, plan
+from runtime.schema.codes import DType
 
 
 def test_a_geometry_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "REMEMBERED", 2)
-    made: list[tuple[int, ...]] = []
+    made: list[tuple[Any, ...]] = []
 
-    def make(*geometry: int) -> Any:
-        made.append(geometry)
+    def call(*_: Any) -> bool:
+        return False
+
+    def along(family: Any, name: str, slices: bool, *geometry: int) -> Any:
+        made.append((family, name, slices, *geometry))
         return call
 
-    known = Walks(make)
-    assert known[1, 2] is call
-    assert known[1, 2] is known[3, 4]
-    assert made == [(1, 2), (3, 4)]
-    assert known[5, 6] is call
-    assert list(known) == [(5, 6)]
+    monkeypatch.setattr(gather, "along", along)
+    calls: Any = gather._calls(READ, True, str)
+    dtype = DType.named("int8")
+    assert calls(dtype, 1, 2) is call
+    assert calls(dtype, 1, 2) is calls(dtype, 3, 4)
+    assert made == [(READ, "int8", True, 1, 2), (READ, "int8", True, 3, 4)]
+    assert calls.cache_info().maxsize == REMEMBERED
 
 
 def test_dimensions_that_walk_as_one_are_joined() -> None:

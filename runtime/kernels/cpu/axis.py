@@ -24,11 +24,13 @@ read as two words.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import starmap
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
+from runtime.generated import block, numbered, template
 from runtime.kernels.cpu.operand import Geometry, Ints, Run, dense, in_rows, nothing
 from runtime.kernels.cpu.reduce_bodies import Array
 from runtime.kernels.jit import Entry, Family
@@ -96,34 +98,49 @@ def by_rows(
 
         parallel_for(count, grain, part)
 
-    def once(*arrays: Array) -> None:
-        entry(*arrays, *others)
-
-    return once if count < 2 * grain else run
+    if count < 2 * grain:
+        return _once(len(sizes), 0, len(others))(entry, (), others)
+    return run
 
 
 def by_tiles(
     entry: Entry,
     geometry: tuple[int, int, int, int, int],
     rooms: Sequence[tuple[int, Any]],
+    arrays: int = 2,
 ) -> Callable[..., None]:
     """The call of tiles of columns, shared likewise; `geometry` is that of `along`.
 
-    `rooms` are sizes and dtypes of arrays that each thread has for itself.
+    `rooms` are sizes and dtypes of arrays that each thread has for itself; `arrays` is
+    how many the call takes.
     """
     _, length, inner, tasks, grain = geometry
-    sizes, forms = [size for size, _ in rooms], [np.dtype(form) for _, form in rooms]
+    rooms = [(size, np.dtype(form)) for size, form in rooms]
 
     def run(*arrays: Array) -> None:
         def part(lo: int, hi: int) -> None:
-            entry(*arrays, *map(np.empty, sizes, forms), lo, hi, length, inner)
+            entry(*arrays, *starmap(np.empty, rooms), lo, hi, length, inner)
 
         parallel_for(tasks, grain, part)
 
-    def once(*arrays: Array) -> None:
-        entry(*arrays, *map(np.empty, sizes, forms), 0, tasks, length, inner)
+    if tasks < 2 * grain:
+        return _once(arrays, len(rooms), 4)(entry, rooms, (0, tasks, length, inner))
+    return run
 
-    return once if tasks < 2 * grain else run
+
+@template("kernel call", "entry, rooms, others", empty=np.empty)
+def _once(arrays: int, rooms: int, others: int) -> list[str]:
+    """The call on one thread: with so many arrays, fresh arrays, other arguments."""
+    given, fresh, more = numbered(arrays), range(rooms), range(others)
+    passed = [given, *[f"empty(size{n}, form{n})" for n in fresh]]
+    return [
+        *[f"size{n}, form{n} = rooms[{n}]" for n in fresh],
+        *[f"other{n} = others[{n}]" for n in more],
+        *block(
+            f"def once({given}):",
+            [f"entry({', '.join([*passed, *[f'other{n}' for n in more]])})"],
+        ),
+    ]
 
 
 # kind of the output -> the type of its totals

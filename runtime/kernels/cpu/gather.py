@@ -1,7 +1,7 @@
 """By an index: gather, index_select, scatter, scatter_add, index_add; index, index_put;
 the gradient of embedding.
 
-gather and scatter name every element: `out[.., i, ..] = x[.., index[.., i, ..], ..]`
+gather and scatter name each element: `out[.., i, ..] = x[.., index[.., i, ..], ..]`
 and `out[.., index[.., i, ..], ..] = src[.., i, ..]`; index_select and index_add whole
 slices by a list (or one number).  Each is a walk (`runtime.kernels.cpu.walks`), made
 once for a geometry.  What is moved is moved as words, so few kernels serve every dtype;
@@ -38,8 +38,8 @@ from runtime.kernels.cpu.operand import (
     WORDS,
     Geometry,
     Ints,
+    Number,
     Run,
-    Strided,
     dense,
     integers,
     strided,
@@ -54,7 +54,6 @@ from runtime.kernels.cpu.walks import (
     REMEMBERED,
     WRITE,
     Call,
-    Walks,
     along,
     check_values,
     checked,
@@ -75,8 +74,6 @@ from runtime.tensors.shape import (
     contiguous_strides,
 )
 from runtime.tensors.tensor import Tensor
-
-Number = bool | int | float | complex
 
 # flat target, where it begins, flat source, where it begins, factor
 Sum = Callable[[Any, int, Any, int, Any], bool]
@@ -109,152 +106,77 @@ def summed(dtype: DType, count: int, run: Sum) -> Sum:
     return widened
 
 
-class Sums:
-    """The sums of one kernel along a dimension, by geometry."""
+def _calls(
+    family: Family, slices: bool, words: Callable[[DType], str]
+) -> Callable[..., Call]:
+    """The calls of a kernel along a dimension, by dtype and geometry; see `along`."""
 
-    __slots__ = ("walks",)
+    @lru_cache(REMEMBERED)
+    def call(dtype: DType, *geometry: Any) -> Call:
+        return along(family, words(dtype), slices, *geometry)
 
-    def __init__(self, make: Callable[..., Call]) -> None:
-        def made(dtype: DType, *geometry: Any) -> Call:
-            return make(ADD, compute_dtype(dtype).name, *geometry)
+    return call
 
-        self.walks = Walks(made)
 
-    def add(
-        self,
-        out: Tensor,
-        dim: int,
-        own: Ints,
-        index: Strided,
-        src: Tensor,
-        alpha: Number = 1,
-    ) -> bool:
-        """Add `alpha` times `src` into `out`, which is contiguous.
+def _reading(name: str, slices: bool) -> tuple[Callable[..., None], Callable[..., Run]]:
+    """A kernel that fills its output along a dimension, and what makes it ready."""
+    operator = f"core::{name}"
+    calls = _calls(READ, slices, WORDS.__getitem__)
 
-        The answer is whether a value of the index, of shape `own`, lies outside; then
-        nothing was written.
-        """
-        places, i, steps = index
+    def kernel(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
+        source, a, strides = words(x)
+        places, i, steps = integers(index)
+        target, o, to = words(out)
+        own = index.shape
+        call = calls(x.dtype, x.shape, strides, dim, own, steps, out.shape, to)
+        if call(source, places, target, a, i, o, 0):
+            raise refused((places, i, steps), own, x.shape, operator, dim)
+
+    def ready(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
+        """By an index of int64."""
+        own, steps = index.shape, index.strides
+        call = calls(x.dtype, x.shape, x.strides, dim, own, steps, out.shape, None)
+        return checked(call, x, dim, index, operator)
+
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel, ready
+
+
+def _adding(name: str, slices: bool) -> Callable[..., None]:
+    """A kernel that adds `alpha` times `src` into `out` along a dimension."""
+    operator = f"core::{name}"
+    calls = _calls(ADD, slices, lambda dtype: compute_dtype(dtype).name)
+
+    def kernel(
+        out: Tensor, dim: int, index: Tensor, src: Tensor, alpha: Number = 1
+    ) -> None:
+        places, i, steps = integers(index)
         target, a, strides = strided(out)
         source, o, by = strided(src)
-        dtype = out.dtype
-        call = self.walks[dtype, out.shape, strides, dim, own, steps, by, src.shape]
+        dtype, own = out.dtype, index.shape
+        call = calls(dtype, out.shape, strides, dim, own, steps, src.shape, by)
         if dtype.name in ("float32", "float64") and alpha == 1:
-            return call(target, places, source, a, i, o, 1)
+            bad = call(target, places, source, a, i, o, 1)
+        else:
 
-        def run(total: Any, a: int, other: Any, o: int, alpha: Any) -> bool:
-            return call(total, places, other, a, i, o, alpha)
+            def run(total: Any, a: int, other: Any, o: int, alpha: Any) -> bool:
+                found: bool = call(total, places, other, a, i, o, alpha)
+                return found
 
-        add = summed(dtype, out.numel(), run)
-        return add(target, a, source, o, factor(alpha, dtype))
+            add = summed(dtype, out.numel(), run)
+            bad = add(target, a, source, o, factor(alpha, dtype))
+        if bad:
+            raise refused((places, i, steps), own, out.shape, operator, dim)
 
-
-def _elements(
-    family: Family,
-    name: str,
-    shape: Ints,
-    strides: Ints | None,
-    dim: int,
-    chosen: Ints,
-    steps: Ints | None,
-    linear: Ints | None,
-    given: Ints,
-) -> Call:
-    """The walk over the index; the linear operand is of shape `given`, or a larger."""
-    by = strides_of(chosen, steps)
-    return along(
-        family,
-        name,
-        shape,
-        strides_of(shape, strides),
-        dim,
-        (chosen, by, by),
-        strides_of(given, linear),
-        chosen,
-    )
+    kernel.__name__ = kernel.__qualname__ = name
+    return kernel
 
 
-def _slices(
-    family: Family,
-    name: str,
-    shape: Ints,
-    strides: Ints | None,
-    dim: int,
-    chosen: Ints,
-    steps: Ints | None,
-    linear: Ints | None,
-    walked: Ints,
-) -> Call:
-    """The walk over slices; the index, of shape `chosen`, goes along `dim` only."""
-    own = strides_of(chosen, steps)
-    after = len(shape) - dim - 1
-    by = (0,) * dim + (own or (0,) * bool(shape)) + (0,) * after
-    return along(
-        family,
-        name,
-        shape,
-        strides_of(shape, strides),
-        dim,
-        (chosen, own, by),
-        strides_of(walked, linear),
-        walked,
-    )
-
-
-def _moving(family: Family, make: Callable[..., Call]) -> Walks:
-    """The walks that move words, by dtype and geometry."""
-
-    def made(dtype: DType, *geometry: Any) -> Call:
-        return make(family, WORDS[dtype], *geometry)
-
-    return Walks(made)
-
-
-_GATHERED, _SCATTERED = _moving(READ, _elements), _moving(WRITE, _elements)
-_SELECTED = _moving(READ, _slices)
-_ADDED, _ADDED_SLICES = Sums(_elements), Sums(_slices)
-
-
-def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
-    """Fill `out` (the shape of `index`) from `x`.
-
-    Raises `IndexOutOfRange`, before anything is written.
-    """
-    source, a, strides = words(x)
-    places, i, steps = integers(index)
-    target, o, to = words(out)
-    own = index.shape
-    call = _GATHERED[x.dtype, x.shape, strides, dim, own, steps, to, own]
-    if call(source, places, target, a, i, o, 0):
-        raise refused((places, i, steps), own, x.shape, "core::gather", dim)
-
-
-def _ready_gather(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
-    """By an index of int64."""
-    own, steps = index.shape, index.strides
-    call = _GATHERED[x.dtype, x.shape, x.strides, dim, own, steps, None, own]
-    return checked(call, x, dim, index, "core::gather")
-
-
-def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
-    """Fill `out` with the slices of `x` that `index` names.
-
-    Raises `IndexOutOfRange`, before anything is written.
-    """
-    source, a, strides = words(x)
-    places, i, steps = integers(index)
-    target, o, to = words(out)
-    own = index.shape
-    call = _SELECTED[x.dtype, x.shape, strides, dim, own, steps, to, out.shape]
-    if call(source, places, target, a, i, o, 0):
-        raise refused((places, i, steps), own, x.shape, "core::index_select", dim)
-
-
-def _ready_select(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
-    """By an index of int64."""
-    own, steps = index.shape, index.strides
-    call = _SELECTED[x.dtype, x.shape, x.strides, dim, own, steps, None, out.shape]
-    return checked(call, x, dim, index, "core::index_select")
+gather, _ready_gather = _reading("gather", slices=False)
+index_select, _ready_select = _reading("index_select", slices=True)
+scatter_add = _adding("scatter_add", slices=False)
+index_add = _adding("index_add", slices=True)
+_SCATTERED = _calls(WRITE, False, WORDS.__getitem__)
 
 
 def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
@@ -264,39 +186,16 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
     """
     places, i, steps = integers(index)
     target, a, strides = words(out)
-    given, own = index.shape, index.shape
+    other, own = index.shape, index.shape
     if isinstance(src, Tensor):
         source, o, by = words(src)
-        given = src.shape
+        other = src.shape
     else:
         source = np.full(1, src, numpy_dtype(out.dtype)).view(WORDS[out.dtype])
         o, by = 0, (0,) * len(own)
-    call = _SCATTERED[out.dtype, out.shape, strides, dim, own, steps, by, given]
+    call = _SCATTERED(out.dtype, out.shape, strides, dim, own, steps, other, by)
     if call(target, places, source, a, i, o, 0):
         raise refused((places, i, steps), own, out.shape, "core::scatter", dim)
-
-
-def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
-    """Add the elements of `src` where `index` says.
-
-    Raises `IndexOutOfRange`, before anything is written.
-    """
-    chosen = integers(index)
-    if _ADDED.add(out, dim, index.shape, chosen, src):
-        raise refused(chosen, index.shape, out.shape, "core::scatter_add", dim)
-
-
-def index_add(
-    out: Tensor, dim: int, index: Tensor, src: Tensor, alpha: Number = 1
-) -> None:
-    """Add `alpha` times the slices of `src` to the slices of `out` named by `index`.
-
-    `out` comes with a copy of self.  Raises `IndexOutOfRange`, before anything is
-    written.
-    """
-    chosen = integers(index)
-    if _ADDED_SLICES.add(out, dim, index.shape, chosen, src, alpha):
-        raise refused(chosen, index.shape, out.shape, "core::index_add", dim)
 
 
 Indices = Sequence[Tensor | None]
@@ -332,6 +231,7 @@ class Layout:
     indexed: tuple[tuple[int, int, int], ...]
 
 
+@lru_cache(REMEMBERED)
 def _single(
     dtype: DType,
     shape: Ints,
@@ -357,9 +257,6 @@ def _single(
     )
 
 
-_SINGLE = Walks(_single)
-
-
 def index(out: Tensor, x: Tensor, indices: Indices) -> None:
     """Fill `out` with `x[indices]`.
 
@@ -376,7 +273,7 @@ def index(out: Tensor, x: Tensor, indices: Indices) -> None:
             chosen, at = one, dim
     if chosen is not None:
         places, i, steps = integers(chosen)
-        call = _SINGLE[x.dtype, x.shape, strides, at, chosen.shape, steps, to]
+        call = _single(x.dtype, x.shape, strides, at, chosen.shape, steps, to)
         if not call(source, places, target, a, i, o, 0):
             return
     shapes = tuple([None if one is None else one.shape for one in indices])

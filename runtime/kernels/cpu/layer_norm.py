@@ -194,11 +194,16 @@ def _ready(
         return normalise
     if weight is not None:
         zeros = np.zeros(inner, form)
-        return lambda a, w, *outputs: normalise(a, w, zeros, *outputs)
+        return lambda a, w, to, means, rstds: normalise(a, w, zeros, to, means, rstds)
     if bias is not None:
         ones = np.ones(inner, form)
-        return lambda a, b, *outputs: normalise(a, ones, b, *outputs)
-    return lambda a, *outputs: normalise(a, a[:inner], a[:inner], *outputs)
+        return lambda a, b, to, means, rstds: normalise(a, ones, b, to, means, rstds)
+
+    def plain(a: Array, to: Array, means: Array, rstds: Array) -> None:
+        row = a[:inner]
+        normalise(a, row, row, to, means, rstds)
+
+    return plain
 
 
 def _of_nothing(*arrays: Array) -> None:

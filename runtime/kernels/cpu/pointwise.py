@@ -19,7 +19,9 @@ element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took
 
 import math as libm
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,7 +34,7 @@ from runtime.kernels.cpu.copy import contiguous, copy, fill
 from runtime.kernels.cpu.elementwise import SPECIALISED, Binary, Unary, family, run
 from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
 from runtime.kernels.jit import Entry
-from runtime.kernels.math.complex import Reals, Scalar, complexes
+from runtime.kernels.math.complex import Reals, Scalar, complexes, itself
 from runtime.kernels.math.scalars import (
     BINARY,
     CERTAIN,
@@ -62,6 +64,8 @@ from runtime.tensors.elements import (
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
+Kernel = Callable[..., None]
+
 # Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
 # stay in the first cache.
 BLOCK = 512
@@ -77,6 +81,8 @@ ON = Reals(
     like=math.like,
     divide=operator.truediv,
     power=np.power,
+    conj=itself,
+    absolute=abs,
     fmod=np.fmod,
     hypot=np.hypot,
     atan2=np.arctan2,
@@ -110,7 +116,8 @@ ON = Reals(
 )
 
 ON_COMPLEX = complexes(
-    ON._replace(
+    replace(
+        ON,
         exp=np.exp,
         expm1=np.expm1,
         log=np.log,
@@ -207,10 +214,6 @@ PLAIN = {
 assert BINARY["pow"].whole is not None, "integers have powers of their own"
 WHOLE_POWER = Binary("pow_whole", BINARY["pow"].whole(ON), grain=BINARY["pow"].grain)
 
-# `approximate` of gelu -> its loops, and those of its gradient.
-_GELU = {form: REAL[name] for form, name in GELU.items()}
-_GELU_BACKWARD = {form: PLAIN[f"{name}_backward"] for form, name in GELU.items()}
-
 
 # Of one operand.
 
@@ -254,37 +257,11 @@ def _named(name: str, dtype: str) -> str:
     return "logical_not" if is_opposite else name
 
 
-def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
-    """x weighed by the normal distribution, or ("tanh") by an approximation of it."""
-    _GELU[approximate](out, x)
-
-
 # Of two operands.
-
-
-def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
-    """The gradient of the input of `gelu`."""
-    _GELU_BACKWARD[approximate](out, grad, x)
 
 
 SCALED = family("add_scaled", scaled, "aan")
 SCALED_ONTO = family("add_scaled_onto", scaled, "oan")
-
-
-def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
-    """`a + alpha b`."""
-    if alpha == 1:
-        PLAIN["add"](out, a, b)
-    else:
-        _add_scaled(out, a, b, alpha)
-
-
-def sub(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
-    """`a - alpha b`."""
-    if alpha == 1:
-        PLAIN["sub"](out, a, b)
-    else:
-        _add_scaled(out, a, b, -alpha)
 
 
 def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
@@ -319,20 +296,6 @@ def _has_zero(operand: Any, name: str) -> bool:
     return bool(element(name, operand) == 0)
 
 
-def _divider(name: str) -> Callable[..., None]:
-    plain = PLAIN[name]
-
-    def kernel(out: Tensor, a: Any, b: Any) -> None:
-        if _is_whole(out) and out.numel() and _has_zero(b, out.dtype.name):
-            raise ArithmeticRefused(
-                code="DivisionByZero", operator=f"core::{name}", dtype=out.dtype.name
-            )
-        plain(out, a, b)
-
-    kernel.__name__ = kernel.__qualname__ = name
-    return kernel
-
-
 def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
     """NumPy's function, in parallel where the operands are flat."""
     name, target = out.dtype.name, array_of(out)
@@ -360,13 +323,8 @@ def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
 _SPECIAL = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 
 
-def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
-    """`a` to the power `b`; raises `WrongOption` for integers to a negative one."""
+def _power(out: Tensor, a: Any, b: Any) -> None:
     if _is_whole(out):
-        if not isinstance(b, Tensor) and b < 0:
-            raise WrongOption(
-                code="NegativeExponent", operator="core::pow", dtype=out.dtype.name
-            )
         WHOLE_POWER(out, a, b)
         return
     if isinstance(a, Tensor) and not isinstance(b, Tensor) and a.shape == out.shape:
@@ -375,11 +333,6 @@ def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's na
             (copy if special == "copy" else KERNELS[special])(out, a)
             return
     _delegate(np.power, out, a, b)
-
-
-def atan2(out: Tensor, a: Any, b: Any) -> None:
-    """The angle of the point (b, a)."""
-    _delegate(np.arctan2, out, a, b)
 
 
 # Of three operands.
@@ -534,16 +487,80 @@ def limit(name: str, bound: Any, side: int) -> Any:
 # One kernel for both forms.
 _FORMS = {f"{each}{of}" for each in GELU.values() for of in ("", "_backward")}
 
-KERNELS: dict[str, Callable[..., None]] = {
-    **{name: _kernel(name) for name in UNARY if name not in _FORMS},
-    **{name: each for name, each in PLAIN.items() if name not in _FORMS},
-    "gelu": gelu,
-    "add": add,
-    "sub": sub,
-    **{name: _divider(name) for name in DIVIDING},
-    "pow": pow,
-    "atan2": atan2,
-    "gelu_backward": gelu_backward,
+
+def kernels(
+    loops: Mapping[str, Kernel],
+    scaled: Kernel,
+    has_zero: Callable[[Any, str], bool],
+) -> dict[str, Kernel]:
+    """The kernels of one and two operands of a device.
+
+    Its loops by their rows, and what chooses among them, or refuses integers before
+    anything is written: `scaled` is `add` with a factor, `has_zero(b, dtype)` whether a
+    divisor has a 0.
+    """
+    plus, minus, power = loops["add"], loops["sub"], loops["pow"]
+
+    def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
+        """`a + alpha b`."""
+        if alpha == 1:
+            plus(out, a, b)
+        else:
+            scaled(out, a, b, alpha)
+
+    def sub(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
+        """`a - alpha b`."""
+        if alpha == 1:
+            minus(out, a, b)
+        else:
+            scaled(out, a, b, -alpha)
+
+    def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
+        """x weighed by the normal distribution, or ("tanh") nearly so."""
+        loops[GELU[approximate]](out, x)
+
+    def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
+        """The gradient of the input of `gelu`."""
+        loops[f"{GELU[approximate]}_backward"](out, grad, x)
+
+    def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
+        """`a` to the power `b`; raises `WrongOption` for integers to a negative one."""
+        if _is_whole(out) and not isinstance(b, Tensor) and b < 0:
+            raise WrongOption(
+                code="NegativeExponent", operator="core::pow", dtype=out.dtype.name
+            )
+        power(out, a, b)
+
+    def dividing(name: str) -> Kernel:
+        plain = loops[name]
+
+        def kernel(out: Tensor, a: Any, b: Any) -> None:
+            if _is_whole(out) and out.numel() and has_zero(b, out.dtype.name):
+                raise ArithmeticRefused(
+                    code="DivisionByZero",
+                    operator=f"core::{name}",
+                    dtype=out.dtype.name,
+                )
+            plain(out, a, b)
+
+        return kernel
+
+    return {
+        **{name: each for name, each in loops.items() if name not in _FORMS},
+        **{name: dividing(name) for name in DIVIDING},
+        **{each.__name__: each for each in (add, sub, gelu, gelu_backward, pow)},
+    }
+
+
+_LOOPS: dict[str, Kernel] = {
+    **{name: _kernel(name) for name in UNARY},
+    **PLAIN,
+    **{name: REAL[name] for name in GELU.values()},
+    "pow": _power,
+    "atan2": partial(_delegate, np.arctan2),
+}
+KERNELS: dict[str, Kernel] = {
+    **kernels(_LOOPS, _add_scaled, _has_zero),
     "where": where,
     "clamp": clamp,
 }

@@ -18,7 +18,7 @@ to ask.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cpu.axis import result
-from runtime.kernels.cpu.operand import Geometry
+from runtime.kernels.cpu.operand import Geometry, Ints
 from runtime.kernels.cpu.reduce_bodies import (
     BLOCK,
     COLUMNS,
@@ -67,11 +67,10 @@ from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 
-Ints = tuple[int, ...]
 Form = np.dtype[Any]
 Kernel = Callable[[Tensor, Tensor, Ints], None]
 
-# Geometries remembered for each operation; a program has few.
+# Geometries remembered of all operations; a program has few.
 REMEMBERED = 1024
 
 # What is done for one geometry: from a flat input to a flat output.
@@ -95,8 +94,6 @@ class Operation:
     leaf: int = LEAF
     # Whether the result is divided by the number of elements.
     mean: bool = False
-    # Calls made ready, by all that they depend on.
-    ready: dict[Any, Call] = field(default_factory=dict)
 
     def first(self, form: Form) -> Any:
         """What combining begins with, in the output's dtype."""
@@ -124,7 +121,7 @@ FAST = (sum_rows, product_rows)
 
 _INFINITY = float("inf")
 SUM = _operation("sum", sum_rows, columns(same, add, divide), 0)
-MEAN = replace(SUM, mean=True, ready={})
+MEAN = replace(SUM, mean=True)
 # Of floats in float64.
 WIDE_MEAN = _operation("wide_sum", sum_rows, columns(double, add, divide), 0)
 _COUNT = _operation("count", rows(add), columns(integer, add, keep), 0)
@@ -238,8 +235,9 @@ def _reduce(
     operation: Operation, out: Tensor, x: Tensor, dims: tuple[int, ...]
 ) -> None:
     place = x._place
-    key = x.shape, place and place[2], dims, x.dtype.name, out.dtype.name
-    call = operation.ready.get(key) or _make_ready(operation, *key)
+    call = _ready_call(
+        operation, x.shape, place and place[2], dims, x.dtype.name, out.dtype.name
+    )
     call(flat_input(x), result(out))
 
 
@@ -277,14 +275,8 @@ def _of_geometry(
     return lambda a, out: whole(moved_last(a, shape, steps, dims), out)
 
 
-def _remembered(calls: dict[Any, Call], key: Any, call: Call) -> Call:
-    if len(calls) >= REMEMBERED:
-        calls.clear()
-    calls[key] = call
-    return call
-
-
-def _make_ready(
+@lru_cache(REMEMBERED)
+def _ready_call(
     operation: Operation,
     shape: Ints,
     strides: Ints | None,
@@ -292,20 +284,19 @@ def _make_ready(
     name: str,
     out_name: str,
 ) -> Call:
-    """Make the call for a geometry, and remember it."""
+    """The call of an operation for a geometry."""
     form = np.dtype(out_name)
     divisor = prod(shape[dim] for dim in dims) if operation.mean else 1
     # The quotient of zero by zero, also of complex numbers.
     number = complex(np.nan, np.nan) if form.kind == "c" else np.nan
     start = operation.first(form) if divisor else form.type(number)
-    call = _of_geometry(
+    return _of_geometry(
         shape,
         strides,
         dims,
         lambda a, out: out.fill(start),
         lambda plan: planned(operation, name, form, plan, divisor),
     )
-    return _remembered(operation.ready, (shape, strides, dims, name, out_name), call)
 
 
 def _kernel(by_dtype: dict[str, Operation], other: Operation, doc: str) -> Kernel:
@@ -323,8 +314,8 @@ def _ready(by_dtype: dict[str, Operation], other: Operation) -> Callable[..., Ca
 
     def ready(out: Geometry, x: Geometry, dims: Ints) -> Call:
         operation = by_dtype.get(out.dtype.name, other)
-        key = x.shape, x.strides, dims, x.dtype.name, out.dtype.name
-        return _make_ready(operation, *key)
+        names = x.dtype.name, out.dtype.name
+        return _ready_call(operation, x.shape, x.strides, dims, *names)
 
     return ready
 
@@ -416,7 +407,6 @@ _SQUARE_COLUMNS = Family(
 )
 _NARROW = Family("variance_narrow", narrow, "void(float64[::1], T[::1])")
 _WIDE = np.dtype("float64")
-VARIANCES: dict[Any, Call] = {}
 
 
 def _squares(name: str, step: Pass, divisor: float) -> Call:
@@ -449,7 +439,8 @@ def _squares(name: str, step: Pass, divisor: float) -> Call:
     return call
 
 
-def _make_variance(
+@lru_cache(REMEMBERED)
+def _variance_call(
     shape: Ints,
     strides: Ints | None,
     dims: Ints,
@@ -457,22 +448,16 @@ def _make_variance(
     out_name: str,
     correction: float,
 ) -> Call:
-    """Make the call for a geometry, and remember it."""
+    """The call of the variance for a geometry."""
     divisor = float(max(prod(shape[dim] for dim in dims) - correction, 0))
 
     def through(plan: tuple[Pass, ...]) -> Call | None:
         return _squares(name, plan[0], divisor) if len(plan) == 1 else None
 
     call = _of_geometry(shape, strides, dims, _nothing, through)
-    if out_name != _WIDE.name and 0 not in shape:
-        call = _narrowed(call, out_name)
-    key = shape, strides, dims, name, out_name, correction
-    return _remembered(VARIANCES, key, call)
-
-
-def _narrowed(call: Call, name: str) -> Call:
-    """The call, for an output of less than float64."""
-    entry = _NARROW[name]
+    if out_name == _WIDE.name or 0 in shape:
+        return call
+    entry = _NARROW[out_name]
 
     def narrowed(a: Array, out: Array) -> None:
         wide = np.empty(len(out), _WIDE)
@@ -491,16 +476,14 @@ def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
 
     The output is of the dtype of `x`, or float64.
     """
-    place = x._place
-    names = x.dtype.name, out.dtype.name
-    key = x.shape, place and place[2], dims, *names, correction
-    call = VARIANCES.get(key) or _make_variance(*key)
+    place, names = x._place, (x.dtype.name, out.dtype.name)
+    call = _variance_call(x.shape, place and place[2], dims, *names, correction)
     call(flat_input(x), result(out))
 
 
 def _ready_variance(out: Geometry, x: Geometry, dims: Ints, correction: float) -> Call:
     names = x.dtype.name, out.dtype.name
-    return _make_variance(x.shape, x.strides, dims, *names, correction)
+    return _variance_call(x.shape, x.strides, dims, *names, correction)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

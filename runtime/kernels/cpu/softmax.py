@@ -235,11 +235,11 @@ def back_columns_of(logarithm: bool) -> Any:
     return body
 
 
-def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool) -> None:
-    """Enter the kernel of one input, or of two, and what makes it ready."""
-    arrays = "T[::1], " * (3 if of_two else 2)
-    rows = Family(f"{name}_rows", bodies[0], f"void({arrays}int64)", fastmath=True)
-    columns = Family(f"{name}_columns", bodies[1], f"void({arrays}{COLUMNS})")
+def _kernel(name: str, bodies: tuple[Any, Any], arrays: int) -> None:
+    """Enter the kernel of so many arrays, the output the last, and its `ready`."""
+    types = "T[::1], " * arrays
+    rows = Family(f"{name}_rows", bodies[0], f"void({types}int64)", fastmath=True)
+    columns = Family(f"{name}_columns", bodies[1], f"void({types}{COLUMNS})")
 
     @lru_cache(REMEMBERED)
     def call(shape: Ints, dim: int, name: str) -> Run:
@@ -247,15 +247,10 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool) -> None:
         if 0 in shape:
             return nothing
         geometry = outer, length, inner, _, grain = along(shape, dim)
-        entry = (rows if inner == 1 else columns)[name]
         if inner > 1:
-            return by_tiles(entry, geometry, [(2 * TILE, name), (TILE, np.float64)])
-        if outer < 2 * grain:
-            # The path of small networks: nothing is left to find out.
-            if of_two:
-                return lambda grad, outcome, to: entry(grad, outcome, to, length)
-            return lambda a, to: entry(a, to, length)
-        return by_rows(entry, outer, grain, (length,) * (3 if of_two else 2), length)
+            rooms = [(2 * TILE, name), (TILE, np.float64)]
+            return by_tiles(columns[name], geometry, rooms, arrays)
+        return by_rows(rows[name], outer, grain, (length,) * arrays, length)
 
     def forward(out: Tensor, x: Tensor, dim: int) -> None:
         call(out.shape, dim, out.dtype.name)(dense(x), result(out))
@@ -267,24 +262,20 @@ def _kernel(name: str, bodies: tuple[Any, Any], of_two: bool) -> None:
     def ready(out: Geometry, *given: Any) -> Run:
         return call(out.shape, given[-1], out.dtype.name)
 
-    kernel: Kernel = backward if of_two else forward
+    kernel: Kernel = forward if arrays == 2 else backward
     SOFTMAX[name], SOFTMAX_READY[name] = kernel, in_rows(ready)
 
 
 SOFTMAX: dict[str, Kernel] = {}
 SOFTMAX_READY: dict[str, Callable[..., Run]] = {}
 for _name, _log in (("softmax", False), ("log_softmax", True)):
-    _kernel(_name, (rows_of(_log), columns_of(_log)), False)
-    _kernel(f"{_name}_backward", (back_rows_of(_log), back_columns_of(_log)), True)
+    _kernel(_name, (rows_of(_log), columns_of(_log)), 2)
+    _kernel(f"{_name}_backward", (back_rows_of(_log), back_columns_of(_log)), 3)
 
 # losses, total weight, log-probabilities, targets, weights, classes, positions, what is
-# ignored, reduction; returns the first position of a bad target, or -1
-FORWARD = (
-    "int64(T[::1], T[::1], T[::1], int64[::1], T[::1], int64, int64, int64, int64)"
-)
-
-# The same with the input's gradient, the gradient and the total weight in front.
-BACKWARD = FORWARD
+# ignored, reduction; or the input's gradient, the gradient and the total weight in
+# front; returns the first position of a bad target, or -1
+LOSS = "int64(T[::1], T[::1], T[::1], int64[::1], T[::1], int64, int64, int64, int64)"
 
 NONE, MEAN, SUM = 0, 1, 2
 REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
@@ -372,8 +363,8 @@ def gradients(
     return -1
 
 
-_LOSSES = Family("nll_loss", losses, FORWARD)
-_GRADIENTS = Family("nll_loss_backward", gradients, BACKWARD)
+_LOSSES = Family("nll_loss", losses, LOSS)
+_GRADIENTS = Family("nll_loss_backward", gradients, LOSS)
 
 
 def layout_of(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -386,6 +377,21 @@ def layout_of(shape: tuple[int, ...]) -> tuple[int, int]:
 def _targets(target: Tensor) -> Array:
     flat: Array = dense(target)
     return flat if target.dtype.name == "int64" else flat.astype(np.int64)
+
+
+def _checked(
+    family: Family, name: str, shape: Ints, reduction: str, ignored: int
+) -> Callable[..., None]:
+    """The loop over scores of that shape, of arrays as `LOSS` has them."""
+    entry, way = family[name], REDUCTIONS[reduction]
+    classes, positions = layout_of(shape)
+
+    def run(out: Array, first: Array, second: Array, targets: Array, w: Array) -> None:
+        bad = entry(out, first, second, targets, w, classes, positions, ignored, way)
+        if bad >= 0:
+            raise out_of_range("nll_loss", int(targets[bad]), classes, 1)
+
+    return run
 
 
 def nll_loss(
@@ -416,17 +422,10 @@ def _ready_loss(
     ignore_index: int,
 ) -> Run:
     """Of targets in int64."""
-    entry, way = _LOSSES[out.dtype.name], REDUCTIONS[reduction]
-    classes, positions = layout_of(logp.shape)
-
-    def run(a: Array, targets: Array, w: Array, to: Array, total: Array) -> None:
-        bad = entry(to, total, a, targets, w, classes, positions, ignore_index, way)
-        if bad >= 0:
-            raise out_of_range("nll_loss", int(targets[bad]), classes, 1)
-
-    if weight is not None:
-        return run
-    return lambda a, targets, *outputs: run(a, targets, a[:0], *outputs)
+    run = _checked(_LOSSES, out.dtype.name, logp.shape, reduction, ignore_index)
+    if weight is None:
+        return lambda a, targets, to, total: run(to, total, a, targets, a[:0])
+    return lambda a, targets, w, to, total: run(to, total, a, targets, w)
 
 
 def nll_loss_backward(
@@ -459,17 +458,10 @@ def _ready_loss_back(
     ignore_index: int,
 ) -> Run:
     """Of targets in int64."""
-    entry, way = _GRADIENTS[dx.dtype.name], REDUCTIONS[reduction]
-    classes, positions = layout_of(dx.shape)
-
-    def run(g: Array, targets: Array, w: Array, total: Array, to: Array) -> None:
-        bad = entry(to, g, total, targets, w, classes, positions, ignore_index, way)
-        if bad >= 0:
-            raise out_of_range("nll_loss", int(targets[bad]), classes, 1)
-
-    if weight is not None:
-        return run
-    return lambda g, targets, total, to: run(g, targets, to[:0], total, to)
+    run = _checked(_GRADIENTS, dx.dtype.name, dx.shape, reduction, ignore_index)
+    if weight is None:
+        return lambda g, targets, total, to: run(to, g, total, targets, to[:0])
+    return lambda g, targets, w, total, to: run(to, g, total, targets, w)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

@@ -71,7 +71,7 @@ def check_values(index: Any, size: int, operator: str, dim: int) -> None:
 
     Raises `IndexOutOfRange` with the first of them.
     """
-    if _OUTSIDE["int64"](index, size):
+    if outside(index, size):
         raise refusal(index, size, operator, dim)
 
 
@@ -97,12 +97,7 @@ def refused(
     return refusal(values, shape[dim] if shape else 1, operator, dim)
 
 
-def outside(index: Operand, shape: Ints, size: int) -> bool:
-    """Whether a value of an int64 index of that shape is not in `range(size)`."""
-    return beyond(values_of(index, shape), size)
-
-
-def beyond(values: Any, size: int) -> bool:
+def outside(values: Any, size: int) -> bool:
     """Whether one of these flat int64 values is not in `range(size)`."""
     found: bool = _OUTSIDE["int64"](values, size)
     return found
@@ -115,12 +110,6 @@ def values_of(index: Operand, shape: Ints) -> Any:
     if sizes:
         return np.ndarray(sizes, np.int64, flat, 8 * offset, steps).flatten()
     return flat if count == len(flat) else flat[offset : offset + count]
-
-
-def neighbours(shape: Ints, strides: Ints) -> int | None:
-    """How many different places an index has, if they are one run of memory."""
-    count, sizes, _ = _distinct(shape, strides)
-    return None if sizes else count
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -317,22 +306,6 @@ TAKEN = 1 << 16
 COLUMNS = 32
 
 
-class Walks(dict[Any, Call]):
-    """The calls of one kernel, by geometry: `make(*geometry)` when first asked for."""
-
-    __slots__ = ("make",)
-
-    def __init__(self, make: Callable[..., Call]) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, geometry: Any) -> Call:
-        if len(self) >= REMEMBERED:
-            self.clear()
-        call = self[geometry] = self.make(*geometry)
-        return call
-
-
 def ready(
     family: Family,
     name: str,
@@ -343,18 +316,18 @@ def ready(
     linear: Ints,
     size: int,
 ) -> Call:
-    """The call for one geometry; see `runtime.kernels.cpu.walks.plan`.
+    """The call for one geometry; see `plan`.
 
     `index` is the shape of the index, its strides, and those by dimension of `shape`.
     """
     own, strides, steps = index
     entry = family[name]
-    count = neighbours(own, strides)
-    walk = plan(shape, addressed, step, steps, linear, size, count or 0)
+    count, sizes, _ = _distinct(own, strides)
+    walk = plan(shape, addressed, step, steps, linear, size, count)
     table, sheets = walk.table, walk.sheets
     if family is READ and walk.elements >= TAKEN and _whole_rows(walk):
         return _taking(size, step, int(table[ROWS]))
-    if count is not None and walk.elements < 2 * GRAIN:
+    if not sizes and walk.elements < 2 * GRAIN:
 
         def short(
             source: Any, places: Any, other: Any, a: int, i: int, o: int, alpha: Any
@@ -368,7 +341,7 @@ def ready(
     def call(
         source: Any, places: Any, other: Any, a: int, i: int, o: int, alpha: Any
     ) -> bool:
-        if outside((places, i, strides), own, size):
+        if outside(values_of((places, i, strides), own), size):
             return True
         share((source, places, other), (a, i, o), alpha)
         return False
@@ -405,7 +378,7 @@ def _taking(size: int, width: int, rows: int) -> Call:
         source: Any, places: Any, other: Any, a: int, i: int, o: int, alpha: Any
     ) -> bool:
         chosen = places[i : i + rows]
-        if beyond(chosen, size):
+        if outside(chosen, size):
             return True
         table = source[a : a + size * width].reshape(size, width)
         to = other[o : o + rows * width].reshape(rows, width)
@@ -469,29 +442,36 @@ def shared(
 def along(
     family: Family,
     name: str,
+    slices: bool,
     shape: Ints,
-    strides: Ints,
+    strides: Ints | None,
     dim: int,
-    index: tuple[Ints, Ints, Ints],
-    linear: Ints,
-    walked: Ints,
+    own: Ints,
+    steps: Ints | None,
+    other: Ints,
+    linear: Ints | None,
 ) -> Call:
-    """The call that indexes dimension `dim` of a tensor and walks over `walked`.
+    """The call that indexes dimension `dim` of a tensor by an index of shape `own`.
 
-    A tensor without dimensions is walked as one of a single element, and so is an index
-    or a linear operand.
+    It walks over the index, which names an element each, or over the linear operand, of
+    shape `other`, if it names `slices`; else the linear operand may be larger.  What
+    has no dimensions is walked as one of a single element.
     """
-    own, stored, steps = index
-    ndim = max(map(len, (strides, walked, steps, linear)))
-    size, step = (shape[dim], strides[dim]) if shape else (1, 1)
-    addressed = (*strides[:dim], 0, *strides[dim + 1 :]) if shape else (0,) * ndim
+    stored, by = strides_of(shape, strides), strides_of(own, steps)
+    index = by
+    if slices:
+        index = (0,) * dim + (by or (0,) * bool(shape)) + (0,) * (len(shape) - dim - 1)
+    walked, to = (other if slices else own), strides_of(other, linear)
+    ndim = max(map(len, (stored, walked, index, to)))
+    size, step = (shape[dim], stored[dim]) if shape else (1, 1)
+    none = (0,) * ndim
     return ready(
         family,
         name,
         walked or (1,) * ndim,
-        addressed,
+        (*stored[:dim], 0, *stored[dim + 1 :]) if shape else none,
         step,
-        (own, stored, steps or (0,) * ndim),
-        linear or (0,) * ndim,
+        (own, by, index or none),
+        to or none,
         size,
     )

@@ -29,118 +29,110 @@ import numpy as np
 
 from runtime.kernels.cpu.axis import around
 from runtime.kernels.cuda.copy import copy, flat
-from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
+from runtime.kernels.cuda.device import BLOCK, running
 from runtime.kernels.cuda.elementwise import Array, form, index_of
-from runtime.kernels.cuda.jit import Body, Family, Key, Maker, device, scalar_type
+from runtime.kernels.cuda.jit import (
+    Blocks,
+    Elements,
+    Key,
+    Maker,
+    device,
+    scalar_type,
+)
 from runtime.kernels.cuda.memory import CudaMemory, device_array
 from runtime.kernels.cuda.reduce import RUN, SHORT, TALL
 from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL, COMPLEXES, FLOATS, INTEGERS
+from runtime.kernels.math.scalars import ALL, INTEGERS, NUMBERS, ORDERED
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 
-def _rows(kind: Any, to: Any) -> Body:
+def _rows(kind: Any, to: Any) -> Scalar:
     zero = to(0)
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, totals, x, tasks, runs, length, run
-    ):
-        shared = cuda.shared.array(BLOCK, to)
-        thread = cuda.threadIdx.x
-        task = cuda.blockIdx.x
-        while task < tasks:
-            row = task // runs
-            first = (task - row * runs) * run
-            end = min(first + run, length)
-            base = row * length
-            carried = zero
-            while first < end:
-                i = first + thread
-                value = zero
-                if i < end:
-                    value = to(x[base + i])
-                shared[thread] = value
-                cuda.syncthreads()
-                gap = 1
-                while gap < BLOCK:
-                    before = zero
-                    if thread >= gap:
-                        before = shared[thread - gap]
-                    cuda.syncthreads()
-                    shared[thread] = to(shared[thread] + before)
-                    cuda.syncthreads()
-                    gap = gap * 2
-                if i < end:
-                    out[base + i] = to(carried + shared[thread])
-                carried = to(carried + shared[BLOCK - 1])
-                cuda.syncthreads()
-                first += BLOCK
-            if thread == 0:
-                totals[task] = carried
-            task += cuda.gridDim.x
+    def sum_run(task, shared, out, totals, x, runs, length, run):  # type: ignore[no-untyped-def]  # compiled for the device
+        thread = running.threadIdx.x
+        row = task // runs
+        first = (task - row * runs) * run
+        end = min(first + run, length)
+        base = row * length
+        carried = zero
+        while first < end:
+            i = first + thread
+            value = zero
+            if i < end:
+                value = to(x[base + i])
+            shared[thread] = value
+            running.syncthreads()
+            gap = 1
+            while gap < BLOCK:
+                before = zero
+                if thread >= gap:
+                    before = shared[thread - gap]
+                running.syncthreads()
+                shared[thread] = to(shared[thread] + before)
+                running.syncthreads()
+                gap = gap * 2
+            if i < end:
+                out[base + i] = to(carried + shared[thread])
+            carried = to(carried + shared[BLOCK - 1])
+            running.syncthreads()
+            first += BLOCK
+        if thread == 0:
+            totals[task] = carried
 
-    return body
+    return sum_run
 
 
-def _columns(kind: Any, to: Any) -> Body:
+def _columns(kind: Any, to: Any) -> Scalar:
     zero = to(0)
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, totals, x, tasks, runs, length, run, inner
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        task, out, totals, x, runs, length, run, inner
     ):
-        task = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while task < tasks:
-            above = task // inner
-            outer = above // runs
-            i = (above - outer * runs) * run
-            end = min(i + run, length)
-            base = outer * length * inner + (task - above * inner)
-            total = zero
-            while i < end:
-                total = to(total + to(x[base + i * inner]))
-                out[base + i * inner] = total
-                i += 1
-            totals[task] = total
-            task += step
+        above = task // inner
+        outer = above // runs
+        i = (above - outer * runs) * run
+        end = min(i + run, length)
+        base = outer * length * inner + (task - above * inner)
+        total = zero
+        while i < end:
+            total = to(total + to(x[base + i * inner]))
+            out[base + i * inner] = total
+            i += 1
+        totals[task] = total
 
-    return body
+    return element
 
 
-def _carry(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, totals, count, runs, length, run, inner
+def _carry(kind: Any) -> Scalar:
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        i, out, totals, runs, length, run, inner
     ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            line = i // inner
-            outer = line // length
-            before = (line - outer * length) // run - 1
-            if before >= 0:
-                at = (outer * runs + before) * inner + (i - line * inner)
-                out[i] = kind(out[i] + totals[at])
-            i += step
+        line = i // inner
+        outer = line // length
+        before = (line - outer * length) // run - 1
+        if before >= 0:
+            at = (outer * runs + before) * inner + (i - line * inner)
+            out[i] = kind(out[i] + totals[at])
 
-    return body
+    return element
 
 
-_NUMBERS = (*INTEGERS, *FLOATS, *COMPLEXES)
 # Integers are widened as they are read.
 _SUMMED: tuple[Key, ...] = (
-    *((name, name) for name in _NUMBERS),
+    *((name, name) for name in NUMBERS),
     *((name, "int64") for name in ("bool", *INTEGERS) if name != "int64"),
 )
 
-_SUM_ROWS = Family(
-    "cumsum_rows", _rows, "U[::1], U[::1], T[::1]" + ", int64" * 4, _SUMMED
+_SUM_ROWS = Blocks(
+    "cumsum_rows", _rows, "U[::1], U[::1], T[::1], int64, int64, int64", _SUMMED
 )
-_SUM_COLUMNS = Family(
-    "cumsum_columns", _columns, "U[::1], U[::1], T[::1]" + ", int64" * 5, _SUMMED
+_SUM_COLUMNS = Elements(
+    "cumsum_columns", _columns, "U[::1], U[::1], T[::1]" + ", int64" * 4, _SUMMED
 )
-_CARRY = Family("cumsum_carry", _carry, "T[::1], T[::1]" + ", int64" * 5, _NUMBERS)
+_CARRY = Elements("cumsum_carry", _carry, "T[::1], T[::1]" + ", int64" * 4, NUMBERS)
 
 
 def cumulate(
@@ -151,19 +143,19 @@ def cumulate(
     run = RUN if by_rows else TALL
     runs = -(-length // run)
     tasks = outer * runs * inner
-    totals = device_array(tasks, np.dtype(scalar_type(key[1])), where)
-    common = (out, totals, x, tasks, runs, length, run)
+    kind = np.dtype(scalar_type(key[1]))
+    totals = device_array(tasks, kind, where)
+    sizes = runs, length, run
     if by_rows:
-        _SUM_ROWS[key](rows(tasks, where), *common)
+        _SUM_ROWS.run(key, tasks, where, out, totals, x, *sizes)
     else:
-        _SUM_COLUMNS[key](spread(tasks, where), *common, inner)
+        _SUM_COLUMNS.run(key, tasks, where, out, totals, x, *sizes, inner)
     if runs == 1:
         return
-    same = (key[1], key[1])
-    before = device_array(tasks, np.dtype(scalar_type(key[1])), where)
-    cumulate(same, before, totals, outer, runs, inner, where)
+    before = device_array(tasks, kind, where)
+    cumulate((key[1], key[1]), before, totals, outer, runs, inner, where)
     count = outer * length * inner
-    _CARRY[key[1]](spread(count, where), out, before, count, runs, length, run, inner)
+    _CARRY.run(key[1], count, where, out, before, *sizes, inner)
 
 
 def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
@@ -179,7 +171,7 @@ def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
 
 
 def _maker(beats: Scalar) -> Maker:
-    def make(kind: Any) -> Body:
+    def make(kind: Any) -> Scalar:
         before = device(beats)
 
         @device
@@ -203,53 +195,45 @@ def _maker(beats: Scalar) -> Maker:
                 return b
             return min(a, b)
 
-        def body(  # type: ignore[no-untyped-def]  # as above
-            out, x, candidates, again, tasks, runs, length, run, reduced, inner
+        def search_run(  # type: ignore[no-untyped-def]  # as above
+            task, shared, out, x, candidates, again, runs, length, run, reduced, inner
         ):
-            shared = cuda.shared.array(BLOCK, np.int64)
-            thread = cuda.threadIdx.x
-            task = cuda.blockIdx.x
-            while task < tasks:
-                row = task // runs
-                low = (task - row * runs) * run
-                high = min(low + run, length)
-                outer = row // inner
-                base = outer * reduced * inner + (row - outer * inner)
-                best = np.int64(-1)
-                i = low + thread
-                while i < high:
-                    found = np.int64(i)
-                    if again:
-                        found = candidates[row * length + i]
-                    best = better(x, base, inner, best, found)
-                    i += BLOCK
-                shared[thread] = best
-                cuda.syncthreads()
-                half = BLOCK // 2
-                while half > 0:
-                    if thread < half:
-                        shared[thread] = better(
-                            x, base, inner, shared[thread], shared[thread + half]
-                        )
-                    cuda.syncthreads()
-                    half = half // 2
-                if thread == 0:
-                    out[task] = shared[0]
-                cuda.syncthreads()
-                task += cuda.gridDim.x
+            thread = running.threadIdx.x
+            row = task // runs
+            low = (task - row * runs) * run
+            high = min(low + run, length)
+            outer = row // inner
+            base = outer * reduced * inner + (row - outer * inner)
+            best = np.int64(-1)
+            i = low + thread
+            while i < high:
+                found = np.int64(i)
+                if again:
+                    found = candidates[row * length + i]
+                best = better(x, base, inner, best, found)
+                i += BLOCK
+            shared[thread] = best
+            running.syncthreads()
+            half = BLOCK // 2
+            while half > 0:
+                if thread < half:
+                    other = shared[thread + half]
+                    shared[thread] = better(x, base, inner, shared[thread], other)
+                running.syncthreads()
+                half = half // 2
+            if thread == 0:
+                out[task] = shared[0]
+            running.syncthreads()
 
-        return body
+        return search_run
 
     return make
 
 
-_SEARCH = "int64[::1], T[::1], int64[::1]" + ", int64" * 7
-_SEARCHED = ("bool", *INTEGERS, *FLOATS)
-_ARGMAX = Family("argmax", _maker(lambda a, b: a > b), _SEARCH, _SEARCHED)
-_ARGMIN = Family("argmin", _maker(lambda a, b: a < b), _SEARCH, _SEARCHED)
+def _search(name: str, beats: Scalar) -> Callable[[Tensor, Tensor, int | None], None]:
+    signature = "int64[::1], T[::1], int64[::1]" + ", int64" * 6
+    family = Blocks(name, _maker(beats), signature, ORDERED, np.int64)
 
-
-def _search(kernels: Family) -> Callable[[Tensor, Tensor, int | None], None]:
     def kernel(out: Tensor, x: Tensor, dim: int | None) -> None:
         if not out.numel():
             return
@@ -266,11 +250,9 @@ def _search(kernels: Family) -> Callable[[Tensor, Tensor, int | None], None]:
             found = target
             if runs > 1:
                 found = device_array(tasks, np.dtype(np.int64), where)
-            kernels[x.dtype.name](
-                rows(tasks, where),
-                *(found, array, candidates, again, tasks, runs, length, RUN),
-                *(reduced, inner),
-            )
+            sizes = runs, length, RUN, reduced, inner
+            given = found, array, candidates, again, *sizes
+            family.run(x.dtype.name, tasks, where, *given)
             if runs == 1:
                 return
             length, candidates, again = runs, found, 1
@@ -291,39 +273,31 @@ def _counts(kind: Any) -> Scalar:
     return lambda x: kind(x & bits) != zero
 
 
-def _marks(kind: Any) -> Body:
+def _marks(kind: Any) -> Scalar:
     counts = device(_counts(kind))
 
-    def body(marks, x, count):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            marks[i] = 1 if counts(x[i]) else 0
-            i += step
+    def element(i, marks, x):  # type: ignore[no-untyped-def]  # compiled for the device
+        marks[i] = 1 if counts(x[i]) else 0
 
-    return body
+    return element
 
 
-def _positions(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, marks, ranks, count, column, columns, size, inner
+def _positions(kind: Any) -> Scalar:
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        i, out, marks, ranks, column, columns, size, inner
     ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            if marks[i] == 1:
-                line = i // inner
-                out[(ranks[i] - 1) * columns + column] = line - line // size * size
-            i += step
+        if marks[i] == 1:
+            line = i // inner
+            out[(ranks[i] - 1) * columns + column] = line - line // size * size
 
-    return body
+    return element
 
 
-_MARKS = Family("nonzero_marks", _marks, "int64[::1], T[::1], int64", (*ALL, "uint16"))
-_POSITIONS = Family(
+_MARKS = Elements("nonzero_marks", _marks, "int64[::1], T[::1]", (*ALL, "uint16"))
+_POSITIONS = Elements(
     "nonzero_positions",
     _positions,
-    "T[::1], T[::1], T[::1]" + ", int64" * 5,
+    "T[::1], T[::1], T[::1]" + ", int64" * 4,
     ("int64",),
 )
 
@@ -332,7 +306,7 @@ def _ranked(x: Tensor) -> tuple[Array, Array]:
     """A mark for each element, and their running sums."""
     count, where = x.numel(), index_of(x)
     marks, ranks = (device_array(count, _COUNTED, where) for _ in range(2))
-    _MARKS[form(x)](spread(count, where), marks, flat(x), count)
+    _MARKS.run(form(x), count, where, marks, flat(x))
     cumulate(("int64", "int64"), ranks, marks, 1, count, 1, where)
     return marks, ranks
 
@@ -358,16 +332,14 @@ def nonzero(out: Tensor, x: Tensor) -> None:
     inner = count
     for column, size in enumerate(x.shape):
         inner //= size
-        _POSITIONS["int64"](
-            spread(count, where),
-            *(flat(out), marks, ranks, count, column, x.ndim, size, inner),
-        )
+        places = flat(out), marks, ranks, column, x.ndim, size, inner
+        _POSITIONS.run("int64", count, where, *places)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "cumsum": cumsum,
-    "argmax": _search(_ARGMAX),
-    "argmin": _search(_ARGMIN),
+    "argmax": _search("argmax", lambda a, b: a > b),
+    "argmin": _search("argmin", lambda a, b: a < b),
     "nonzero": nonzero,
     "nonzero_count": nonzero_count,
 }

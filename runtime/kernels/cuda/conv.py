@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cuda.copy import fill, flat, require_indices
-from runtime.kernels.cuda.device import cuda, spread
 from runtime.kernels.cuda.elementwise import index_of
 from runtime.kernels.cuda.gather import add_targets
-from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.jit import Elements, device
 from runtime.kernels.cuda.matmul import Places, Sizes, family, product
 from runtime.kernels.cuda.memory import device_array
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.math.scalars import FLOATS, INTEGERS
+from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.scalars import FLOATS, REALS
 from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
@@ -226,67 +226,51 @@ def conv2d_backward(
         REDUCE["sum"](db, grad, (0, 2, 3))
 
 
-def _pool(kind: Any) -> Body:
+def _pool(kind: Any) -> Scalar:
     floating = np.issubdtype(kind, np.floating)
     least = kind(-np.inf) if floating else np.iinfo(kind).min
 
-    def body(out, indices, x, tasks, g):  # type: ignore[no-untyped-def]  # compiled for the device
+    def element(task, out, indices, x, g):  # type: ignore[no-untyped-def]  # compiled for the device
         height, width, rows, columns = g[0], g[1], g[2], g[3]
-        task = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while task < tasks:
-            line = task // columns
-            plane = line // rows
-            top = (line - plane * rows) * g[6] - g[8]
-            left = (task - line * columns) * g[7] - g[9]
-            bottom = min(top + (g[4] - 1) * g[10] + 1, height)
-            end = min(left + (g[5] - 1) * g[11] + 1, width)
-            # The first row and column on the image, in one step each.
-            if top < 0:
-                top += (g[10] - 1 - top) // g[10] * g[10]
-            if left < 0:
-                left += (g[11] - 1 - left) // g[11] * g[11]
-            best = kind(least)
-            index = top * width + left
-            y = top
-            while y < bottom:
-                across = left
-                while across < end:
-                    value = x[plane * height * width + y * width + across]
-                    # Only NaN differs from itself.
-                    if value > best or value != value:
-                        best = value
-                        index = y * width + across
-                    across += g[11]
-                y += g[10]
-            out[task] = best
-            indices[task] = index
-            task += step
+        line = task // columns
+        plane = line // rows
+        top = (line - plane * rows) * g[6] - g[8]
+        left = (task - line * columns) * g[7] - g[9]
+        bottom = min(top + (g[4] - 1) * g[10] + 1, height)
+        end = min(left + (g[5] - 1) * g[11] + 1, width)
+        # The first row and column on the image, in one step each.
+        if top < 0:
+            top += (g[10] - 1 - top) // g[10] * g[10]
+        if left < 0:
+            left += (g[11] - 1 - left) // g[11] * g[11]
+        best = kind(least)
+        index = top * width + left
+        y = top
+        while y < bottom:
+            across = left
+            while across < end:
+                value = x[plane * height * width + y * width + across]
+                # Only NaN differs from itself.
+                if value > best or value != value:
+                    best = value
+                    index = y * width + across
+                across += g[11]
+            y += g[10]
+        out[task] = best
+        indices[task] = index
 
-    return body
+    return element
 
 
-def _targets(kind: Any) -> Body:
-    def body(targets, indices, count, area, results):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            targets[i] = i // results * area + indices[i]
-            i += step
-
-    return body
+def _target(i, targets, indices, area, results):  # type: ignore[no-untyped-def]  # as above
+    targets[i] = i // results * area + indices[i]
 
 
-_POOL = Family(
-    "max_pool2d",
-    _pool,
-    "T[::1], int64[::1], T[::1], int64, int64*12",
-    (*INTEGERS, *FLOATS),
-)
-_TARGETS = Family(
+_POOL = Elements("max_pool2d", _pool, "T[::1], int64[::1], T[::1], int64*12", REALS)
+_TARGETS = Elements(
     "max_pool2d_targets",
-    _targets,
-    "T[::1], T[::1], int64, int64, int64",
+    lambda kind: _target,
+    "T[::1], T[::1], int64, int64",
     ("int64",),
 )
 
@@ -309,9 +293,8 @@ def max_pool2d(
     if not tasks:
         return
     sizes = (*x.shape[-2:], *out.shape[-2:], *kernel, *stride, *padding, *dilation)
-    _POOL[x.dtype.name](
-        spread(tasks, index_of(x)), flat(out), flat(indices), flat(x), tasks, sizes
-    )
+    arrays = flat(out), flat(indices), flat(x)
+    _POOL.run(x.dtype.name, tasks, index_of(x), *arrays, sizes)
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
@@ -326,9 +309,7 @@ def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
     if not count:
         return
     targets = device_array(count, np.dtype(np.int64), where)
-    _TARGETS["int64"](
-        spread(count, where), targets, flat(indices), count, area, results
-    )
+    _TARGETS.run("int64", count, where, targets, flat(indices), area, results)
     add_targets(dx, targets, grad, count)
 
 

@@ -1,4 +1,4 @@
-"""Copies, fills, even steps and checks on CUDA: any layout and dtype to any other.
+"""Copies, fills, even steps, random numbers and checks on CUDA.
 
 Rules:
 - equal dtypes are moved by the size of their elements; where both lie in order, the
@@ -12,7 +12,10 @@ Rules:
   copied;
 - element i of `arange` is `start + i * step`, so that no error adds up: integers in
   int64, all else in double precision, rounded once;
-- `cat` copies each tensor into a view of its part of the output.
+- `cat` copies each tensor into a view of its part of the output;
+- random numbers are those of `runtime.kernels.cpu.random`, bit by bit: a thread makes a
+  block of Philox words and the numbers of it.  Every number of 64 bits is kept
+  unsigned: with a signed one it would become a float.
 
 A kernel that must not write halfway asks a checking kernel first (`first_outside`,
 `first_zero`): it lets the lowest position at fault, in row-major order, win in a flag
@@ -27,13 +30,8 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cpu.operand import BY_SIZE, out_of_range
-from runtime.kernels.cuda.device import (
-    SIMULATED,
-    cuda,
-    current_stream,
-    on_device,
-    spread,
-)
+from runtime.kernels.cpu.random import DRAWS, Draw, block, kernels
+from runtime.kernels.cuda.device import SIMULATED, current_stream, on_device, running
 from runtime.kernels.cuda.elementwise import (
     Array,
     Number,
@@ -48,17 +46,20 @@ from runtime.kernels.cuda.elementwise import (
     word_of,
 )
 from runtime.kernels.cuda.jit import (
-    Body,
+    Elements,
     Family,
+    Maker,
     from_bfloat16,
     from_float16,
     number_of,
+    ported,
     to_bfloat16,
     to_float16,
 )
 from runtime.kernels.cuda.memory import CudaMemory, download, upload
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, INTEGERS
+from runtime.random import Generator
 from runtime.schema.codes import Device, DType
 from runtime.tensors.arrays import flat_of, place_of
 from runtime.tensors.construction import empty_tensor, view_of
@@ -233,36 +234,28 @@ _MEMORY = CudaMemory()
 NOTHING = (1 << 63) - 1
 
 
-def _outside(kind: Any) -> Body:
-    def body(flag, x, low, high, count):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            if x[i] < low or x[i] > high:
-                cuda.atomic.min(flag, 0, i)
-            i += step
+def _outside(kind: Any) -> Scalar:
+    def element(i, flag, x, low, high):  # type: ignore[no-untyped-def]  # compiled for the device
+        if x[i] < low or x[i] > high:
+            running.atomic.min(flag, 0, i)
 
-    return body
+    return element
 
 
-def _equal(kind: Any) -> Body:
+def _equal(kind: Any) -> Scalar:
     zero = kind(0)
 
-    def body(flag, x, count):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            if x[i] == zero:
-                cuda.atomic.min(flag, 0, i)
-            i += step
+    def element(i, flag, x):  # type: ignore[no-untyped-def]  # as above
+        if x[i] == zero:
+            running.atomic.min(flag, 0, i)
 
-    return body
+    return element
 
 
-_OUTSIDE = Family(
-    "find_outside", _outside, "int64[::1], T[::1], int64, int64, int64", INTEGERS
+_OUTSIDE = Elements(
+    "find_outside", _outside, "int64[::1], T[::1], int64, int64", INTEGERS
 )
-_ZERO = Family("find_zero", _equal, "int64[::1], T[::1], int64", INTEGERS)
+_ZERO = Elements("find_zero", _equal, "int64[::1], T[::1]", INTEGERS)
 
 
 def first_outside(x: Tensor, low: int, high: int) -> tuple[int, int] | None:
@@ -287,31 +280,27 @@ def require_indices(
         raise out_of_range(operator, found[1], size, dim, wraps)
 
 
-def _first(kernels: Family, x: Tensor, *bounds: int) -> tuple[int, int] | None:
+def _first(kernels: Elements, x: Tensor, *bounds: int) -> tuple[int, int] | None:
     count = x.numel()
     if not count:
         return None
     at, array = index_of(x), flat(x)
     flag = _MEMORY.from_numpy(np.array([NOTHING], np.int64), at)
-    kernels[x.dtype.name](spread(count, at), flag, array, *bounds, count)
+    kernels.run(x.dtype.name, count, at, flag, array, *bounds)
     position = int(_MEMORY.to_numpy(flag)[0])
     if position == NOTHING:
         return None
     return position, int(_MEMORY.to_numpy(array[position : position + 1])[0])
 
 
-def _steps(kind: Any) -> Body:
-    def body(out, start, step, count):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        width = cuda.gridsize(1)
-        while i < count:
-            out[i] = start + kind(i) * step
-            i += width
+def _steps(kind: Any) -> Scalar:
+    def element(i, out, start, step):  # type: ignore[no-untyped-def]  # as above
+        out[i] = start + kind(i) * step
 
-    return body
+    return element
 
 
-_STEPS = Family("arange", _steps, "T[::1], T, T, int64", ("int64", "float64"))
+_STEPS = Elements("arange", _steps, "T[::1], T, T", ("int64", "float64"))
 
 
 def arange(out: Tensor, start: Number, step: Number) -> None:
@@ -320,21 +309,17 @@ def arange(out: Tensor, start: Number, step: Number) -> None:
     if not count:
         return
     kind = out.dtype
-    whole = not (kind.is_floating or kind.is_complex)
-    name = "int64" if whole and not _fraction(start, step) else "float64"
-    made = out if kind.name == name else _like(out, name)
+    fraction = isinstance(start, float) or isinstance(step, float)
+    name = "float64"
+    if not (kind.is_floating or kind.is_complex or fraction):
+        name = "int64"
+    made = out
+    if kind.name != name:
+        made = empty_tensor(out.shape, DType.named(name), out.device)
     numbers = number_of(start, name), number_of(step, name)
-    _STEPS[name](spread(count, index_of(out)), flat(made), *numbers, count)
+    _STEPS.run(name, count, index_of(out), flat(made), *numbers)
     if made is not out:
         copy(out, made)
-
-
-def _fraction(start: Number, step: Number) -> bool:
-    return isinstance(start, float) or isinstance(step, float)
-
-
-def _like(out: Tensor, name: str) -> Tensor:
-    return empty_tensor(out.shape, DType.named(name), out.device)
 
 
 def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
@@ -350,9 +335,47 @@ def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
         offset += tensor.shape[dim] * strides[dim]
 
 
+_U = np.uint64
+_block = ported(block)
+
+
+def _drawing(draw: Draw) -> Maker:
+    numbers, of_block = ported(draw.draw), draw.of_block
+
+    def fill_block(b, out, count, seed, offset, p, q, r):  # type: ignore[no-untyped-def]  # compiled for the device
+        w0, w1, w2, w3 = _block(_U(seed), _U(offset), b)
+        found = numbers(w0, w1, w2, w3, p, q, r)
+        for i in range(of_block):
+            if b * of_block + i < count:
+                out[b * of_block + i] = found[i]
+
+    return lambda kind: fill_block
+
+
+_DRAWS = {
+    name: Elements(
+        name,
+        _drawing(draw),
+        f"T[::1], int64, uint64, uint64{f', {draw.parameters}' * 3}",
+        draw.dtypes,
+    )
+    for name, draw in DRAWS.items()
+}
+
+
+def _random(name: str, out: Tensor, generator: Generator, *numbers: Any) -> None:
+    count = out.numel()
+    if not count:
+        return
+    blocks = -(-count // DRAWS[name].of_block)
+    given = flat(out), count, *generator.take(blocks), *numbers
+    _DRAWS[name].run(out.dtype.name, blocks, index_of(out), *given)
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "copy": copy,
     "fill": fill,
     "arange": arange,
     "cat": cat,
+    **kernels(_random),
 }

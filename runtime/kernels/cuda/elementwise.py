@@ -96,6 +96,9 @@ def _moved(offsets: Ints, strides: tuple[Ints, ...], at: int) -> Ints:
 @device
 def parts(index, extents):  # type: ignore[no-untyped-def]  # compiled for the device
     """The four indices of element `index` of the extents."""
+    # A flat piece may have more elements than 32 bits count.
+    if extents[0] * extents[1] * extents[2] == 1:
+        return _I(0), _I(0), _I(0), _I(index)
     rest = _U(index)
     above = _U(rest // _U(extents[3]))
     third = _I(rest) - _I(above) * extents[3]

@@ -38,13 +38,13 @@ import numpy as np
 from runtime.kernels.cpu.gather import Layout, layout_of
 from runtime.kernels.cpu.operand import BY_SIZE
 from runtime.kernels.cuda.copy import copy, fill, flat, require_indices
-from runtime.kernels.cuda.device import cuda, spread
+from runtime.kernels.cuda.device import running
 from runtime.kernels.cuda.elementwise import (
     Array,
     Ints,
     Number,
-    Piece,
     Source,
+    form,
     index_of,
     parts,
     pieces,
@@ -53,8 +53,7 @@ from runtime.kernels.cuda.elementwise import (
     word_of,
 )
 from runtime.kernels.cuda.jit import (
-    Body,
-    Family,
+    Elements,
     Maker,
     device,
     from_bfloat16,
@@ -88,98 +87,70 @@ class Walk(NamedTuple):
     where: int
 
 
-@device
-def _spot(i, extents, count):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The four indices of element i; nothing is divided where all lies in one row."""
-    if extents[3] != count:
-        return parts(i, extents)
-    return _I(0), _I(0), _I(0), _I(i)
+def _read(  # type: ignore[no-untyped-def]  # compiled for the device
+    i, out, out_at, out_by, x, x_at, x_by, index, at, by, step, extents
+):
+    spot = parts(i, extents)
+    jump = index[place(at, spot, by)] * step
+    out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + jump]
 
 
-def _read(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, out_at, out_by, x, x_at, x_by, index, at, by, step, extents, count
-    ):
-        i = cuda.grid(1)
-        stride = cuda.gridsize(1)
-        while i < count:
-            spot = _spot(i, extents, count)
-            jump = index[place(at, spot, by)] * step
-            out[place(out_at, spot, out_by)] = x[place(x_at, spot, x_by) + jump]
-            i += stride
-
-    return body
-
-
-def _write(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        x,
-        x_at,
-        x_by,
-        source,
-        source_at,
-        source_by,
-        index,
-        at,
-        by,
-        claims,
-        claimed,
-        first,
-        step,
-        extents,
-        count,
-    ):
-        i = cuda.grid(1)
-        stride = cuda.gridsize(1)
-        while i < count:
-            spot = _spot(i, extents, count)
-            to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
-            if not claimed or claims[to] == first + i:
-                x[to] = source[place(source_at, spot, source_by)]
-            i += stride
-
-    return body
+def _write(  # type: ignore[no-untyped-def]  # as above
+    i,
+    x,
+    x_at,
+    x_by,
+    index,
+    at,
+    by,
+    source,
+    source_at,
+    source_by,
+    claims,
+    claimed,
+    first,
+    step,
+    extents,
+):
+    spot = parts(i, extents)
+    to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
+    if not claimed or claims[to] == first + i:
+        x[to] = source[place(source_at, spot, source_by)]
 
 
-def _targets(claims: bool) -> Any:
-    def make(kind: Any) -> Body:
-        def body(  # type: ignore[no-untyped-def]  # compiled for the device
-            found, x_at, x_by, index, at, by, first, step, extents, count
-        ):
-            i = cuda.grid(1)
-            stride = cuda.gridsize(1)
-            while i < count:
-                spot = _spot(i, extents, count)
-                to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
-                if claims:
-                    cuda.atomic.max(found, to, first + i)
-                else:
-                    found[first + i] = to
-                i += stride
+def _claim(  # type: ignore[no-untyped-def]  # as above
+    i, claims, x_at, x_by, index, at, by, first, step, extents
+):
+    spot = parts(i, extents)
+    to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
+    running.atomic.max(claims, to, first + i)
 
-        return body
 
-    return make
+def _find(  # type: ignore[no-untyped-def]  # as above
+    i, found, x_at, x_by, index, at, by, first, step, extents
+):
+    spot = parts(i, extents)
+    to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
+    found[first + i] = to
 
 
 _OPERAND = "[::1], int64, int64*4, "
 _WORDS = tuple(BY_SIZE.values())
-_READ = Family(
+_READ = Elements(
     "index_read",
-    _read,
-    f"T{_OPERAND}T{_OPERAND}int64{_OPERAND}int64, int64*4, int64",
+    lambda kind: _read,
+    f"T{_OPERAND}T{_OPERAND}int64{_OPERAND}int64, int64*4",
     _WORDS,
 )
-_WRITE = Family(
+_WRITE = Elements(
     "index_write",
-    _write,
-    f"T{_OPERAND}T{_OPERAND}int64{_OPERAND}"
-    "int64[::1], int64, int64, int64, int64*4, int64",
+    lambda kind: _write,
+    f"T{_OPERAND}int64{_OPERAND}T{_OPERAND}int64[::1], int64, int64, int64, int64*4",
     _WORDS,
 )
-_TARGETS_OF = f"T[::1], int64, int64*4, int64{_OPERAND}int64, int64, int64*4, int64"
-_CLAIM = Family("index_claim", _targets(True), _TARGETS_OF, ("int64",))
-_TARGETS = Family("index_targets", _targets(False), _TARGETS_OF, ("int64",))
+_TARGETS_OF = f"T[::1], int64, int64*4, int64{_OPERAND}int64, int64, int64*4"
+_CLAIM = Elements("index_claim", lambda kind: _claim, _TARGETS_OF, ("int64",))
+_TARGETS = Elements("index_targets", lambda kind: _find, _TARGETS_OF, ("int64",))
 
 
 def integers(index: Tensor) -> Tensor:
@@ -206,72 +177,56 @@ def along(x: Source, index: Tensor, dim: int) -> Walk:
 
 def read(walk: Walk, out: Source, words: str) -> None:
     """Fill `out` with what the index names."""
-    for piece in _pieces(walk, out):
-        _READ[words](
-            spread(piece.size, walk.where),
-            *(out.array, piece.offsets[2], piece.strides[2]),
-            *_operands(walk, piece),
-            *(walk.step, piece.extents, piece.size),
-        )
+    for size, extents, addressed, chosen, to in _pieces(walk, out):
+        given = *to, *addressed, *chosen, walk.step, extents
+        _READ.run(words, size, walk.where, *given)
 
 
-def write(walk: Walk, given: Source, words: str, size: int, *, alike: bool) -> None:
+def write(walk: Walk, given: Source, words: str, size: int, *, uniform: bool) -> None:
     """Write what is given where the index says, in an array of `size` elements.
 
-    `alike`: all values are one, so that it does not matter who writes.
+    `uniform`: all values are one, so that it does not matter who writes.
     """
-    claims = walk.chosen.array if alike else _claims(walk, size)
+    claims = walk.chosen.array
+    if not uniform:
+        # For each position the number of the last element that goes there, or -1.
+        last = empty_tensor((size,), _INT64, Device("cuda", walk.where))
+        fill(last, -1)
+        claims = flat_of(last)
+        _targets(_CLAIM, walk, claims)
     first = 0
-    for piece in _pieces(walk, given):
-        x, x_at, x_by, *index = _operands(walk, piece)
-        _WRITE[words](
-            spread(piece.size, walk.where),
-            *(x, x_at, x_by, given.array, piece.offsets[2], piece.strides[2]),
-            *(*index, claims, int(not alike), first),
-            *(walk.step, piece.extents, piece.size),
-        )
-        first += piece.size
+    for count, extents, *operands in _pieces(walk, given):
+        arrays = [each for operand in operands for each in operand]
+        sizes = int(not uniform), first, walk.step, extents
+        _WRITE.run(words, count, walk.where, *arrays, claims, *sizes)
+        first += count
 
 
 def targets(walk: Walk) -> Array:
     """The position of each element's counterpart, in the order of the walk."""
     found = device_array(prod(walk.shape), np.dtype(np.int64), walk.where)
-    _find(_TARGETS, walk, found)
+    _targets(_TARGETS, walk, found)
     return found
 
 
-def _claims(walk: Walk, size: int) -> Array:
-    """For each position the number of the last element that goes there, or -1."""
-    last = empty_tensor((size,), _INT64, Device("cuda", walk.where))
-    fill(last, -1)
-    found = flat_of(last)
-    _find(_CLAIM, walk, found)
-    return found
-
-
-def _find(kernels: Family, walk: Walk, found: Array) -> None:
+def _targets(kernels: Elements, walk: Walk, found: Array) -> None:
     first = 0
-    for piece in _pieces(walk, walk.chosen):
-        _, *places = _operands(walk, piece)
-        kernels["int64"](
-            spread(piece.size, walk.where),
-            *(found, *places, first, walk.step, piece.extents, piece.size),
-        )
-        first += piece.size
+    for count, extents, (_, *addressed), chosen, _ in _pieces(walk, walk.chosen):
+        given = found, *addressed, *chosen, first, walk.step, extents
+        kernels.run("int64", count, walk.where, *given)
+        first += count
 
 
-def _pieces(walk: Walk, other: Source) -> Iterator[Piece]:
-    operands = (walk.addressed, walk.chosen, other)
-    offsets = tuple(operand.offset for operand in operands)
-    return pieces(walk.shape, offsets, tuple(operand.strides for operand in operands))
+def _pieces(walk: Walk, other: Source) -> Iterator[tuple[Any, ...]]:
+    """Size, extents, and (array, offset, strides) of each operand for each launch.
 
-
-def _operands(walk: Walk, piece: Piece) -> tuple[Any, ...]:
-    """Array, offset and strides of the addressed and of the index operand."""
-    return (
-        *(walk.addressed.array, piece.offsets[0], piece.strides[0]),
-        *(walk.chosen.array, piece.offsets[1], piece.strides[1]),
-    )
+    The operands are the addressed one, the index and the other.
+    """
+    operands = walk.addressed, walk.chosen, other
+    arrays, offsets, strides = zip(*operands, strict=True)
+    for piece in pieces(walk.shape, offsets, strides):
+        triples = zip(arrays, piece.offsets, piece.strides, strict=True)
+        yield piece.size, piece.extents, *triples
 
 
 def _plus(kind: Any) -> Scalar:
@@ -282,53 +237,48 @@ def _plus(kind: Any) -> Scalar:
     return lambda total, factor, x: total + factor * x
 
 
-def _same(kind: Any) -> tuple[Any, Scalar, Scalar]:
-    return kind, lambda x: x, lambda x: x
+def _same(x: Any) -> Any:
+    return x
 
 
-def _body(wide: Any, read: Scalar, write: Scalar) -> Body:
+def _adding(wide: Any, read: Scalar, write: Scalar) -> Scalar:
+    """The sum of one column of a target: `read` and `write` are to and from `wide`."""
     plus, load, store = device(_plus(wide)), device(read), device(write)
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, source, targets, places, tasks, count, inner, size, alpha
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        task, out, source, targets, places, count, inner, size, alpha
     ):
-        task = cuda.grid(1)
-        step = cuda.gridsize(1)
-        factor = wide(alpha)
-        while task < tasks:
-            line = task // inner
-            column = task - line * inner
-            outer = line // count
-            at = line - outer * count
-            target = targets[at]
-            first = True
-            if at > 0:
-                first = targets[at - 1] != target
-            if first and target >= 0:
-                to = (outer * size + target) * inner + column
-                total = load(out[to])
-                while at < count and targets[at] == target:
-                    row = outer * count + places[at]
-                    total = plus(total, factor, load(source[row * inner + column]))
-                    at += 1
-                out[to] = store(total)
-            task += step
+        line = task // inner
+        column = task - line * inner
+        outer = line // count
+        at = line - outer * count
+        target = targets[at]
+        first = True
+        if at > 0:
+            first = targets[at - 1] != target
+        if first and target >= 0:
+            factor = wide(alpha)
+            to = (outer * size + target) * inner + column
+            total = load(out[to])
+            while at < count and targets[at] == target:
+                row = outer * count + places[at]
+                total = plus(total, factor, load(source[row * inner + column]))
+                at += 1
+            out[to] = store(total)
 
-    return body
-
-
-def _plain(kind: Any) -> Body:
-    return _body(*_same(kind))
+    return element
 
 
 def _half(read: Scalar, write: Scalar) -> Maker:
-    return lambda kind: _body(np.float32, read, write)
+    return lambda kind: _adding(np.float32, read, write)
 
 
-_ARRAYS = "T[::1], T[::1], int64[::1], int64[::1], int64, int64, int64, int64, "
-_PLAIN = Family("add_targets", _plain, _ARRAYS + "W", ALL)
+_ARRAYS = "T[::1], T[::1], int64[::1], int64[::1], int64, int64, int64, "
+_PLAIN = Elements(
+    "add_targets", lambda kind: _adding(kind, _same, _same), _ARRAYS + "W", ALL
+)
 _HALVES = {
-    name: Family(
+    name: Elements(
         f"add_targets_{name}", _half(read, write), _ARRAYS + "float64", ("uint16",)
     )
     for name, read, write in (
@@ -358,13 +308,9 @@ def add_targets(
     where, name = index_of(out), out.dtype.name
     size = out.numel() // (outer * inner)
     ordered, places = ordered_places(targets, count, where)
-    half = _HALVES.get(name)
-    kernel = _PLAIN[name] if half is None else half["uint16"]
-    factor = number_of(alpha, name if half is None else "float32")
-    kernel(
-        spread(tasks, where),
-        *(flat(out), flat(source), ordered, places, tasks, count, inner, size, factor),
-    )
+    factor = number_of(alpha, "float32" if name in _HALVES else name)
+    given = flat(out), flat(source), ordered, places, count, inner, size, factor
+    _HALVES.get(name, _PLAIN).run(form(out), tasks, where, *given)
 
 
 def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
@@ -372,7 +318,10 @@ def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = checked(index, x.shape, dim, "core::gather")
+    _gather(out, x, dim, checked(index, x.shape, dim, "core::gather"))
+
+
+def _gather(out: Tensor, x: Tensor, dim: int, chosen: Tensor) -> None:
     words = word_of(x)
     read(along(source(x, name=words), chosen, dim), source(out, name=words), words)
 
@@ -382,25 +331,18 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = spanning(
-        checked(index, x.shape, dim, "core::index_select"), out.shape, dim
-    )
-    words = word_of(x)
-    read(along(source(x, name=words), chosen, dim), source(out, name=words), words)
+    chosen = checked(index, x.shape, dim, "core::index_select")
+    # Repeated over all dimensions but `dim`.
+    _, offset, strides = place_of(chosen)
+    ndim = len(out.shape)
+    steps = (0,) * dim + (strides or (0,) * bool(ndim)) + (0,) * (ndim - dim - 1)
+    _gather(out, x, dim, view_of(chosen, out.shape, steps, offset))
 
 
 def checked(index: Tensor, shape: Ints, dim: int, operator: str) -> Tensor:
     """The index as int64, inside of a dimension.  Raises `IndexOutOfRange`."""
     require_indices(operator, index, shape[dim] if shape else 1, dim)
     return integers(index)
-
-
-def spanning(index: Tensor, shape: Ints, dim: int) -> Tensor:
-    """A list of indices, or one, repeated over all dimensions but `dim`."""
-    _, offset, strides = place_of(index)
-    along_dim = strides or (0,) * bool(shape)
-    steps = (0,) * dim + along_dim + (0,) * (len(shape) - dim - 1)
-    return view_of(index, shape, steps, offset)
 
 
 def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
@@ -411,14 +353,14 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
     chosen = checked(index, out.shape, dim, "core::scatter")
     words = word_of(out)
     walk = along(_target(out, words), chosen, dim)
-    alike = not isinstance(src, Tensor)
     if isinstance(src, Tensor):
         given = source(src, name=words)
     else:
         one = empty_tensor((), out.dtype, out.device)
         fill(one, src)
         given = Source(flat(one, words), 0, (0,) * len(index.shape))
-    write(walk, given, words, out.numel(), alike=alike)
+    uniform = not isinstance(src, Tensor)
+    write(walk, given, words, out.numel(), uniform=uniform)
 
 
 def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
@@ -476,25 +418,15 @@ def embedding_backward(
 Indices = Sequence[Tensor | None]
 
 
-def _step(kind: Any) -> Body:
-    def body(total, index, size, stride, count):  # type: ignore[no-untyped-def]  # compiled for the device
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            at = _I(index[i])
-            if at < 0:
-                at += size
-            total[i] += at * stride
-            i += step
-
-    return body
+def _step(i, total, index, size, stride):  # type: ignore[no-untyped-def]  # compiled for the device
+    at = _I(index[i])
+    if at < 0:
+        at += size
+    total[i] += at * stride
 
 
-_STEP = Family(
-    "index_step",
-    _step,
-    "int64[::1], T[::1], int64, int64, int64",
-    INTEGERS,
+_STEP = Elements(
+    "index_step", lambda kind: _step, "int64[::1], T[::1], int64, int64", INTEGERS
 )
 
 
@@ -517,8 +449,7 @@ def index_put(
     Raises `IndexOutOfRange`, before anything is written.
     """
     words = word_of(out)
-    target = Source(flat(out, words), 0, contiguous_strides(out.shape))
-    walk = _indexed(out, target, indices, "core::index_put")
+    walk = _indexed(out, _target(out, words), indices, "core::index_put")
     count = prod(walk.shape)
     if not count:
         return
@@ -528,8 +459,8 @@ def index_put(
     if accumulate:
         add_targets(out, targets(walk), given, count)
     else:
-        alike = values.numel() == 1
-        write(walk, source(given, name=words), words, out.numel(), alike=alike)
+        shown, uniform = source(given, name=words), values.numel() == 1
+        write(walk, shown, words, out.numel(), uniform=uniform)
 
 
 def _indexed(x: Tensor, addressed: Source, indices: Indices, operator: str) -> Walk:
@@ -559,9 +490,8 @@ def _places(layout: Layout, indices: Indices, x: Tensor, operator: str) -> Tenso
         wide = view_of(one, layout.common, steps, offset)
         count = total.numel()
         if count:
-            _STEP[one.dtype.name](
-                spread(count, where), flat(total), flat(wide), size, stride, count
-            )
+            given = flat(total), flat(wide), size, stride
+            _STEP.run(one.dtype.name, count, where, *given)
     return total
 
 

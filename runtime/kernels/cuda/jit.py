@@ -14,8 +14,10 @@ Rules:
 - a body writes only through its arguments, walks in strides of the grid, and mixes no
   literals with narrow elements: `1 / x` is float64, `T(1) / x` is not;
 - bodies call scalar functions only through `device(function)`, and those of the CPU
-  through `ported(function)`; functions that use `cuda` themselves belong into the file
-  of their kernel (the simulator demands it);
+  through `ported(function)`; functions that bodies of other files call take `running`
+  from `runtime.kernels.cuda.device`, not `cuda` (the simulator demands it);
+- a kernel that does one thing for each number below a count is an `Elements`, or where
+  a block does it `Blocks`, of a function of that number, and is launched by `run`;
 - 16-bit floats are passed as `uint16`; numbers are brought into range before they are
   passed (`number_of`), since only compiled code wraps them silently.
 
@@ -40,9 +42,9 @@ are brought back to 32 bits by `_U`, because mixed widths widen.  For the small 
 numbers the sum `x + 0.5` does the rounding: 0.5 is the number whose last bit is worth
 2**-24, as theirs is (F. Giesen, float->half variants).
 
-Blocks: every thread of a block calls, each with its value, and all get the result;
-`shared` has `BLOCK` elements and is free again afterwards.  The tree is the same on
-every device, and so are the sums.
+Blocks: every thread of a block calls a `block_tree`, each with its value, and all get
+the result; `shared` has `BLOCK` elements and is free again afterwards.  The tree is the
+same on every device, and so are the sums.
 """
 
 import cmath
@@ -55,6 +57,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.generated import block, numbered, template
 from runtime.kernels.cuda.device import (
     BLOCK,
     SIMULATED,
@@ -62,9 +65,11 @@ from runtime.kernels.cuda.device import (
     cuda,
     current_stream,
     on_device,
+    rows,
     running,
+    spread,
 )
-from runtime.kernels.math.complex import Complexes, Reals, Scalar, complexes
+from runtime.kernels.math.complex import Functions, Reals, Scalar, complexes, itself
 from runtime.kernels.math.primitive import CHOICES, bits, fma, from_bits, rounded
 
 Key = tuple[str, ...]
@@ -246,6 +251,84 @@ class Family:
             return self._kernels[key]
 
 
+class Elements(Family):
+    """Kernels that call a function with each number below a count, and arguments.
+
+    `make(*scalars)` gives the function; the signature is that of the arguments.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, name: str, make: Maker, signature: str, keys: tuple[str | Key, ...]
+    ) -> None:
+        walk = _walk(signature.count(",") + 1)
+        super().__init__(
+            name, lambda *kinds: walk(device(make(*kinds))), f"{signature}, int64", keys
+        )
+
+    def run(self, key: str | Key, count: int, where: int, *arguments: Any) -> None:
+        """Launch for so many numbers on a device."""
+        self[key](spread(count, where), *arguments, count)
+
+
+class Blocks(Family):
+    """The same of functions that all threads of a block call with each number.
+
+    They get an array that the threads share: `BLOCK` elements of the last dtype of the
+    key, or of `kind`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        name: str,
+        make: Maker,
+        signature: str,
+        keys: tuple[str | Key, ...],
+        kind: Any = None,
+    ) -> None:
+        walk = _walk_by_blocks(signature.count(",") + 1)
+
+        def body(*kinds: Any) -> Body:
+            made: Body = walk(device(make(*kinds)), kinds[-1] if kind is None else kind)
+            return made
+
+        super().__init__(name, body, f"{signature}, int64", keys)
+
+    def run(self, key: str | Key, count: int, where: int, *arguments: Any) -> None:
+        """Launch for so many numbers on a device."""
+        self[key](rows(count, where), *arguments, count)
+
+
+@template("CUDA kernel", "function, kind", cuda=cuda, BLOCK=BLOCK, _int64=np.int64)
+def _walk_by_blocks(arguments: int) -> list[str]:
+    """The body that calls `function` in strides of the grid's blocks."""
+    given = numbered(arguments)
+    lines = [
+        "shared = cuda.shared.array(BLOCK, kind)",
+        "task = _int64(cuda.blockIdx.x)",
+        *block(
+            "while task < count:",
+            [f"function(task, shared, {given})", "task += cuda.gridDim.x"],
+        ),
+    ]
+    return block(f"def body({given}, count):", lines)
+
+
+@template("CUDA kernel", "element", cuda=cuda)
+def _walk(arguments: int) -> list[str]:
+    """The body that calls `element` in strides of the grid."""
+    given = numbered(arguments)
+    lines = [
+        "i = cuda.grid(1)",
+        "step = cuda.gridsize(1)",
+        *block("while i < count:", [f"element(i, {given})", "i += step"]),
+    ]
+    return block(f"def body({given}, count):", lines)
+
+
 def declared() -> Iterator[tuple[Family, Key]]:
     """Every kernel of every family imported so far."""
     for family in DECLARED.values():
@@ -349,6 +432,8 @@ def reals(kind: Any) -> Reals:
         like=device(lambda x, value: kind(value)),
         divide=_quotient,
         power=_pick(math.pow, np.power),
+        conj=itself,
+        absolute=abs,
         **{how: _whole(how, kind) for how in ("floor", "ceil", "rint", "trunc")},
         weight=_FUNCTIONS["erf"],
         **_FUNCTIONS,
@@ -356,7 +441,7 @@ def reals(kind: Any) -> Reals:
 
 
 @cache
-def complexes_of(kind: Any) -> Complexes:
+def complexes_of(kind: Any) -> Functions:
     """The functions of complex numbers of a type."""
     part: Any = type(kind(0).real)
     return complexes(
@@ -369,7 +454,7 @@ def complexes_of(kind: Any) -> Complexes:
     )
 
 
-def functions(kind: Any) -> Reals | Complexes:
+def functions(kind: Any) -> Functions:
     """The functions of numbers of a type."""
     return complexes_of(kind) if is_complex(kind) else reals(kind)
 
@@ -427,35 +512,28 @@ def to_float16(x):  # type: ignore[no-untyped-def]  # as above
     return _H(_U(sign | _U(rounded >> _U(13))))
 
 
-@device
-def block_sum(shared, value):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The sum of the values of all threads."""
-    thread = running.threadIdx.x
-    shared[thread] = value
-    running.syncthreads()
-    half = BLOCK // 2
-    while half > 0:
-        if thread < half:
-            shared[thread] += shared[thread + half]
+def block_tree(combine: Scalar) -> Scalar:
+    """What combines the values of all threads of a block: `tree(shared, value)`."""
+    both = device(combine)
+
+    @device
+    def tree(shared, value):  # type: ignore[no-untyped-def]  # compiled for the device
+        thread = running.threadIdx.x
+        shared[thread] = value
         running.syncthreads()
-        half = half // 2
-    result = shared[0]
-    running.syncthreads()
-    return result
+        half = BLOCK // 2
+        while half > 0:
+            if thread < half:
+                shared[thread] = both(shared[thread], shared[thread + half])
+            running.syncthreads()
+            half = half // 2
+        result = shared[0]
+        running.syncthreads()
+        return result
+
+    return tree
 
 
-@device
-def block_greatest(shared, value):  # type: ignore[no-untyped-def]  # as above
-    """The greatest of the values of all threads; it may miss a NaN."""
-    thread = running.threadIdx.x
-    shared[thread] = value
-    running.syncthreads()
-    half = BLOCK // 2
-    while half > 0:
-        if thread < half and shared[thread + half] > shared[thread]:
-            shared[thread] = shared[thread + half]
-        running.syncthreads()
-        half = half // 2
-    result = shared[0]
-    running.syncthreads()
-    return result
+block_sum = block_tree(lambda a, b: a + b)
+# It may miss a NaN.
+block_greatest = block_tree(lambda a, b: b if b > a else a)

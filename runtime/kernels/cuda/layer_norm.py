@@ -12,134 +12,115 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.kernels.cuda.copy import fill, flat
-from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
-from runtime.kernels.cuda.elementwise import Array, index_of
-from runtime.kernels.cuda.jit import Body, Family, block_sum, reals
+from runtime.kernels.cuda.device import BLOCK, running
+from runtime.kernels.cuda.elementwise import index_of
+from runtime.kernels.cuda.jit import Blocks, Elements, block_sum, reals
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import TALL
+from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import FLOATS
 from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 
-def _forward(kind: Any) -> Body:
+def _forward(kind: Any) -> Scalar:
     zero, one, sqrt = kind(0), kind(1), reals(kind).sqrt
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, means, rstds, x, weight, bias, weighted, shifted, tasks, inner, eps
+    def normalise(  # type: ignore[no-untyped-def]  # compiled for the device
+        row, shared, out, means, rstds, x, weight, bias, weighted, shifted, inner, eps
     ):
-        shared = cuda.shared.array(BLOCK, kind)
-        thread = cuda.threadIdx.x
-        row = cuda.blockIdx.x
-        while row < tasks:
-            base = row * inner
-            total = zero
-            i = thread
-            while i < inner:
-                total += x[base + i]
-                i += BLOCK
-            mean = kind(block_sum(shared, total) / kind(inner))
-            total = zero
-            i = thread
-            while i < inner:
-                apart = x[base + i] - mean
-                total += apart * apart
-                i += BLOCK
-            spread_of = kind(block_sum(shared, total) / kind(inner))
-            rstd = kind(one / sqrt(kind(spread_of + kind(eps))))
-            if thread == 0:
-                means[row] = mean
-                rstds[row] = rstd
-            i = thread
-            while i < inner:
-                value = (x[base + i] - mean) * rstd
-                if weighted:
-                    value = value * weight[i]
-                if shifted:
-                    value = value + bias[i]
-                out[base + i] = value
-                i += BLOCK
-            row += cuda.gridDim.x
+        thread = running.threadIdx.x
+        base = row * inner
+        total = zero
+        i = thread
+        while i < inner:
+            total += x[base + i]
+            i += BLOCK
+        mean = kind(block_sum(shared, total) / kind(inner))
+        total = zero
+        i = thread
+        while i < inner:
+            apart = x[base + i] - mean
+            total += apart * apart
+            i += BLOCK
+        variance = kind(block_sum(shared, total) / kind(inner))
+        rstd = kind(one / sqrt(kind(variance + kind(eps))))
+        if thread == 0:
+            means[row] = mean
+            rstds[row] = rstd
+        i = thread
+        while i < inner:
+            value = (x[base + i] - mean) * rstd
+            if weighted:
+                value = value * weight[i]
+            if shifted:
+                value = value + bias[i]
+            out[base + i] = value
+            i += BLOCK
 
-    return body
+    return normalise
 
 
-def _input(kind: Any) -> Body:
+def _input(kind: Any) -> Scalar:
     zero = kind(0)
 
-    def body(  # type: ignore[no-untyped-def]  # as above
-        out, grad, x, means, rstds, weight, weighted, tasks, inner
+    def slope_of(  # type: ignore[no-untyped-def]  # as above
+        row, shared, out, grad, x, means, rstds, weight, weighted, inner
     ):
-        shared = cuda.shared.array(BLOCK, kind)
-        thread = cuda.threadIdx.x
-        row = cuda.blockIdx.x
-        while row < tasks:
-            base = row * inner
-            mean, rstd = means[row], rstds[row]
-            plain, along = zero, zero
-            i = thread
-            while i < inner:
-                scaled = grad[base + i]
-                if weighted:
-                    scaled = scaled * weight[i]
-                plain += scaled
-                along += scaled * ((x[base + i] - mean) * rstd)
-                i += BLOCK
-            shift = kind(block_sum(shared, plain) / kind(inner))
-            slope = kind(block_sum(shared, along) / kind(inner))
-            i = thread
-            while i < inner:
-                scaled = grad[base + i]
-                if weighted:
-                    scaled = scaled * weight[i]
-                normal = (x[base + i] - mean) * rstd
-                out[base + i] = (scaled - shift - normal * slope) * rstd
-                i += BLOCK
-            row += cuda.gridDim.x
+        thread = running.threadIdx.x
+        base = row * inner
+        mean, rstd = means[row], rstds[row]
+        plain, along = zero, zero
+        i = thread
+        while i < inner:
+            scaled = grad[base + i]
+            if weighted:
+                scaled = scaled * weight[i]
+            plain += scaled
+            along += scaled * ((x[base + i] - mean) * rstd)
+            i += BLOCK
+        shift = kind(block_sum(shared, plain) / kind(inner))
+        slope = kind(block_sum(shared, along) / kind(inner))
+        i = thread
+        while i < inner:
+            scaled = grad[base + i]
+            if weighted:
+                scaled = scaled * weight[i]
+            normal = (x[base + i] - mean) * rstd
+            out[base + i] = (scaled - shift - normal * slope) * rstd
+            i += BLOCK
 
-    return body
+    return slope_of
 
 
-def _affine(kind: Any) -> Body:
+def _affine(kind: Any) -> Scalar:
     zero = kind(0)
 
-    def body(  # type: ignore[no-untyped-def]  # as above
-        by_weight, by_bias, grad, x, means, rstds, tasks, count, inner, run
+    def element(  # type: ignore[no-untyped-def]  # as above
+        task, by_weight, by_bias, grad, x, means, rstds, count, inner, run
     ):
-        task = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while task < tasks:
-            block = task // inner
-            column = task - block * inner
-            row = block * run
-            end = min(row + run, count)
-            scale, shift = zero, zero
-            while row < end:
-                g = grad[row * inner + column]
-                scale += g * ((x[row * inner + column] - means[row]) * rstds[row])
-                shift += g
-                row += 1
-            by_weight[task] = scale
-            by_bias[task] = shift
-            task += step
+        block = task // inner
+        column = task - block * inner
+        row = block * run
+        end = min(row + run, count)
+        scale, shift = zero, zero
+        while row < end:
+            g = grad[row * inner + column]
+            scale += g * ((x[row * inner + column] - means[row]) * rstds[row])
+            shift += g
+            row += 1
+        by_weight[task] = scale
+        by_bias[task] = shift
 
-    return body
+    return element
 
 
-_FORWARD = Family(
-    "layer_norm",
-    _forward,
-    "T[::1], " * 6 + "int64, int64, int64, int64, float64",
-    FLOATS,
+_FORWARD = Blocks(
+    "layer_norm", _forward, "T[::1], " * 6 + "int64, int64, int64, float64", FLOATS
 )
-_INPUT = Family(
-    "layer_norm_input", _input, "T[::1], " * 6 + "int64, int64, int64", FLOATS
-)
-_AFFINE = Family(
-    "layer_norm_affine",
-    _affine,
-    "T[::1], " * 6 + "int64, int64, int64, int64",
-    FLOATS,
+_INPUT = Blocks("layer_norm_input", _input, "T[::1], " * 6 + "int64, int64", FLOATS)
+_AFFINE = Elements(
+    "layer_norm_affine", _affine, "T[::1], " * 6 + "int64, int64, int64", FLOATS
 )
 
 
@@ -161,13 +142,13 @@ def layer_norm(
         return
     if not count:
         return
-    at, array = index_of(out), flat(x)
-    _FORWARD[out.dtype.name](
-        rows(count, at),
+    array = flat(x)
+    _FORWARD.run(
+        *(out.dtype.name, count, index_of(out)),
         *(flat(out), flat(mean), flat(rstd), array),
         array if weight is None else flat(weight),
         array if bias is None else flat(bias),
-        *(int(weight is not None), int(bias is not None), count, inner, float(eps)),
+        *(int(weight is not None), int(bias is not None), inner, float(eps)),
     )
 
 
@@ -183,7 +164,7 @@ def layer_norm_backward(
     inner: int,
 ) -> None:
     """The gradients of input, weight and bias that are asked for."""
-    count, at = mean.numel(), index_of(x)
+    count, name, where = mean.numel(), x.dtype.name, index_of(x)
     if not count or not inner:
         for gradient in (dw, db):
             if gradient is not None:
@@ -192,29 +173,11 @@ def layer_norm_backward(
     read = (flat(grad), flat(x), flat(mean), flat(rstd))
     if dx is not None:
         scale = read[1] if weight is None else flat(weight)
-        _INPUT[x.dtype.name](
-            rows(count, at),
-            flat(dx),
-            *read,
-            scale,
-            int(weight is not None),
-            count,
-            inner,
-        )
-    if dw is not None or db is not None:
-        _sum_gradients(dw, db, read, x, count, inner)
-
-
-def _sum_gradients(
-    dw: Tensor | None,
-    db: Tensor | None,
-    read: tuple[Array, ...],
-    x: Tensor,
-    count: int,
-    inner: int,
-) -> None:
+        given = flat(dx), *read, scale, int(weight is not None), inner
+        _INPUT.run(name, count, where, *given)
+    if dw is None and db is None:
+        return
     blocks = -(-count // TALL)
-    tasks = blocks * inner
     # What one block of rows gives is the sum; what nobody asked for is thrown away.
     by_weight, by_bias = (
         wanted
@@ -222,14 +185,11 @@ def _sum_gradients(
         else empty_tensor((blocks, inner), x.dtype, x.device)
         for wanted in (dw, db)
     )
-    _AFFINE[x.dtype.name](
-        spread(tasks, index_of(x)),
-        *(flat(by_weight), flat(by_bias), *read, tasks, count, inner, TALL),
-    )
-    if blocks > 1:
-        for wanted, partial in ((dw, by_weight), (db, by_bias)):
-            if wanted is not None:
-                REDUCE["sum"](wanted, partial, (0,))
+    sums = flat(by_weight), flat(by_bias)
+    _AFFINE.run(name, blocks * inner, where, *sums, *read, count, inner, TALL)
+    for wanted, partial in ((dw, by_weight), (db, by_bias)):
+        if wanted is not None and wanted is not partial:
+            REDUCE["sum"](wanted, partial, (0,))
 
 
 KERNELS: dict[str, Callable[..., None]] = {

@@ -21,11 +21,9 @@ import numpy as np
 from runtime.kernels.cpu.axis import around
 from runtime.kernels.cpu.operand import BY_SIZE
 from runtime.kernels.cuda.copy import flat
-from runtime.kernels.cuda.device import cuda, spread
-from runtime.kernels.cuda.elementwise import Array, index_of, word_of
+from runtime.kernels.cuda.elementwise import Array, form, index_of, word_of
 from runtime.kernels.cuda.jit import (
-    Body,
-    Family,
+    Elements,
     Maker,
     device,
     from_bfloat16,
@@ -83,109 +81,80 @@ def _of_integer(x):  # type: ignore[no-untyped-def]  # as above
 
 
 def _keys(key_of: Scalar) -> Maker:
-    def make(kind: Any) -> Body:
-        def body(  # type: ignore[no-untyped-def]  # as above
-            keys, places, x, count, length, inner, descending
-        ):
-            i = cuda.grid(1)
-            step = cuda.gridsize(1)
-            while i < count:
-                row = i // length
-                place = i - row * length
-                outer = row // inner
-                at = (outer * length + place) * inner + (row - outer * inner)
-                key = key_of(x[at])
-                keys[i] = ~key if descending else key
-                places[i] = place
-                i += step
-
-        return body
-
-    return make
-
-
-def _merge(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # as above
-        to_keys, to_places, keys, places, count, length, width
+    def element(  # type: ignore[no-untyped-def]  # as above
+        i, keys, places, x, length, inner, descending
     ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            base = i // length * length
-            place = i - base
-            run = place // width
-            key = keys[i]
-            if run % 2 == 0:
-                # The elements of the next run that are less come before this one.
-                low = min((run + 1) * width, length)
-                high = min(low + width, length)
-                to = i - low
-                while low < high:
-                    middle = (low + high) // 2
-                    if keys[base + middle] < key:
-                        low = middle + 1
-                    else:
-                        high = middle
-            else:
-                # Those of the run before that are equal do, too.
-                low = (run - 1) * width
-                high = low + width
-                to = i - width - low
-                while low < high:
-                    middle = (low + high) // 2
-                    if keys[base + middle] <= key:
-                        low = middle + 1
-                    else:
-                        high = middle
-            to_keys[to + low] = key
-            to_places[to + low] = places[i]
-            i += step
+        row = i // length
+        place = i - row * length
+        outer = row // inner
+        at = (outer * length + place) * inner + (row - outer * inner)
+        key = key_of(x[at])
+        keys[i] = ~key if descending else key
+        places[i] = place
 
-    return body
+    return lambda kind: element
 
 
-def _chosen(kind: Any) -> Body:
-    def body(  # type: ignore[no-untyped-def]  # as above
-        values, indices, x, places, count, length, kept, inner
-    ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            line = i // inner
-            outer = line // kept
-            column = i - line * inner
-            rank = line - outer * kept
-            place = places[(outer * inner + column) * length + rank]
-            indices[i] = place
-            values[i] = x[(outer * length + place) * inner + column]
-            i += step
+def _merge(i, to_keys, to_places, keys, places, length, width):  # type: ignore[no-untyped-def]  # as above
+    """The place of a key in the run that its own and the neighbouring one become."""
+    base = i // length * length
+    run = (i - base) // width
+    key = keys[i]
+    first = run % 2 == 0
+    # Of the next run the keys that are less come before it, of the one before also
+    # those that are equal.
+    low = min((run + 1) * width, length) if first else (run - 1) * width
+    high = min(low + width, length)
+    to = i - low if first else i - width - low
+    while low < high:
+        middle = (low + high) // 2
+        other = keys[base + middle]
+        if other < key or (other == key and not first):
+            low = middle + 1
+        else:
+            high = middle
+    to_keys[to + low] = key
+    to_places[to + low] = places[i]
 
-    return body
+
+def _choose(  # type: ignore[no-untyped-def]  # as above
+    i, values, indices, x, places, length, kept, inner
+):
+    """The element that has a rank in its line, and its place."""
+    line = i // inner
+    outer = line // kept
+    column = i - line * inner
+    rank = line - outer * kept
+    place = places[(outer * inner + column) * length + rank]
+    indices[i] = place
+    values[i] = x[(outer * length + place) * inner + column]
 
 
-_SIGNATURE = "int64[::1], int64[::1], T[::1], int64, int64, int64, int64"
-
-
-def _family(name: str, key_of: Scalar, keys: tuple[str, ...]) -> dict[str, Family]:
-    family = Family(f"order_{name}", _keys(key_of), _SIGNATURE, keys)
-    return dict.fromkeys(keys, family)
-
+_SIGNATURE = "int64[::1], int64[::1], T[::1], int64, int64, int64"
 
 # dtype name -> the kernels that make its keys; those of 16-bit floats read their bits.
-_FAMILIES: dict[str, Family] = {
-    **_family("integers", _of_integer, ("bool", *INTEGERS)),
-    **_family("single", _of_single, FLOATS[:1]),
-    **_family("double", _of_double, FLOATS[1:]),
-    "float16": Family("order_float16", _keys(_of_float16), _SIGNATURE, ("uint16",)),
-    "bfloat16": Family("order_bfloat16", _keys(_of_bfloat16), _SIGNATURE, ("uint16",)),
+_FAMILIES = {
+    dtype: family
+    for name, key_of, dtypes, read in (
+        ("integers", _of_integer, ("bool", *INTEGERS), ("bool", *INTEGERS)),
+        ("single", _of_single, FLOATS[:1], FLOATS[:1]),
+        ("double", _of_double, FLOATS[1:], FLOATS[1:]),
+        ("float16", _of_float16, ("float16",), ("uint16",)),
+        ("bfloat16", _of_bfloat16, ("bfloat16",), ("uint16",)),
+    )
+    for family in (Elements(f"order_{name}", _keys(key_of), _SIGNATURE, read),)
+    for dtype in dtypes
 }
-_MERGE = Family(
-    "order_merge", _merge, "T[::1], T[::1], T[::1], T[::1]" + ", int64" * 3, ("int64",)
+_MERGE = Elements(
+    "order_merge",
+    lambda kind: _merge,
+    "T[::1], T[::1], T[::1], T[::1], int64, int64",
+    ("int64",),
 )
-_CHOSEN = Family(
+_CHOSEN = Elements(
     "order_chosen",
-    _chosen,
-    "T[::1], int64[::1], T[::1], int64[::1]" + ", int64" * 4,
+    lambda kind: _choose,
+    "T[::1], int64[::1], T[::1], int64[::1], int64, int64, int64",
     tuple(BY_SIZE.values()),
 )
 
@@ -201,7 +170,7 @@ def merge_sort(
     found = (keys, places)
     width = 1
     while width < length:
-        _MERGE["int64"](spread(count, where), *spare, *found, count, length, width)
+        _MERGE.run("int64", count, where, *spare, *found, length, width)
         found, spare = spare, found
         width *= 2
     return found[0], found[1]
@@ -210,8 +179,7 @@ def merge_sort(
 def ordered_places(keys: Array, count: int, where: int) -> tuple[Array, Array]:
     """A list of int64 in ascending order, and where each was; `keys` stays."""
     made, places = (device_array(count, _INT64, where) for _ in range(2))
-    shape = spread(count, where)
-    _FAMILIES["int64"]["int64"](shape, made, places, keys, count, count, 1, 0)
+    _FAMILIES["int64"].run("int64", count, where, made, places, keys, count, 1, 0)
     return merge_sort(made, places, count, count, where)
 
 
@@ -224,20 +192,13 @@ def _order(
     where, count = index_of(x), x.numel()
     outer, length, inner = around(x.shape, dim)
     keys, places = (device_array(count, _INT64, where) for _ in range(2))
-    seen = flat(x)
-    name = x.dtype.name
-    family = _FAMILIES[name]
-    read = "uint16" if name in ("float16", "bfloat16") else name
-    shape = spread(count, where)
-    family[read](shape, keys, places, seen, count, length, inner, int(descending))
+    given = keys, places, flat(x), length, inner, int(descending)
+    _FAMILIES[x.dtype.name].run(form(x), count, where, *given)
     _, places = merge_sort(keys, places, count, length, where)
     words = word_of(x)
+    arrays = flat(values, words), flat(indices), flat(x, words), places
     total = outer * kept * inner
-    _CHOSEN[words](
-        spread(total, where),
-        *(flat(values, words), flat(indices), flat(x, words), places),
-        *(total, length, kept, inner),
-    )
+    _CHOSEN.run(words, total, where, *arrays, length, kept, inner)
 
 
 def sort(

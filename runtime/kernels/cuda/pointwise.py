@@ -1,8 +1,8 @@
 """Element by element on CUDA: the table of functions, `where`, `clamp` and gradients.
 
-What a name stands for is said by `runtime.kernels.math.scalars`; here is which operand
-is read as what, and what is found before anything is written: a zero divisor among
-integers, and a negative exponent.
+What a name stands for is said by `runtime.kernels.math.scalars`, what is refused before
+anything is written by `runtime.kernels.cpu.pointwise`; here is which operand is read as
+what.
 
 Rules: of numbers without a fraction or an imaginary part `floor`, `conj` and their like
 are copies.  `where` moves elements of every dtype, 16-bit floats as their bits.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
+from runtime.kernels.cpu.pointwise import kernels
 from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
 from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
 from runtime.kernels.cuda.jit import Family, complexes_of, is_complex, number_of, reals
@@ -23,9 +23,6 @@ from runtime.kernels.math.scalars import (
     ALL,
     BINARY,
     CERTAIN,
-    DIVIDING,
-    GELU,
-    INTEGERS,
     REALS,
     UNARY,
     Function,
@@ -88,74 +85,28 @@ def _unary(name: str) -> Callable[[Tensor, Tensor], None]:
             assert name in _IDENTITY, f"no CUDA kernel of {name} for {key[0]}"
             copy(out, x)
 
-    kernel.__name__ = kernel.__qualname__ = name
     return kernel
 
 
-def _plain(name: str) -> Callable[..., None]:
-    kernels = FAMILIES[name]
+def _binary(name: str) -> Callable[..., None]:
+    family_ = FAMILIES[name]
 
     def kernel(out: Tensor, a: Operand, b: Operand) -> None:
         read = name_of(a, b)
-        run(kernels, (read,), out, (a, read), (b, read))
+        run(family_, (read,), out, (a, read), (b, read))
 
-    kernel.__name__ = kernel.__qualname__ = name
     return kernel
 
 
-def add(out: Tensor, a: Operand, b: Operand, alpha: Number) -> None:
-    """`a + alpha * b`."""
-    if alpha == 1:
-        _ADD(out, a, b)
-        return
+def _scaled(out: Tensor, a: Operand, b: Operand, alpha: Number) -> None:
     read = name_of(a, b)
     run(_SCALED, (read,), out, (a, read), (b, read), (alpha, read))
 
 
-def sub(out: Tensor, a: Operand, b: Operand, alpha: Number) -> None:
-    """`a - alpha * b`."""
-    if alpha == 1:
-        _SUB(out, a, b)
-    else:
-        add(out, a, b, -alpha)
-
-
-def _divided(name: str) -> Callable[..., None]:
-    plain = _plain(name)
-
-    def kernel(out: Tensor, a: Operand, b: Operand) -> None:
-        read = name_of(a, b)
-        if read in INTEGERS:
-            _require_divisor(name, b, read)
-        plain(out, a, b)
-
-    kernel.__name__ = kernel.__qualname__ = name
-    return kernel
-
-
-def pow_(out: Tensor, a: Operand, b: Operand) -> None:
-    """`a` to the power `b`.
-
-    Raises `WrongOption` for a negative number as the exponent of integers.
-    """
-    read = name_of(a, b)
-    if read in INTEGERS and not isinstance(b, Tensor) and number_of(b, read) < 0:
-        raise WrongOption(code="NegativeExponent", operator="core::pow", dtype=read)
-    run(FAMILIES["pow"], (read,), out, (a, read), (b, read))
-
-
-def _require_divisor(name: str, divisor: Operand, read: str) -> None:
+def _has_zero(divisor: Operand, read: str) -> bool:
     if isinstance(divisor, Tensor):
-        found = first_zero(divisor) is not None
-    else:
-        found = number_of(divisor, read) == 0
-    if found:
-        raise ArithmeticRefused(
-            code="DivisionByZero", operator=f"core::{name}", dtype=read
-        )
-
-
-_ADD, _SUB = _plain("add"), _plain("sub")
+        return first_zero(divisor) is not None
+    return bool(number_of(divisor, read) == 0)
 
 
 def where(out: Tensor, cond: Tensor, a: Operand, b: Operand) -> None:
@@ -173,38 +124,18 @@ def clamp(out: Tensor, x: Operand, low: Operand | None, high: Operand | None) ->
     name = out.dtype.name
     if high is None or low is None:
         bound = low if high is None else high
-        kernels = FAMILIES["maximum" if high is None else "minimum"]
         assert bound is not None, "the operator asks for one bound at least"
-        run(kernels, (name,), out, (x, name), (bound, name))
+        _LOOPS["maximum" if high is None else "minimum"](out, x, bound)
         return
     run(_CLAMP, (name,), out, (x, name), (low, name), (high, name))
 
 
-def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
-    """The Gaussian error linear unit, by erf (`none`) or by `tanh`."""
-    name = x.dtype.name
-    run(FAMILIES[GELU[approximate]], (name,), out, (x, name))
-
-
-def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
-    """The gradient of gelu, by erf (`none`) or by `tanh`."""
-    name = x.dtype.name
-    kernels = FAMILIES[f"{GELU[approximate]}_backward"]
-    run(kernels, (name,), out, (grad, name), (x, name))
-
-
-# One kernel for both forms.
-_FORMS = {f"{each}{of}" for each in GELU.values() for of in ("", "_backward")}
-
+_LOOPS: dict[str, Callable[..., None]] = {
+    **{name: _unary(name) for name in UNARY},
+    **{name: _binary(name) for name in BINARY},
+}
 KERNELS: dict[str, Callable[..., None]] = {
-    **{name: _unary(name) for name in UNARY if name not in _FORMS},
-    **{name: _plain(name) for name in BINARY if name not in _FORMS},
-    "add": add,
-    "sub": sub,
-    "pow": pow_,
-    **{name: _divided(name) for name in DIVIDING},
-    "gelu": gelu,
-    "gelu_backward": gelu_backward,
+    **kernels(_LOOPS, _scaled, _has_zero),
     "where": where,
     "clamp": clamp,
 }

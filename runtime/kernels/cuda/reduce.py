@@ -24,13 +24,14 @@ import numpy as np
 
 from runtime.kernels.cpu.reduce_bodies import Pass, passes
 from runtime.kernels.cuda.copy import contiguous, copy, fill, flat
-from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows, spread
+from runtime.kernels.cuda.device import BLOCK, SIMULATED, running
 from runtime.kernels.cuda.elementwise import Array, index_of
 from runtime.kernels.cuda.jit import (
-    Body,
-    Family,
+    Blocks,
+    Elements,
     Key,
     Maker,
+    block_tree,
     device,
     functions,
     scalar_type,
@@ -60,94 +61,79 @@ SHORT = BLOCK // 2
 class Operation(NamedTuple):
     """The two kernels of a reduction, and the result of reducing nothing."""
 
-    rows: Family
-    columns: Family
+    rows: Blocks
+    columns: Elements
     nothing: Callable[[str], Any]
 
 
 def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
-    def make(kind: Any, to: Any) -> Body:
+    def make(kind: Any, to: Any) -> Scalar:
         both, start = device(combine), to(first(to))
-        over = functions(to).divide
+        over, tree = functions(to).divide, block_tree(lambda a, b: to(both(a, b)))
 
-        def body(  # type: ignore[no-untyped-def]  # compiled for the device
-            out, x, at, tasks, runs, reduced, run, outer_by, by, divisor
+        def reduce_run(  # type: ignore[no-untyped-def]  # compiled for the device
+            task, shared, out, x, at, runs, reduced, run, outer_by, by, divisor
         ):
-            shared = cuda.shared.array(BLOCK, to)
-            thread = cuda.threadIdx.x
-            task = cuda.blockIdx.x
-            while task < tasks:
-                row = task // runs
-                low = (task - row * runs) * run
-                high = min(low + run, reduced)
-                base = at + row * outer_by
-                one, two, three, four = start, start, start, start
-                i = low + thread
-                while i + 3 * BLOCK < high:
-                    one = to(both(one, to(x[base + i * by])))
-                    two = to(both(two, to(x[base + (i + BLOCK) * by])))
-                    three = to(both(three, to(x[base + (i + 2 * BLOCK) * by])))
-                    four = to(both(four, to(x[base + (i + 3 * BLOCK) * by])))
-                    i += 4 * BLOCK
-                while i < high:
-                    one = to(both(one, to(x[base + i * by])))
-                    i += BLOCK
-                shared[thread] = to(both(to(both(one, two)), to(both(three, four))))
-                cuda.syncthreads()
-                half = BLOCK // 2
-                while half > 0:
-                    if thread < half:
-                        shared[thread] = to(both(shared[thread], shared[thread + half]))
-                    cuda.syncthreads()
-                    half = half // 2
-                if thread == 0:
-                    if divides:
-                        out[task] = over(shared[0], to(divisor))
-                    else:
-                        out[task] = shared[0]
-                cuda.syncthreads()
-                task += cuda.gridDim.x
+            row = task // runs
+            low = (task - row * runs) * run
+            high = min(low + run, reduced)
+            base = at + row * outer_by
+            one, two, three, four = start, start, start, start
+            thread = running.threadIdx.x
+            i = low + thread
+            while i + 3 * BLOCK < high:
+                one = to(both(one, to(x[base + i * by])))
+                two = to(both(two, to(x[base + (i + BLOCK) * by])))
+                three = to(both(three, to(x[base + (i + 2 * BLOCK) * by])))
+                four = to(both(four, to(x[base + (i + 3 * BLOCK) * by])))
+                i += 4 * BLOCK
+            while i < high:
+                one = to(both(one, to(x[base + i * by])))
+                i += BLOCK
+            some = to(both(to(both(one, two)), to(both(three, four))))
+            total = tree(shared, some)
+            if thread == 0:
+                if divides:
+                    out[task] = over(total, to(divisor))
+                else:
+                    out[task] = total
 
-        return body
+        return reduce_run
 
     return make
 
 
 def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
-    def make(kind: Any, to: Any) -> Body:
+    def make(kind: Any, to: Any) -> Scalar:
         both, start = device(combine), to(first(to))
         over = functions(to).divide
 
-        def body(  # type: ignore[no-untyped-def]  # compiled for the device
-            out, x, at, tasks, runs, reduced, run, outer_by, by, inner, divisor
+        def element(  # type: ignore[no-untyped-def]  # compiled for the device
+            task, out, x, at, runs, reduced, run, outer_by, by, inner, divisor
         ):
-            task = cuda.grid(1)
-            step = cuda.gridsize(1)
-            while task < tasks:
-                above = task // inner
-                column = task - above * inner
-                outer = above // runs
-                low = (above - outer * runs) * run
-                high = min(low + run, reduced)
-                base = at + outer * outer_by + column
-                found = start
-                i = low
-                while i < high:
-                    found = to(both(found, to(x[base + i * by])))
-                    i += 1
-                if divides:
-                    out[task] = over(found, to(divisor))
-                else:
-                    out[task] = found
-                task += step
+            above = task // inner
+            column = task - above * inner
+            outer = above // runs
+            low = (above - outer * runs) * run
+            high = min(low + run, reduced)
+            base = at + outer * outer_by + column
+            found = start
+            i = low
+            while i < high:
+                found = to(both(found, to(x[base + i * by])))
+                i += 1
+            if divides:
+                out[task] = over(found, to(divisor))
+            else:
+                out[task] = found
 
-        return body
+        return element
 
     return make
 
 
-_ROWS = "U[::1], T[::1]" + ", int64" * 7 + ", float64"
-_COLUMNS = "U[::1], T[::1]" + ", int64" * 8 + ", float64"
+_ROWS = "U[::1], T[::1]" + ", int64" * 6 + ", float64"
+_COLUMNS = "U[::1], T[::1]" + ", int64" * 7 + ", float64"
 
 
 def _operation(
@@ -158,8 +144,8 @@ def _operation(
     divides: bool = False,
 ) -> Operation:
     return Operation(
-        Family(f"{name}_rows", _rows(combine, first, divides), _ROWS, keys),
-        Family(f"{name}_columns", _columns(combine, first, divides), _COLUMNS, keys),
+        Blocks(f"{name}_rows", _rows(combine, first, divides), _ROWS, keys),
+        Elements(f"{name}_columns", _columns(combine, first, divides), _COLUMNS, keys),
         lambda of: first(scalar_type(of)),
     )
 
@@ -236,17 +222,15 @@ def _passed(
     out = into
     if out is None or not one:
         out = device_array(tasks, np.dtype(scalar_type(key[1])), where)
-    common = (out, array, at, tasks, runs, step.reduced, run, step.outer_stride)
+    sizes = runs, step.reduced, run, step.outer_stride, step.reduced_stride
     last = float(divisor) if one else 1.0
+    inner = step.inner
     if by_rows:
-        kernel = operation.rows[key]
-        kernel(rows(tasks, where), *common, step.reduced_stride, last)
+        operation.rows.run(key, tasks, where, out, array, at, *sizes, last)
     else:
-        kernel = operation.columns[key]
-        kernel(spread(tasks, where), *common, step.reduced_stride, step.inner, last)
+        operation.columns.run(key, tasks, where, out, array, at, *sizes, inner, last)
     if one:
         return out
-    inner = step.inner
     rest = Pass(step.outer, runs * inner, runs, inner, inner)
     return _passed(operation, (key[1], key[1]), out, 0, rest, into, where, divisor)
 

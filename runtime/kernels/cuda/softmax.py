@@ -15,86 +15,91 @@ The loss sees (batch, classes, positions), and has the rules of the CPU's
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from runtime.kernels.cpu.axis import around
 from runtime.kernels.cpu.operand import out_of_range
 from runtime.kernels.cpu.softmax import layout_of
 from runtime.kernels.cuda.copy import fill, first_outside, flat
-from runtime.kernels.cuda.device import BLOCK, cuda, rows, spread
+from runtime.kernels.cuda.device import BLOCK, running
 from runtime.kernels.cuda.elementwise import index_of
 from runtime.kernels.cuda.gather import integers
 from runtime.kernels.cuda.jit import (
-    Body,
-    Family,
+    Blocks,
+    Elements,
     Maker,
     block_greatest,
     block_sum,
+    device,
     reals,
 )
 from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from runtime.kernels.cuda.reduce import SHORT
+from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import FLOATS
 from runtime.schema.codes import DType
 from runtime.tensors.construction import empty_tensor
 from runtime.tensors.tensor import Tensor
 
-_I = np.int64
+
+def _rows(line: Scalar, together: bool) -> Scalar:
+    """Lines one by one, each a block's, if `together`, or a thread's.
+
+    `line(shared, out, one, two, base, first, end, by)` does the elements from `first`
+    on, `by` apart, of the line that begins at `base`.
+    """
+    line = device(line)
+
+    def by_block(task, shared, out, one, two, length, inner):  # type: ignore[no-untyped-def]  # compiled for the device
+        base = task * length
+        first = base + running.threadIdx.x
+        line(shared, out, one, two, base, first, base + length, BLOCK)
+
+    def by_thread(task, out, one, two, length, inner):  # type: ignore[no-untyped-def]  # as above
+        outer = task // inner
+        base = outer * length * inner + (task - outer * inner)
+        line(out, out, one, two, base, base, base + length * inner, inner)
+
+    return by_block if together else by_thread
 
 
 def _forward(logarithm: bool, together: bool) -> Maker:
-    """Softmax, or its logarithm; a row is a block's, if `together`, or a thread's."""
+    """Softmax, or its logarithm; the second operand is not read."""
 
-    def make(kind: Any) -> Body:
+    def make(kind: Any) -> Scalar:
         zero, one = kind(0), kind(1)
         on = reals(kind)
         exp, log = on.exp, on.log
 
-        def body(out, x, tasks, length, inner):  # type: ignore[no-untyped-def]  # compiled for the device
+        def line(shared, out, x, unread, base, first, end, by):  # type: ignore[no-untyped-def]  # as above
+            peak = x[base]
+            at = first
+            while at < end:
+                value = x[at]
+                peak = value if value > peak else peak
+                at += by
             if together:
-                shared = cuda.shared.array(BLOCK, kind)
-                task, step = _I(cuda.blockIdx.x), cuda.gridDim.x
+                peak = block_greatest(shared, peak)
+            total = zero
+            at = first
+            while at < end:
+                total += exp(x[at] - peak)
+                at += by
+            if together:
+                total = block_sum(shared, total)
+            if logarithm:
+                shift = log(total)
+                at = first
+                while at < end:
+                    out[at] = (x[at] - peak) - shift
+                    at += by
             else:
-                task, step = _I(cuda.grid(1)), cuda.gridsize(1)
-            while task < tasks:
-                if together:
-                    base = task * length
-                    first, by = base + cuda.threadIdx.x, BLOCK
-                else:
-                    outer = task // inner
-                    base = outer * length * inner + (task - outer * inner)
-                    first, by = base, inner
-                end = base + length * inner
-                peak = x[base]
+                scale = one / total
                 at = first
                 while at < end:
-                    value = x[at]
-                    peak = value if value > peak else peak
+                    out[at] = exp(x[at] - peak) * scale
                     at += by
-                if together:
-                    peak = block_greatest(shared, peak)
-                total = zero
-                at = first
-                while at < end:
-                    total += exp(x[at] - peak)
-                    at += by
-                if together:
-                    total = block_sum(shared, total)
-                at = first
-                if logarithm:
-                    shift = log(total)
-                    while at < end:
-                        out[at] = (x[at] - peak) - shift
-                        at += by
-                else:
-                    scale = one / total
-                    while at < end:
-                        out[at] = exp(x[at] - peak) * scale
-                        at += by
-                task += step
 
-        return body
+        return _rows(line, together)
 
     return make
 
@@ -102,104 +107,79 @@ def _forward(logarithm: bool, together: bool) -> Maker:
 def _backward(logarithm: bool, together: bool) -> Maker:
     """The gradient, likewise."""
 
-    def make(kind: Any) -> Body:
+    def make(kind: Any) -> Scalar:
         zero, exp = kind(0), reals(kind).exp
 
-        def body(  # type: ignore[no-untyped-def]  # as above
-            out, grad, result, tasks, length, inner
-        ):
-            if together:
-                shared = cuda.shared.array(BLOCK, kind)
-                task, step = _I(cuda.blockIdx.x), cuda.gridDim.x
-            else:
-                task, step = _I(cuda.grid(1)), cuda.gridsize(1)
-            while task < tasks:
-                if together:
-                    base = task * length
-                    first, by = base + cuda.threadIdx.x, BLOCK
+        def line(shared, out, grad, result, base, first, end, by):  # type: ignore[no-untyped-def]  # as above
+            total = zero
+            at = first
+            while at < end:
+                if logarithm:
+                    total += grad[at]
                 else:
-                    outer = task // inner
-                    base = outer * length * inner + (task - outer * inner)
-                    first, by = base, inner
-                end = base + length * inner
-                total = zero
-                at = first
-                while at < end:
-                    if logarithm:
-                        total += grad[at]
-                    else:
-                        total += grad[at] * result[at]
-                    at += by
-                if together:
-                    total = block_sum(shared, total)
-                at = first
-                while at < end:
-                    if logarithm:
-                        out[at] = grad[at] - exp(result[at]) * total
-                    else:
-                        out[at] = (grad[at] - total) * result[at]
-                    at += by
-                task += step
+                    total += grad[at] * result[at]
+                at += by
+            if together:
+                total = block_sum(shared, total)
+            at = first
+            while at < end:
+                if logarithm:
+                    out[at] = grad[at] - exp(result[at]) * total
+                else:
+                    out[at] = (grad[at] - total) * result[at]
+                at += by
 
-        return body
+        return _rows(line, together)
 
     return make
 
 
-def _kernel(name: str, logarithm: bool, arrays: int) -> Any:
-    """A kernel of an output, `arrays` inputs of its shape, and a dimension."""
-    maker = _forward if arrays == 1 else _backward
-    signature = "T[::1], " * (arrays + 1) + "int64, int64, int64"
-    of_rows = Family(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
-    of_columns = Family(f"{name}_columns", maker(logarithm, False), signature, FLOATS)
+def _kernel(name: str, maker: Callable[[bool, bool], Maker], logarithm: bool) -> Any:
+    """A kernel of an output, one input or two of its shape, and a dimension."""
+    signature = "T[::1], T[::1], T[::1], int64, int64"
+    of_rows = Blocks(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
+    of_columns = Elements(f"{name}_columns", maker(logarithm, False), signature, FLOATS)
 
-    def kernel(out: Tensor, *given: Any) -> None:
-        *tensors, dim = given
+    def kernel(out: Tensor, one: Tensor, *rest: Any) -> None:
+        *other, dim = rest
         if not out.numel():
             return
-        at, kind = index_of(out), out.dtype.name
         outer, length, inner = around(out.shape, dim)
-        read = [flat(tensor) for tensor in tensors]
-        tasks = outer * inner
-        if inner == 1 and length >= SHORT:
-            entry, shape = of_rows[kind], rows(tasks, at)
-        else:
-            entry, shape = of_columns[kind], spread(tasks, at)
-        entry(shape, flat(out), *read, tasks, length, inner)
+        first = flat(one)
+        arrays = flat(out), first, flat(other[0]) if other else first
+        family = of_rows if inner == 1 and length >= SHORT else of_columns
+        kind, where = out.dtype.name, index_of(out)
+        family.run(kind, outer * inner, where, *arrays, length, inner)
 
-    kernel.__name__ = kernel.__qualname__ = name
     return kernel
 
 
-def _losses(kind: Any) -> Body:
+def _losses(kind: Any) -> Scalar:
     zero, one = kind(0), kind(1)
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, weights, logp, target, weight, weighted, count, classes, positions, ignored
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        i, out, weights, logp, target, weight, weighted, classes, positions, ignored
     ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        while i < count:
-            name = target[i]
-            value, by = zero, zero
-            if name != ignored:
-                by = one
-                if weighted:
-                    by = weight[name]
-                batch = i // positions
-                place = i - batch * positions
-                value = -by * logp[(batch * classes + name) * positions + place]
-            out[i] = value
-            weights[i] = by
-            i += step
+        name = target[i]
+        value, by = zero, zero
+        if name != ignored:
+            by = one
+            if weighted:
+                by = weight[name]
+            batch = i // positions
+            place = i - batch * positions
+            value = -by * logp[(batch * classes + name) * positions + place]
+        out[i] = value
+        weights[i] = by
 
-    return body
+    return element
 
 
-def _gradients(kind: Any) -> Body:
+def _gradients(kind: Any) -> Scalar:
     one = kind(1)
 
-    def body(  # type: ignore[no-untyped-def]  # compiled for the device
+    def element(  # type: ignore[no-untyped-def]  # compiled for the device
+        i,
         out,
         grad,
         grad_by,
@@ -208,40 +188,34 @@ def _gradients(kind: Any) -> Body:
         target,
         weight,
         weighted,
-        count,
         classes,
         positions,
         ignored,
     ):
-        i = cuda.grid(1)
-        step = cuda.gridsize(1)
-        divisor = one
-        if divides:
-            divisor = total[0]
-        while i < count:
-            name = target[i]
-            if name != ignored:
-                by = one
-                if weighted:
-                    by = weight[name]
-                batch = i // positions
-                at = (batch * classes + name) * positions + (i - batch * positions)
-                out[at] = -by * grad[i * grad_by] / divisor
-            i += step
+        name = target[i]
+        if name != ignored:
+            by, divisor = one, one
+            if weighted:
+                by = weight[name]
+            if divides:
+                divisor = total[0]
+            batch = i // positions
+            at = (batch * classes + name) * positions + (i - batch * positions)
+            out[at] = -by * grad[i * grad_by] / divisor
 
-    return body
+    return element
 
 
-_LOSSES = Family(
+_LOSSES = Elements(
     "nll_loss",
     _losses,
-    "T[::1], T[::1], T[::1], int64[::1], T[::1]" + ", int64" * 5,
+    "T[::1], T[::1], T[::1], int64[::1], T[::1]" + ", int64" * 4,
     FLOATS,
 )
-_GRADIENTS = Family(
+_GRADIENTS = Elements(
     "nll_loss_gradients",
     _gradients,
-    "T[::1], T[::1], int64, T[::1], int64, int64[::1], T[::1]" + ", int64" * 5,
+    "T[::1], T[::1], int64, T[::1], int64, int64[::1], T[::1]" + ", int64" * 4,
     FLOATS,
 )
 
@@ -283,11 +257,11 @@ def nll_loss(
     weights = empty_tensor((count,), out.dtype, out.device)
     if count:
         array = flat(logp)
-        _LOSSES[out.dtype.name](
-            spread(count, index_of(out)),
+        _LOSSES.run(
+            *(out.dtype.name, count, index_of(out)),
             *(flat(losses), flat(weights), array, flat(targets)),
             array if weight is None else flat(weight),
-            *(int(weight is not None), count, classes, positions, ignore_index),
+            *(int(weight is not None), classes, positions, ignore_index),
         )
     if reduction == "none":
         fill(total_weight, 0)
@@ -318,20 +292,20 @@ def nll_loss_backward(
     if not count or not dx.numel():
         return
     array = flat(grad)
-    _GRADIENTS[dx.dtype.name](
-        spread(count, index_of(dx)),
+    _GRADIENTS.run(
+        *(dx.dtype.name, count, index_of(dx)),
         *(flat(dx), array, int(reduction == "none")),
         *(flat(total_weight), int(reduction == "mean"), flat(targets)),
         array if weight is None else flat(weight),
-        *(int(weight is not None), count, classes, positions, ignore_index),
+        *(int(weight is not None), classes, positions, ignore_index),
     )
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    "softmax": _kernel("softmax", False, 1),
-    "log_softmax": _kernel("log_softmax", True, 1),
-    "softmax_backward": _kernel("softmax_backward", False, 2),
-    "log_softmax_backward": _kernel("log_softmax_backward", True, 2),
+    "softmax": _kernel("softmax", _forward, False),
+    "log_softmax": _kernel("log_softmax", _forward, True),
+    "softmax_backward": _kernel("softmax_backward", _backward, False),
+    "log_softmax_backward": _kernel("log_softmax_backward", _backward, True),
     "nll_loss": nll_loss,
     "nll_loss_backward": nll_loss_backward,
 }

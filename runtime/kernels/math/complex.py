@@ -1,8 +1,8 @@
 """What a device computes by itself, and functions of complex numbers made of it.
 
-`Reals` is all that the functions of `runtime.kernels.math.scalars` ask of a device:
-`exp`, `tanh` and their like.  `complexes` makes of it what they ask for complex
-numbers.
+`Functions` is what the rows of `runtime.kernels.math.scalars` ask of a device: `exp`,
+`tanh` and their like; of real numbers it is `Reals`, of which `complexes` makes that of
+complex numbers.
 
 Exponentials and circular functions: of a real number they are real; else the values at
 infinity, at NaN, and where a factor overflows and the result does not, are those of ISO
@@ -22,7 +22,8 @@ NaN.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 Scalar = Callable[..., Any]
 
@@ -34,58 +35,14 @@ FLAT = 20
 LOG2_E, LOG10_E = 1.4426950408889634, 0.4342944819032518
 
 
-class Reals(NamedTuple):
-    """The functions of real numbers on a device.
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions of numbers on a device.
 
     Attributes:
         compiled: makes a function that others call.
         like: `like(x, 1)` is a constant in the type of `x`.
-        weight: `erf`, where 1 is added to it.
     """
-
-    compiled: Callable[[Scalar], Scalar]
-    like: Scalar
-    divide: Scalar
-    power: Scalar
-    fmod: Scalar
-    hypot: Scalar
-    atan2: Scalar
-    copysign: Scalar
-    floor: Scalar
-    ceil: Scalar
-    rint: Scalar
-    trunc: Scalar
-    sqrt: Scalar
-    exp: Scalar
-    expm1: Scalar
-    log: Scalar
-    log1p: Scalar
-    log2: Scalar
-    log10: Scalar
-    sin: Scalar
-    cos: Scalar
-    tan: Scalar
-    sinh: Scalar
-    cosh: Scalar
-    tanh: Scalar
-    asin: Scalar
-    acos: Scalar
-    atan: Scalar
-    asinh: Scalar
-    acosh: Scalar
-    atanh: Scalar
-    erf: Scalar
-    erfc: Scalar
-    weight: Scalar
-
-    @staticmethod
-    def conj(x: Any) -> Any:
-        """A real number is its own conjugate."""
-        return x
-
-
-class Complexes(NamedTuple):
-    """The functions of complex numbers on a device; see `Reals`."""
 
     compiled: Callable[[Scalar], Scalar]
     like: Scalar
@@ -94,12 +51,12 @@ class Complexes(NamedTuple):
     conj: Scalar
     absolute: Scalar
     sqrt: Scalar
+    exp: Scalar
+    expm1: Scalar
     log: Scalar
     log1p: Scalar
     log2: Scalar
     log10: Scalar
-    exp: Scalar
-    expm1: Scalar
     sin: Scalar
     cos: Scalar
     tan: Scalar
@@ -112,6 +69,28 @@ class Complexes(NamedTuple):
     asinh: Scalar
     acosh: Scalar
     atanh: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Reals(Functions):
+    """Those of real numbers; `weight` is `erf`, where 1 is added to it."""
+
+    fmod: Scalar
+    hypot: Scalar
+    atan2: Scalar
+    copysign: Scalar
+    floor: Scalar
+    ceil: Scalar
+    rint: Scalar
+    trunc: Scalar
+    erf: Scalar
+    erfc: Scalar
+    weight: Scalar
+
+
+def itself(x: Any) -> Any:
+    """A real number is its own conjugate."""
+    return x
 
 
 def complexes(
@@ -124,7 +103,7 @@ def complexes(
     log: Scalar,
     log1p: Scalar | None = None,
     log10: Scalar | None = None,
-) -> Complexes:
+) -> Functions:
     """The functions of complex numbers, of those of their parts, which `on` has.
 
     `like` makes a constant in the type of a complex number; the others are those that
@@ -144,7 +123,7 @@ def complexes(
     def log_of_more(z: Any) -> Any:
         return log(like(z, 1) + z)
 
-    return Complexes(
+    return Functions(
         compiled=compiled,
         like=like,
         divide=compiled(divide),

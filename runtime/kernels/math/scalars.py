@@ -4,7 +4,7 @@ A row of `UNARY`, `BINARY` or `TERNARY` says what a kernel computes of one eleme
 each operand.  Loops are the devices' own; scripts fuse the same functions.
 
 How it works: a row holds makers.  A maker is given what a device computes by itself,
-`Reals` or `Complexes`, and gives the function: plain Python that both compilers take.
+`Functions` or `Reals`, and gives the function: plain Python that both compilers take.
 On the CPU `exp` and its like are our polynomials, on CUDA those of libdevice; of
 complex numbers `runtime.kernels.math.complex` puts them together.
 
@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runtime.kernels.math.complex import LOG2_E, Complexes, Reals, Scalar
+from runtime.kernels.math.complex import LOG2_E, Functions, Reals, Scalar
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
@@ -52,9 +52,6 @@ ROOT_TWO_BY_PI, CUBIC = 0.7978845608028654, 0.044715
 INFINITE, LN_2 = float("inf"), 0.6931471805599453
 
 
-Either = Reals | Complexes
-
-
 class Function(NamedTuple):
     """A function of numbers.
 
@@ -70,20 +67,20 @@ class Function(NamedTuple):
     real: Callable[[Reals], Scalar]
     dtypes: tuple[str, ...]
     whole: Callable[[Reals], Scalar] | None = None
-    complex: Callable[[Complexes], Scalar] | None = None
+    complex: Callable[[Functions], Scalar] | None = None
     result: str = "T"
     grain: int = LIGHT
 
 
-def _alike(scalar: Scalar) -> Callable[[Either], Scalar]:
+def _alike(scalar: Scalar) -> Callable[[Functions], Scalar]:
     """A function that needs nothing of the device."""
     return lambda on: scalar
 
 
-def _own(name: str) -> Callable[[Either], Scalar]:
+def _own(name: str) -> Callable[[Functions], Scalar]:
     """A function that the device has."""
 
-    def make(on: Either) -> Scalar:
+    def make(on: Functions) -> Scalar:
         found: Scalar = getattr(on, name)
         return found
 
@@ -95,7 +92,7 @@ def _inexact(name: str, grain: int = HEAVY) -> Function:
     return Function(_own(name), INEXACT, complex=_own(name), grain=grain)
 
 
-def _everywhere(maker: Callable[[Either], Scalar], grain: int = LIGHT) -> Function:
+def _everywhere(maker: Callable[[Functions], Scalar], grain: int = LIGHT) -> Function:
     """One formula for real and complex numbers."""
     return Function(maker, INEXACT, complex=maker, grain=grain)
 
@@ -157,7 +154,7 @@ def _relu(on: Reals) -> Scalar:
     return relu
 
 
-def _reciprocal(on: Either) -> Scalar:
+def _reciprocal(on: Functions) -> Scalar:
     like, divide = on.like, on.divide
 
     def reciprocal(x: Any) -> Any:
@@ -166,7 +163,7 @@ def _reciprocal(on: Either) -> Scalar:
     return reciprocal
 
 
-def _rsqrt(on: Either) -> Scalar:
+def _rsqrt(on: Functions) -> Scalar:
     like, divide, sqrt = on.like, on.divide, on.sqrt
 
     def rsqrt(x: Any) -> Any:
@@ -188,7 +185,7 @@ def _sigmoid(on: Reals) -> Scalar:
     return sigmoid
 
 
-def _complex_sigmoid(on: Complexes) -> Scalar:
+def _complex_sigmoid(on: Functions) -> Scalar:
     like, divide, exp = on.like, on.divide, on.exp
 
     def sigmoid(x: Any) -> Any:
@@ -207,7 +204,7 @@ def _silu(on: Reals) -> Scalar:
     return silu
 
 
-def _complex_silu(on: Complexes) -> Scalar:
+def _complex_silu(on: Functions) -> Scalar:
     like, divide, exp = on.like, on.divide, on.exp
 
     def silu(x: Any) -> Any:
@@ -394,7 +391,7 @@ def _logaddexp(on: Reals) -> Scalar:
     return logaddexp
 
 
-def _complex_logaddexp(on: Complexes) -> Scalar:
+def _complex_logaddexp(on: Functions) -> Scalar:
     exp, log, like = on.exp, on.log, on.like
 
     def logaddexp(a: Any, b: Any) -> Any:
@@ -424,7 +421,7 @@ def _logaddexp2(on: Reals) -> Scalar:
     return logaddexp2
 
 
-def _complex_logaddexp2(on: Complexes) -> Scalar:
+def _complex_logaddexp2(on: Functions) -> Scalar:
     like, natural = on.like, on.compiled(_complex_logaddexp(on))
 
     def logaddexp2(a: Any, b: Any) -> Any:
@@ -438,7 +435,7 @@ def _complex_logaddexp2(on: Complexes) -> Scalar:
     return logaddexp2
 
 
-def _xlogy(on: Either) -> Scalar:
+def _xlogy(on: Functions) -> Scalar:
     log = on.log
 
     def xlogy(a: Any, b: Any) -> Any:
@@ -461,7 +458,7 @@ def _relu_backward(on: Reals) -> Scalar:
     return relu_backward
 
 
-def _sigmoid_backward(on: Either) -> Scalar:
+def _sigmoid_backward(on: Functions) -> Scalar:
     like, conj = on.like, on.compiled(on.conj)
 
     def sigmoid_backward(grad: Any, result: Any) -> Any:
@@ -470,7 +467,7 @@ def _sigmoid_backward(on: Either) -> Scalar:
     return sigmoid_backward
 
 
-def _tanh_backward(on: Either) -> Scalar:
+def _tanh_backward(on: Functions) -> Scalar:
     like, conj = on.like, on.compiled(on.conj)
 
     def tanh_backward(grad: Any, result: Any) -> Any:
@@ -479,7 +476,7 @@ def _tanh_backward(on: Either) -> Scalar:
     return tanh_backward
 
 
-def _silu_slope(on: Either, sigmoid: Scalar) -> Scalar:
+def _silu_slope(on: Functions, sigmoid: Scalar) -> Scalar:
     like, conj, sigmoid = on.like, on.compiled(on.conj), on.compiled(sigmoid)
 
     def silu_backward(grad: Any, x: Any) -> Any:
@@ -493,7 +490,7 @@ def _silu_backward(on: Reals) -> Scalar:
     return _silu_slope(on, _sigmoid(on))
 
 
-def _complex_silu_backward(on: Complexes) -> Scalar:
+def _complex_silu_backward(on: Functions) -> Scalar:
     return _silu_slope(on, _complex_sigmoid(on))
 
 
