@@ -32,8 +32,9 @@ from runtime.generated import block, template
 from runtime.kernels.cpu.copy import contiguous, copy
 from runtime.kernels.cpu.operand import Ints, coalesced, element
 from runtime.kernels.jit import Entry, Family
+from runtime.kernels.math import is_near
 from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import LIGHT
+from runtime.kernels.math.scalars import HEAVY, LIGHT
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of, place_of
@@ -46,6 +47,11 @@ REMEMBERED = 1024
 
 # The dtypes that networks compute in.
 SPECIALISED = frozenset(("float32", "float64"))
+
+
+# Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
+# stay in the first cache.
+BLOCK = 512
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -139,6 +145,33 @@ class Unary:
             copy(out, x)
             return None, target
         return flat_of(contiguous(x)), target
+
+
+class Circular(Unary):
+    """A function that is vectorised where a whole block of numbers is near zero."""
+
+    def __init__(self, name: str, scalar: Scalar, near: Scalar) -> None:
+        super().__init__(name, scalar, grain=HEAVY)
+        self.flat.body = _near_loop(False)(scalar, near, is_near)
+        self.onto.body = _near_loop(True)(scalar, near, is_near)
+
+
+@template("elementwise loop", "function, near, is_near", BLOCK=BLOCK)
+def _near_loop(onto: bool) -> list[str]:
+    """The loop from one array to another, or within an array."""
+    lines = [
+        "target = out[begin : begin + BLOCK]",
+        "source = target" if onto else "source = x[begin : begin + BLOCK]",
+        "far = 0",
+        "for i in range(source.size):",
+        "    far += 0 if is_near(source[i]) else 1",
+        "if far == 0:",
+        "    for i in range(source.size): target[i] = near(source[i])",
+        "else:",
+        "    for i in range(source.size): target[i] = function(source[i])",
+    ]
+    head = f"def loop({'out' if onto else 'x, out'}):"
+    return block(head, block("for begin in range(0, out.size, BLOCK):", lines))
 
 
 class _Loop(dict[str, Entry]):

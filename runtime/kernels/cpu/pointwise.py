@@ -28,10 +28,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.generated import block, template
 from runtime.kernels import math
 from runtime.kernels.cpu.copy import contiguous, copy, fill
-from runtime.kernels.cpu.elementwise import SPECIALISED, Binary, Unary, family, run
+from runtime.kernels.cpu.elementwise import (
+    SPECIALISED,
+    Binary,
+    Circular,
+    Unary,
+    family,
+    run,
+)
 from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
 from runtime.kernels.jit import Entry
 from runtime.kernels.math.complex import Reals, Scalar, complexes, itself
@@ -65,10 +71,6 @@ from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
-
-# Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
-# stay in the first cache.
-BLOCK = 512
 
 
 def _compiled(function: Scalar) -> Scalar:
@@ -140,33 +142,6 @@ _NEAR = {"sin": math.sin_near, "cos": math.cos_near, "tan": math.tan_near}
 
 # What runs on vectors in NumPy.
 _DELEGATED = ("pow", "atan2")
-
-
-class Circular(Unary):
-    """A function that is vectorised where a whole block of numbers is near zero."""
-
-    def __init__(self, name: str, scalar: Scalar, near: Scalar) -> None:
-        super().__init__(name, scalar, grain=HEAVY)
-        self.flat.body = _near_loop(False)(scalar, near, math.is_near)
-        self.onto.body = _near_loop(True)(scalar, near, math.is_near)
-
-
-@template("elementwise loop", "function, near, is_near", BLOCK=BLOCK)
-def _near_loop(onto: bool) -> list[str]:
-    """The loop from one array to another, or within an array."""
-    lines = [
-        "target = out[begin : begin + BLOCK]",
-        "source = target" if onto else "source = x[begin : begin + BLOCK]",
-        "far = 0",
-        "for i in range(source.size):",
-        "    far += 0 if is_near(source[i]) else 1",
-        "if far == 0:",
-        "    for i in range(source.size): target[i] = near(source[i])",
-        "else:",
-        "    for i in range(source.size): target[i] = function(source[i])",
-    ]
-    head = f"def loop({'out' if onto else 'x, out'}):"
-    return block(head, block("for begin in range(0, out.size, BLOCK):", lines))
 
 
 def _unary(name: str, function: Function) -> Unary:
