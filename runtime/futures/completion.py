@@ -162,11 +162,10 @@ class Completable(Unmovable):
 
     __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
 
-    def __init__(self) -> None:
-        self._outcome: Outcome | None = None
-        self._callbacks: list[Step] = []
-        # One queue for each waiting thread: putting anything into it wakes the thread.
-        self._waiters: set[SimpleQueue[None]] = set()
+    _outcome: Outcome | None
+    _callbacks: list[Step]
+    # One queue for each waiting thread: putting anything into it wakes the thread.
+    _waiters: set[SimpleQueue[None]]
 
     def _offer(self, outcome: Outcome) -> bool:
         """Complete the future with this outcome; False if it already was complete."""
