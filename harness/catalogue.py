@@ -43,7 +43,7 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from harness.errors import HarnessError
+from harness.errors import NotFound
 from harness.scenario import Scenario
 from harness.uncollected import Uncollected, assigned_lines, uncollected
 
@@ -246,25 +246,6 @@ class Catalogue:
 Read: TypeAlias = Callable[[Path, Path, str], Catalogue]
 
 
-@dataclass(eq=False, kw_only=True)
-class NothingThere(HarnessError, LookupError):
-    """A path was given that neither is a file or folder nor names a scenario."""
-
-    wanted: str
-    near: tuple[str, ...] = ()
-    known: int = 0
-
-    def render(self) -> str:
-        """What was asked for, and what comes close to it."""
-        text = f"there is no file, folder or scenario {self.wanted!r}"
-        if self.near:
-            return f"{text}; did you mean {' or '.join(self.near)}?"
-        if self.known:
-            return f"{text} among {self.known} scenarios; `everyorder run` lists them."
-        folders = ", or else ".join(DEFAULTS)
-        return f"{text}; without a path, scenarios are looked for in {folders}."
-
-
 def load(
     paths: Sequence[str] = (),
     *,
@@ -275,7 +256,7 @@ def load(
 
     A path is a file, a folder, `FILE::NAME`, a scenario's path or name, or a piece of
     one.  `start` stands for the current directory; `read` loads one file in place of
-    `load_file`, and gets its source besides.  Raises `NothingThere`.
+    `load_file`, and gets its source besides.  Raises `NotFound`.
     """
     read = read or _read
     start = (start or Path.cwd()).resolve()
@@ -335,7 +316,7 @@ def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]
 def find(catalogue: Catalogue, wanted: str) -> tuple[Entry, ...]:
     """The scenarios of that path or name, else those that have the piece in their path.
 
-    Raises `NothingThere`, with the nearest names.
+    Raises `NotFound`, with the nearest names.
     """
     entries = catalogue.entries
     for matches in (
@@ -346,9 +327,10 @@ def find(catalogue: Catalogue, wanted: str) -> tuple[Entry, ...]:
         found = tuple(e for e in entries if matches(e.scenario.path))
         if found:
             return found
-    raise NothingThere(
-        wanted=wanted, near=nearest(wanted, catalogue.paths), known=len(entries)
-    )
+    if not entries:
+        raise NotFound(code="NoSuchPath", wanted=wanted, folders=DEFAULTS)
+    near = nearest(wanted, catalogue.paths)
+    raise NotFound(code="NoSuchScenario", wanted=wanted, near=near, known=len(entries))
 
 
 def nearest(wanted: str, paths: Iterable[str]) -> tuple[str, ...]:
@@ -379,7 +361,7 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
         return _selected(loaded, path, alone=True)
     folder = default_folder(root)
     if colons or path.endswith(".py") or not folder.is_dir():
-        raise NothingThere(wanted=path)
+        raise NotFound(code="NoSuchPath", wanted=path, folders=DEFAULTS)
     everything = _load_one(str(folder), start, root, read)
     return _selected(everything, path)
 
@@ -404,7 +386,7 @@ def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Cata
     unsearched = tuple(each for each in catalogue.broken if not each.scenario)
     try:
         entries = find(catalogue, wanted)
-    except NothingThere as error:
+    except NotFound as error:
         if not unsearched:
             raise
         # What was asked for may be in a module that cannot be loaded.

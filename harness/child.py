@@ -30,7 +30,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from io import FileIO, TextIOWrapper
 from mmap import mmap
@@ -38,7 +37,7 @@ from time import monotonic
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 from harness.engine import pulse
-from harness.errors import HarnessError
+from harness.errors import ProcessError
 
 # Asks a child for its stack.  Nobody else uses it: the last but one of the signals for
 # applications (valgrind takes the last one), which macOS does not have.
@@ -481,20 +480,8 @@ def _stream(number: int) -> TextIOWrapper:
     )
 
 
-@dataclass(eq=False, kw_only=True)
-class NoDebugger(HarnessError, RuntimeError):
-    """A scenario called `breakpoint()` where nobody can answer."""
-
-    def render(self) -> str:
-        """What to do instead."""
-        return (
-            "breakpoint() was called in a child process, which has no terminal; "
-            "explore with --in-process (pytest: --everyorder-in-process, or --pdb)"
-        )
-
-
 def _no_debugger(*_: object, **__: object) -> NoReturn:
-    raise NoDebugger
+    raise ProcessError(code="NoDebugger")
 
 
 @cache

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.child import end_with_parent
 from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
-from harness.errors import NotAScenario
+from harness.errors import ExplorationRestart, NotAScenario
 from harness.outcome import NOTHING, Report
 from harness.scenario.scenario import Scenario
-from harness.systems.audit import BeginAgain
 from harness.systems.isolated import IsolatedSystem, become_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
@@ -98,7 +97,7 @@ def ask(question: Callable[[], T]) -> T:
     while True:
         try:
             return question()
-        except BeginAgain:
+        except ExplorationRestart:
             # Each package is new once, and so is garbage of what was there before.
             continue
         except BaseException as error:

@@ -36,10 +36,9 @@ from typing import Any, Protocol
 import pytest
 
 from harness.engine import DEFAULT_BUDGET, Budget, Progress
-from harness.errors import HarnessError
+from harness.errors import DamagedExpectFile, ExplorationDied, HarnessError
 from harness.expectations import (
     Comparison,
-    DamagedExpectFile,
     Document,
     Journal,
     Store,
@@ -49,7 +48,7 @@ from harness.expectations import (
 )
 from harness.exploring import explore
 from harness.outcome import Report
-from harness.plugin_child import ExplorationDied, explore_apart
+from harness.plugin_child import explore_apart
 from harness.plugin_session import ALL, Options, Summary, finish, source_and_name
 from harness.report import notes_of
 from harness.report.text import (
@@ -144,15 +143,14 @@ class Run:
 
     def _died(self, error: ExplorationDied, item: pytest.Item) -> str:
         """Why the test fails of which the child has died."""
-        told = error.told
         item.user_properties += [
-            ("scenario", told.scenario),
-            ("verdict", told.verdict),
-            ("operation", told.operation),
+            ("scenario", error.scenario),
+            ("verdict", error.verdict),
+            ("operation", error.operation),
         ]
-        self._append(told.scenario, item, told.verdict)
+        self._append(error.scenario, item, error.verdict)
         command = f"pytest {shlex.quote(item.nodeid)} --everyorder-in-process"
-        return f"{told.scenario}: {error}\n    {command}"
+        return f"{error.scenario}: {error}\n    {command}"
 
     def _skipped(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item

@@ -38,8 +38,8 @@ from typing import Any
 
 from harness.child import Child, Parent, start, wait
 from harness.engine import Progress, pulse
-from harness.errors import HarnessError
-from harness.outcome import Report, Unexplored
+from harness.errors import ExplorationDied
+from harness.outcome import Report
 from harness.scenario import Scenario
 from harness.watch import (
     TICK,
@@ -327,17 +327,6 @@ Explore = Callable[[Progress | None], Report]
 """Explores, and tells how far it is."""
 
 
-@dataclass(eq=False, kw_only=True)
-class ExplorationDied(HarnessError):
-    """The child that explored has crashed, or was killed because it hung."""
-
-    told: Unexplored
-
-    def render(self) -> str:
-        """What is told of it."""
-        return f"{self.told.sentence}\n{self.told.render()}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Warning:
     message: Warning
@@ -390,7 +379,13 @@ def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
             _log(message)
         told = watch.lost(subject, how)
         if told is not None:
-            raise ExplorationDied(told=told)
+            raise ExplorationDied(
+                scenario=told.scenario,
+                verdict=told.verdict,
+                sentence=told.sentence,
+                operation=told.operation,
+                report=told.render(),
+            )
 
 
 def _warn(noted: Iterable[_Warning]) -> None:

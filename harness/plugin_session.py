@@ -38,8 +38,8 @@ from urllib.parse import quote
 import pytest
 
 from harness.child import CAN_FORK
-from harness.errors import HarnessError
-from harness.expectations import CannotWriteExpectFile, Store, parse, read_all
+from harness.errors import FileError, HarnessError
+from harness.expectations import Store, parse, read_all
 from harness.report import ScenarioNotes, brief_note_lines
 from harness.report.text import plural
 from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
@@ -228,11 +228,11 @@ def _check_strategy(strategy: str) -> None:
     if strategy == "auto":
         return
     from harness.engine import parse
-    from harness.errors import UnknownStrategy
+    from harness.errors import BadStrategy
 
     try:
         parse(strategy)
-    except UnknownStrategy as error:
+    except BadStrategy as error:
         raise pytest.UsageError(str(error)) from None
 
 
@@ -388,7 +388,7 @@ def finish(
             touched = store.apply({**documents, **dict.fromkeys(gone)})
     except HarnessError as error:
         failed = True
-        touched = error.done if isinstance(error, CannotWriteExpectFile) else ()
+        touched = error.done if isinstance(error, FileError) else ()
         summary.problems.append(f"not written: {error}")
     summary.deleted = len(set(map(store.name, gone)) & set(touched))
     summary.written = len(touched) - summary.deleted

@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.child import CAN_FORK, Child, Parent, start, wait
-from harness.cli.command import CannotLoad, deferring_interrupts
+from harness.cli.command import deferring_interrupts
 from harness.cli.task import (
     Effort,
     Listing,
@@ -42,7 +42,7 @@ from harness.cli.task import (
     perform,
 )
 from harness.engine import pulse
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ProcessError
 from harness.outcome import Report, Unexplored
 from harness.watch import MOST, TICK, Limits, Watch, import_death
 
@@ -153,7 +153,7 @@ class Crew:
     def load(self, paths: Sequence[str]) -> Listing:
         """Load what the paths name, and list it.
 
-        Raises `NothingThere`, `UnknownStrategy`, and `CannotLoad` where a child ends
+        Raises `NotFound`, `BadStrategy`, and `ProcessError` where a child ends
         before it has imported anything.
         """
         died: dict[str, Unexplored] = {}
@@ -192,7 +192,8 @@ class Crew:
             if how is None and passed <= IMPORT_SECONDS:
                 continue
             if module is None:
-                return CannotLoad(how=how or f"silent for {IMPORT_SECONDS:g} s")
+                reason = how or f"silent for {IMPORT_SECONDS:g} s"
+                return ProcessError(code="CannotLoad", reason=reason)
             verdict: Literal["crashed", "hung"] = "crashed"
             if how is None:
                 how, verdict = f"not over after {IMPORT_SECONDS:g} s", "hung"
@@ -480,7 +481,7 @@ class Campaign:
     def load(self, paths: Sequence[str]) -> Listing:
         """Load what the paths name.
 
-        Raises `NothingThere`, `UnknownStrategy`, and KeyboardInterrupt.
+        Raises `NotFound`, `BadStrategy`, and KeyboardInterrupt.
         """
         if self._crew is not None:
             return self._crew.load(paths)

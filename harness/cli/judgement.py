@@ -32,10 +32,9 @@ from harness.cli.command import (
     STALE,
 )
 from harness.cli.task import Listing, Outcome
+from harness.errors import DamagedExpectFile, FileError
 from harness.expectations import (
-    CannotReadExpectFile,
     Comparison,
-    DamagedExpectFile,
     Document,
     Key,
     Store,
@@ -158,7 +157,7 @@ def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
     command = f"everyorder review --accept {report.scenario}"
     try:
         expected = store.read(report.scenario)
-    except CannotReadExpectFile as error:
+    except FileError as error:
         return Judgement(report.scenario, CHANGED, str(error), None, str(error))
     except DamagedExpectFile as error:
         text = (

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from harness.cli.command import FAILED, OK, path_option
 from harness.cli.run import console
+from harness.errors import FileError
 from harness.imports import (
     SECONDS,
     ImportReport,
@@ -29,7 +30,7 @@ from harness.imports.exploring import Tell
 from harness.report.table import duration
 from harness.report.text import plural
 from harness.writing import SECONDS as OF_TRIALS
-from harness.writing import CannotSave, FileExists, scenario_text
+from harness.writing import scenario_text
 
 # Verdicts as table cells, with their styles as those of `everyorder run`.
 CELLS = {
@@ -217,7 +218,7 @@ def write(
     everyorder write codecs
     """
     if output is not None and output.exists() and not force:
-        raise FileExists(file=str(output))
+        raise FileError(code="FileExists", source=str(output))
     text = scenario_text(target, path=path, seconds=timeout)
     if output is None:
         click.echo(text, nl=False)
@@ -227,5 +228,7 @@ def write(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CannotSave(file=str(output), reason=reason) from None
+        raise FileError(
+            code="CannotWriteScenario", source=str(output), reason=reason
+        ) from None
     click.echo(f"written: {output}\nexplore it: everyorder run {output}")

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.catalogue import Entry, load, nearest
-from harness.cli.command import (
-    FAILED,
-    OK,
-    BadState,
-    CannotReplay,
-    NotADispatcher,
-    NotLoaded,
-    SeveralScenarios,
-    SkipsItself,
-    UnknownOperator,
-)
+from harness.cli.command import FAILED, OK
 from harness.cli.run import effort_of, paths_argument
 from harness.cli.task import Effort
 from harness.engine import (
@@ -51,7 +41,7 @@ from harness.engine.judge import Judge
 from harness.engine.protocol import operations_of
 from harness.engine.reference import ways
 from harness.engine.session import Meter, Session
-from harness.errors import HarnessError
+from harness.errors import CannotReplay, HarnessError, NotFound
 from harness.exploring import SEVERAL, ask, opened, system_of, texts_of
 from harness.outcome import Report
 from harness.report import sections
@@ -80,13 +70,13 @@ FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
 def _asked(texts: Report, question: Callable[[], T]) -> T:
     """The answer to a question about the system of a scenario.
 
-    Raises `SkipsItself`, and whatever the question does.
+    Raises `CannotReplay`, and whatever the question does.
     """
     try:
         return ask(question)
     except ScenarioSkipped as error:
         reason = error.reason
-    raise SkipsItself(scenario=texts.scenario, reason=reason)
+    raise CannotReplay(code="SkipsItself", scenario=texts.scenario, reason=reason)
 
 
 @click.command(
@@ -176,10 +166,11 @@ def _found(
     fitting = [each for each in scenarios if scenario_tag(each.digest) == tag]
     if len(fitting) > 1:
         found = tuple(each.path for each in fitting)
-        raise SeveralScenarios(wanted=replay_id, found=found)
+        raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
     if fitting:
         return texts_of(fitting[0]), partial(system_of, fitting[0])
     raise CannotReplay(
+        code="NoHistory",
         text=replay_id,
         reason=(
             f"none of {plural(len(scenarios), 'scenario')} belongs to it; was its "
@@ -199,6 +190,7 @@ def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> H
         if fits(replay_id, texts.digest, texts.operations, history):
             return history
     raise CannotReplay(
+        code="NoHistory",
         text=replay_id,
         reason=(
             "its history is too long to stand in it, and exploring by "
@@ -314,7 +306,7 @@ def _show_inside(
 
     if not isinstance(system, DispatcherSystem):
         option = "--table" if table else "--trace"
-        raise NotADispatcher(scenario=scenario.path, option=option)
+        raise CannotReplay(code="NotADispatcher", scenario=scenario.path, option=option)
     if table:
         _tell_texts(
             (f"table of {operator}", system.dispatcher.dump_table(operator))
@@ -331,10 +323,10 @@ def _entry(name: str) -> Entry:
     if not found:
         reasons = [f"{each.where}: {each.reason}" for each in catalogue.broken]
         reasons += [f"{each.source}: {each.reason}" for each in catalogue.skipped]
-        raise NotLoaded(wanted=name, reasons=tuple(reasons))
+        raise NotFound(code="NotLoaded", wanted=name, reasons=tuple(reasons))
     if len(found) > 1:
         paths = tuple(entry.scenario.path for entry in found)
-        raise SeveralScenarios(wanted=name, found=paths)
+        raise NotFound(code="SeveralScenarios", wanted=name, found=paths)
     return found[0]
 
 
@@ -344,10 +336,10 @@ def _state(text: str | None, steps: int) -> State:
     parts = [part.strip() for part in text.strip("{} ").split(",")]
     numbers = [part for part in parts if part]
     if any(not part.isascii() or not part.isdigit() for part in numbers):
-        raise BadState(text=text, steps=steps)
+        raise CannotReplay(code="BadState", text=text, steps=steps)
     state = tuple(int(part) - 1 for part in numbers)
     if len(set(state)) < len(state) or not all(0 <= step < steps for step in state):
-        raise BadState(text=text, steps=steps)
+        raise CannotReplay(code="BadState", text=text, steps=steps)
     return state
 
 
@@ -404,7 +396,8 @@ def _show_operator(name: str, table: bool) -> None:
         import_module("runtime.operators")
     dispatcher = default_dispatcher()
     if dispatcher.find_op(name) is None:
-        raise UnknownOperator(name=name, near=nearest(name, dispatcher.op_names()))
+        near = nearest(name, dispatcher.op_names())
+        raise NotFound(code="UnknownOperator", wanted=name, near=near)
     texts = [("state", dispatcher.dump_state(name))]
     if table:
         texts.append(("table", dispatcher.dump_table(name)))

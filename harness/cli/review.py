@@ -19,7 +19,7 @@ import click
 
 from harness.catalogue import nearest
 from harness.cli.campaign import Campaign
-from harness.cli.command import FAILED, OK, NotToAccept
+from harness.cli.command import FAILED, OK
 from harness.cli.judgement import (
     Change,
     Judgement,
@@ -30,6 +30,7 @@ from harness.cli.judgement import (
 )
 from harness.cli.run import console, load_or_tell, paths_argument
 from harness.cli.task import Effort
+from harness.errors import NotFound
 from harness.expectations import Store, forbidden
 from harness.report.observation import readable
 from harness.report.text import plural
@@ -153,12 +154,12 @@ def _is_of(scenario: str, wanted: str) -> bool:
 
 
 def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
-    """Raise `NotToAccept` for what is to be accepted and does not exist."""
+    """Raise `NotFound` for what is to be accepted and does not exist."""
     for each in accept:
         if each in WORDS or any(_is_of(scenario, each) for scenario in known):
             continue
         near = nearest(each, WORDS) + nearest(each, known)
-        raise NotToAccept(wanted=each, near=near)
+        raise NotFound(code="NothingToAccept", wanted=each, near=near)
 
 
 def _as_expected(found: Sequence[Judgement]) -> str:

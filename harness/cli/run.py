@@ -20,17 +20,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from harness.cli.campaign import Campaign, Interrupted
-from harness.cli.command import (
-    FAILED,
-    GATE,
-    INTERRUPTED,
-    OK,
-    CannotWrite,
-    NoScenarios,
-    table,
-)
+from harness.cli.command import FAILED, GATE, INTERRUPTED, OK, table
 from harness.cli.task import Effort, Listing, Outcome, Task
 from harness.engine import KNOWN_STRATEGIES, parse
+from harness.errors import FileError, NotFound
 from harness.outcome import Report, Unexplored
 from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
@@ -126,7 +119,7 @@ def campaign_options(command: F) -> F:
 
 
 def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
-    """The effort that the options ask for.  Raises `UnknownStrategy`."""
+    """The effort that the options ask for.  Raises `BadStrategy`."""
     if strategy != "auto":
         parse(strategy)
     return Effort(strategy, steps, budget)
@@ -145,7 +138,7 @@ def console() -> "Console":
 def load_or_tell(campaign: Campaign, paths: Sequence[str]) -> Listing:
     """Load what the paths name; tell what skipped itself or is not collected.
 
-    Raises `NothingThere` and `NoScenarios`.
+    Raises `NotFound`.
     """
     listing = campaign.load(paths)
     for some in listing.uncollected:
@@ -160,7 +153,7 @@ def load_or_tell(campaign: Campaign, paths: Sequence[str]) -> Listing:
         reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
         if reasons:
             where += f"; skipped: {', '.join(reasons)}"
-        raise NoScenarios(where=where)
+        raise NotFound(code="NoScenarios", where=where)
     for source, reason in listing.skipped:
         click.echo(f"skipped: {source}: {reason}")
     return listing
@@ -241,7 +234,7 @@ def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
 
 
 def _of_torch() -> Listing:
-    """The listing of the known fault of the real torch.  Raises `NoTorch`."""
+    """The listing of the known fault of the real torch.  Raises `NotInstalled`."""
     from harness.systems.torch import TEXTS, check_installed
 
     check_installed()
@@ -251,12 +244,14 @@ def _of_torch() -> Listing:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Context: a report is written.  Raises `CannotWrite`."""
+    """Context: a report is written.  Raises `FileError`."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CannotWrite(folder=str(folder), reason=reason) from None
+        raise FileError(
+            code="CannotWriteReport", source=str(folder), reason=reason
+        ) from None
 
 
 def _conclude(

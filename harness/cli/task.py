@@ -124,7 +124,7 @@ def listing_of(
 
 
 def task_of(entry: "Entry", effort: Effort) -> Task:
-    """The task of a scenario.  Raises `UnknownStrategy`."""
+    """The task of a scenario.  Raises `BadStrategy`."""
     scenario, subject = entry.scenario, subject_of(entry.scenario, entry.root)
     size = size_of(scenario, effort)
     texts = subject.source, subject.steps, subject.uses
@@ -132,7 +132,7 @@ def task_of(entry: "Entry", effort: Effort) -> Task:
 
 
 def size_of(scenario: "Scenario", effort: Effort) -> int:
-    """Operations that will be played when no step fails.  Raises `UnknownStrategy`."""
+    """Operations that will be played when no step fails.  Raises `BadStrategy`."""
     from harness.engine import choose, parse
 
     steps, uses = len(scenario.steps), len(scenario.uses)

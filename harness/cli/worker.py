@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from harness.cli.command import CannotServe, deferring_interrupts, path_option
+from harness.cli.command import deferring_interrupts, path_option
+from harness.errors import ProcessError
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2
@@ -110,7 +111,7 @@ def worker(
         # Nothing is at anything yet: an interrupt ends it at once.
         agents.init_rpc(name, rpc_backend_options=options)
     except (agents.RpcError, ImportError) as error:
-        raise CannotServe(name=name, reason=str(error)) from None
+        raise ProcessError(code="CannotServe", name=name, reason=str(error)) from None
     agent = agents.current_agent("worker")
     try:
         with deferring_interrupts() as check:
@@ -139,11 +140,12 @@ def _agents() -> Any:
     """What workers are made of.
 
     Raises:
-        CannotServe: it is not installed.
+        ProcessError: it is not installed.
     """
     try:
         return import_module("runtime.rpc.agent")
     except ImportError as error:
-        raise CannotServe(
-            name="", reason=f"{error.name} is not there: pip install 'everyorder[rpc]'"
+        raise ProcessError(
+            code="CannotServe",
+            reason=f"{error.name} is not there: pip install 'everyorder[rpc]'",
         ) from None

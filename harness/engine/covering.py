@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 from harness.engine.protocol import History, Relations
 from harness.engine.session import Session
-from harness.errors import TooLarge
+from harness.errors import BadStrategy
 
 Before: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of steps of which the first comes before the second, transitively closed."""
@@ -61,14 +61,15 @@ def rows(
 ) -> tuple[History, ...]:
     """Orders of all steps that cover every possible order of any `strength` of them.
 
-    Raises `TooLarge`.
+    Raises `BadStrategy`.
     """
     strength = min(strength, steps)
     if not strength:
         return ((),)
     sequences = perm(steps, strength)
     if sequences > MOST_SEQUENCES:
-        raise TooLarge(
+        raise BadStrategy(
+            code="TooLarge",
             what=f"the sequences that sca:{strength} covers",
             size=sequences,
             limit=MOST_SEQUENCES,

@@ -48,7 +48,7 @@ def explore(
     executed and planned.  The run ends at the first violation, or after `stop_after` of
     them.
 
-    Raises `UnknownStrategy`, `NoFingerprint`, `BadFingerprint` or `TooLarge`.
+    Raises `BadStrategy`, or `BadScenario` for a system whose states cannot be compared.
     """
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)

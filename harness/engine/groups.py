@@ -68,7 +68,7 @@ def size(steps: int, uses: int) -> int:
 def run(session: Session) -> None:
     """Find the groups, check them, and explore each of them.
 
-    Sets `session.groups` to those that were explored.  Raises `NoFingerprint` where the
+    Sets `session.groups` to those that were explored.  Raises `BadScenario` where the
     system shows no complete state.
     """
     if session.system.settled:

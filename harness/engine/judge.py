@@ -108,7 +108,7 @@ def replay(
 ) -> Replay:
     """Play the history from a fresh system.
 
-    Raises `UnknownOperation` for a history of another system.
+    Raises `CannotReplay` for a history of another system.
     """
     operations = operations_of(system)
     history = tuple(history)

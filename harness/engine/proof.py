@@ -35,7 +35,7 @@ from harness.engine.suites import (
     run_walk,
     walk_size,
 )
-from harness.errors import BadFingerprint, NoFingerprint
+from harness.errors import BadScenario
 
 # Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8
@@ -62,8 +62,8 @@ def graph_size(steps: int, uses: int, *, ordered: bool) -> int:
 def run_graph(session: Session) -> None:
     """Take every operation at every state.
 
-    Raises `NoFingerprint` where there is no state to compare, `BadFingerprint` where
-    what there is cannot be complete.
+    Raises `BadScenario` where there is no state to compare, or where what there is
+    cannot be complete.
     """
     if not session.system.settled:
         _search(session)
@@ -71,7 +71,7 @@ def run_graph(session: Session) -> None:
     runner = session.runner
     runner.reset()
     if not runner.printed:
-        raise NoFingerprint(strategy="graph")
+        raise BadScenario(code="NoFingerprint", strategy="graph")
     runner.proving = True
     try:
         if session.ordered or not session.operations.reversible:
@@ -91,7 +91,7 @@ def _refute(session: Session) -> None:
     met: dict[Hashable, Key] = {}
     for key, found in ledger.prints.items():
         if found is None:
-            raise NoFingerprint(strategy="graph")
+            raise BadScenario(code="NoFingerprint", strategy="graph")
         other = met.setdefault(checked(found), key)
         looks = [ledger.seen.get(each) for each in (other, key)]
         uses = range(session.operations.uses)
@@ -101,9 +101,10 @@ def _refute(session: Session) -> None:
         if looks[0] != looks[1] or answers[0] != answers[1]:
             what = "look" if looks[0] != looks[1] else "answer"
             one, two = (list(state_of(each)) for each in (other, key))
-            raise BadFingerprint(
+            raise BadScenario(
+                code="BadFingerprint",
                 reason=f"it is the same with {one} and with {two} active (steps "
-                f"counted from 0), which {what} differently"
+                f"counted from 0), which {what} differently",
             )
     if len(ledger.prints) > 1 and len(met) == 1:
         session.skipped.append(
@@ -113,19 +114,21 @@ def _refute(session: Session) -> None:
 
 
 def checked(found: Hashable) -> Hashable:
-    """The state; raises `BadFingerprint` where it could change in our hands."""
+    """The state; raises `BadScenario` where it could change in our hands."""
     try:
         hash(found)
     except TypeError:
         kind = type(found).__name__
-        raise BadFingerprint(reason=f"this {kind} is not hashable") from None
+        raise BadScenario(
+            code="BadFingerprint", reason=f"this {kind} is not hashable"
+        ) from None
     return found
 
 
 def _search(session: Session) -> None:
     """Explore the complete states of a system that is not settled.
 
-    Sets `session.closure`.  Raises `NoFingerprint` where the system shows no state.
+    Sets `session.closure`.  Raises `BadScenario` where the system shows no state.
     """
     session.runner.watching = False
     try:
@@ -141,12 +144,12 @@ def _search(session: Session) -> None:
 def affordable(session: Session, strategy: str) -> int:
     """Operations that a search may take, by the budget and the size of a state.
 
-    Raises `NoFingerprint`, with the strategy's name, where there is none.
+    Raises `BadScenario`, with the strategy's name, where there is none.
     """
     session.runner.reset()
     form = session.runner.state()
     if not isinstance(form, StateForm):
-        raise NoFingerprint(strategy=strategy)
+        raise BadScenario(code="NoFingerprint", strategy=strategy)
     most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
     left = session.meter.left
     return most if left is None else min(most, left)

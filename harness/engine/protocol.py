@@ -53,7 +53,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from harness.errors import BadReplayId, TooLarge, UnknownOperation
+from harness.errors import BadStrategy, CannotReplay
 
 State: TypeAlias = tuple[int, ...]
 """The active steps: ascending, or in order of activation as far as that counts."""
@@ -314,11 +314,14 @@ class Operations:
         return (*done, *beside)
 
     def check(self, history: History) -> None:
-        """Raise `UnknownOperation` when the history has one from elsewhere."""
+        """Raise `CannotReplay` when the history has one from elsewhere."""
         for operation in history:
             if not 0 <= operation <= self.collect:
-                raise UnknownOperation(
-                    history=history, operation=operation, operations=self.collect + 1
+                raise CannotReplay(
+                    code="UnknownOperation",
+                    history=history,
+                    operation=operation,
+                    operations=self.collect + 1,
                 )
 
 
@@ -368,10 +371,11 @@ EVERY_ORDER = Ordering(None)
 
 
 def operations_of(system: System) -> Operations:
-    """The system's operations; raises `TooLarge` above 255 of them."""
+    """The system's operations; raises `BadStrategy` above 255 of them."""
     operations = Operations(system.steps, system.uses, system.relations)
     if operations.collect >= MOST_OPERATIONS:
-        raise TooLarge(
+        raise BadStrategy(
+            code="TooLarge",
             what="the number of operations (steps, uses, the look, collecting garbage)",
             size=operations.collect + 1,
             limit=MOST_OPERATIONS,
@@ -450,12 +454,15 @@ def scenario_tag(scenario_digest: str) -> str:
 
 
 def encode(scenario_digest: str, n_operations: int, history: History) -> str:
-    """The id of a history over that many operations; raises `UnknownOperation`."""
+    """The id of a history over that many operations; raises `CannotReplay`."""
     number = 0
     for operation in history:
         if not 0 <= operation < n_operations:
-            raise UnknownOperation(
-                history=history, operation=operation, operations=n_operations
+            raise CannotReplay(
+                code="UnknownOperation",
+                history=history,
+                operation=operation,
+                operations=n_operations,
             )
         if number < 32**BODY:
             number = number * n_operations + operation + 1
@@ -476,15 +483,16 @@ def fits(text: str, scenario_digest: str, n_operations: int, history: History) -
 
 
 def tag_of(text: str) -> str:
-    """The scenario's tag in an id; raises `BadReplayId` when it is not one."""
+    """The scenario's tag in an id; raises `CannotReplay` when it is not one."""
     return _parts(text)[0]
 
 
 def decode(text: str, n_operations: int) -> ReplayId:
-    """Read an id over an operations of n_operations; raises `BadReplayId`."""
+    """Read an id over an operations of n_operations; raises `CannotReplay`."""
     tag, mark, body, clean = _parts(text)
     if _check(clean[:-1], n_operations) != clean[-1]:
-        raise BadReplayId(
+        raise CannotReplay(
+            code="BadReplayId",
             text=text,
             reason=(
                 f"the check does not hold for {n_operations} operations; either it is "
@@ -507,14 +515,22 @@ def _parts(text: str) -> tuple[str, str, str, str]:
     """Tag, mark, body, and the whole id in its normal form."""
     clean = text.strip().lower().translate(_TYPED)
     if not 8 <= len(clean) <= LONGEST or clean[5] not in "-.":
-        raise BadReplayId(text=text, reason="it is not of the form 2tttt-bbbbc")
+        raise CannotReplay(
+            code="BadReplayId",
+            text=text,
+            reason="it is not of the form 2tttt-bbbbc",
+        )
     if clean[0] != VERSION:
-        raise BadReplayId(
-            text=text, reason=f"it is of version {clean[0]}, this is {VERSION}"
+        raise CannotReplay(
+            code="BadReplayId",
+            text=text,
+            reason=f"it is of version {clean[0]}, this is {VERSION}",
         )
     stray = set(clean[1:5] + clean[6:]) - set(DIGITS)
     if stray:
-        raise BadReplayId(text=text, reason=f"it holds {min(stray)!r}")
+        raise CannotReplay(
+            code="BadReplayId", text=text, reason=f"it holds {min(stray)!r}"
+        )
     return clean[1:5], clean[5], clean[6:-1], clean
 
 

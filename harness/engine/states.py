@@ -36,7 +36,7 @@ from typing import Final
 from harness.engine.protocol import History, Key, StateForm
 from harness.engine.session import Session
 from harness.engine.symmetry import Orbits
-from harness.errors import NoFingerprint
+from harness.errors import BadScenario
 
 # States that are looked through for something left to do before a fresh system is
 # taken; 64 known transitions cost less than the reset of most registries.
@@ -283,7 +283,7 @@ class Search:
             runner.play(operation)
         form = runner.state()
         if not isinstance(form, StateForm):
-            raise NoFingerprint(strategy="graph")
+            raise BadScenario(code="NoFingerprint", strategy="graph")
         self._form, self._at = form, 0
         self._mark = self._turn = 1
         if self._fresh is None:

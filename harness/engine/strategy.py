@@ -40,7 +40,7 @@ from harness.engine.suites import (
     walk_size,
 )
 from harness.engine.theory import ASSUMPTIONS, GUARANTEES
-from harness.errors import UnknownStrategy
+from harness.errors import BadStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _claim(claims: Mapping[str, str], strategy: Strategy) -> str:
 def parse(text: str) -> tuple[Strategy, ...]:
     """The strategies that a name like "walk:2+graph" joins.
 
-    Raises `UnknownStrategy`.
+    Raises `BadStrategy`.
     """
     return tuple(_parse_one(part.strip(), text) for part in text.split("+"))
 
@@ -186,7 +186,7 @@ def _parse_one(part: str, text: str) -> Strategy:
         )
         if method.least is not None and digits and int(parameter) >= method.least:
             return Strategy(family, int(parameter))
-    raise UnknownStrategy(name=text, known=KNOWN)
+    raise BadStrategy(code="UnknownStrategy", name=text, known=KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def plan(
 ) -> Plan:
     """The plan of a strategy for n steps and m uses; "auto" is not a plan by itself.
 
-    Raises `UnknownStrategy`.
+    Raises `BadStrategy`.
     """
     parts = parse(strategy)
     return Plan(

@@ -70,7 +70,7 @@ from harness.engine.protocol import (
 )
 from harness.engine.reference import spread
 from harness.engine.session import Session, Spent
-from harness.errors import TooLarge
+from harness.errors import BadStrategy
 
 
 def histories_size(steps: int, uses: int, longest: int) -> int:
@@ -253,7 +253,12 @@ class Walk:
         self._span = self._operations ** (depth - 1) if depth else 0
         nodes = self._operations**depth * self._width
         if nodes > MOST_NODES:
-            raise TooLarge(what=f"walk:{depth}'s nodes", size=nodes, limit=MOST_NODES)
+            raise BadStrategy(
+                code="TooLarge",
+                what=f"walk:{depth}'s nodes",
+                size=nodes,
+                limit=MOST_NODES,
+            )
         self._spent = bytearray(nodes)
         self._recent = 0
         self._depth = depth

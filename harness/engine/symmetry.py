@@ -39,7 +39,7 @@ from harness.engine.protocol import (
     Symmetry,
 )
 from harness.engine.session import Session
-from harness.errors import NotSymmetric
+from harness.errors import BadScenario
 
 # Operations of the longest histories of the check; two where it would take too many.
 DEPTH = 3
@@ -54,7 +54,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 def check(session: Session) -> None:
     """Check what is told, and let it be used from then on.
 
-    Sets `session.symmetries`.  Raises `NotSymmetric` where it is refuted, unless a
+    Sets `session.symmetries`.  Raises `BadScenario` where it is refuted, unless a
     fault was found meanwhile, which is more.
     """
     told = session.operations.relations.symmetric
@@ -201,7 +201,8 @@ class _Check:
             first, *others = sorted(symmetry.members)
             for other in others:
                 if not _are_related_alike(self._operations.relations, first, other):
-                    raise NotSymmetric(
+                    raise BadScenario(
+                        code="NotSymmetric",
                         one=symmetry.text(first),
                         other=symmetry.text(other),
                         reason="their relations to other steps differ",
@@ -232,7 +233,8 @@ class _Check:
         for at, (value, theirs) in enumerate(zip(left, right, strict=True)):
             if exchange.seen(value) != Exchange((), ()).seen(theirs):
                 ends = [(history[: at + 1], value), (twin[: at + 1], theirs)]
-                raise NotSymmetric(
+                raise BadScenario(
+                    code="NotSymmetric",
                     one=symmetry.text(one),
                     other=symmetry.text(other),
                     reason=self._confusion(symmetry, (one, other), ends)

@@ -18,23 +18,11 @@ from harness.expectations.document import (
     key_of,
 )
 from harness.expectations.store import Journal, Reading, Store, forbidden, read_all
-from harness.expectations.text import (
-    BadScenarioPath,
-    CannotReadExpectFile,
-    CannotWriteExpectFile,
-    DamagedExpectFile,
-    WritesForbidden,
-    parse,
-    render,
-)
+from harness.expectations.text import parse, render
 
 __all__ = [
-    "BadScenarioPath",
     "Body",
-    "CannotReadExpectFile",
-    "CannotWriteExpectFile",
     "Comparison",
-    "DamagedExpectFile",
     "DiffClass",
     "Digest",
     "Document",
@@ -42,7 +30,6 @@ __all__ = [
     "Key",
     "Reading",
     "Store",
-    "WritesForbidden",
     "accept",
     "classes",
     "compare",

@@ -27,28 +27,21 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from harness.errors import BadScenario, DamagedExpectFile, FileError
 from harness.expectations.document import Document
-from harness.expectations.text import (
-    BadScenarioPath,
-    CannotReadExpectFile,
-    CannotWriteExpectFile,
-    DamagedExpectFile,
-    WritesForbidden,
-    parse,
-    render,
-)
+from harness.expectations.text import parse, render
 
 VARIABLE = "CI"
 _OFF = ("", "0", "false", "no", "off")
 
 
-def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden | None:
+def forbidden(environment: Mapping[str, str] | None = None) -> FileError | None:
     """The error to raise instead of writing, or None where writing is allowed."""
     values = os.environ if environment is None else environment
     value = values.get(VARIABLE, "")
     if value.strip().lower() in _OFF:
         return None
-    return WritesForbidden(variable=VARIABLE, value=value)
+    return FileError(code="WritesForbidden", variable=VARIABLE, value=value)
 
 
 JOURNAL_SUFFIX = ".jsonl"
@@ -144,15 +137,21 @@ class Store:
         """The file of a scenario.
 
         Raises:
-            BadScenarioPath: it would lie outside of the folder, or have no name.
+            BadScenario: it would lie outside of the folder, or have no name.
         """
         pure = PurePosixPath(scenario)
         if scenario != str(pure) or pure.is_absolute() or scenario == ".":
-            raise BadScenarioPath(path=scenario, reason="it is no plain relative path")
+            raise BadScenario(
+                code="BadScenarioPath",
+                path=scenario,
+                reason="it is no plain relative path",
+            )
         for part in pure.parts:
             if part.startswith(".") or any(sign in part for sign in '\\:*?"<>|\0'):
-                raise BadScenarioPath(
-                    path=scenario, reason=f"{part!r} is no name on every system"
+                raise BadScenario(
+                    code="BadScenarioPath",
+                    path=scenario,
+                    reason=f"{part!r} is no name on every system",
                 )
         return self.folder / f"{scenario}{SUFFIX}"
 
@@ -164,8 +163,8 @@ class Store:
         """What is expected of a scenario, None where there is no file.
 
         Raises:
-            BadScenarioPath: as `path`.
-            CannotReadExpectFile: there is something that the system does not read.
+            BadScenario: as `path`.
+            FileError: there is something that the system does not read.
             DamagedExpectFile: the file is not an expect file of that scenario.
         """
         name = self.name(scenario)
@@ -174,7 +173,9 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise CannotReadExpectFile(source=name, reason=_reason(error)) from None
+            raise FileError(
+                code="CannotReadExpectFile", source=name, reason=_reason(error)
+            ) from None
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -214,10 +215,10 @@ class Store:
         Returns the names of the files that were written or deleted.
 
         Raises:
-            WritesForbidden: under continuous integration; nothing was written.
-            BadScenarioPath: as `path`; nothing was written.
-            CannotWriteExpectFile: the system refuses it, or another process holds the
-                lock and does not finish; `done` says what was written before.
+            BadScenario: as `path`; nothing was written.
+            FileError: under continuous integration, where nothing is written; the
+                system refuses it, or another process holds the lock and does not
+                finish; `done` says what was written before.
         """
         error = forbidden()
         if error is not None:
@@ -238,8 +239,11 @@ class Store:
                     ):
                         done.append(at)
         except OSError as refusal:  # a Timeout is one, too
-            raise CannotWriteExpectFile(
-                source=at, reason=_reason(refusal), done=tuple(done)
+            raise FileError(
+                code="CannotWriteExpectFile",
+                source=at,
+                reason=_reason(refusal),
+                done=tuple(done),
             ) from None
         return tuple(done)
 

@@ -8,26 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.imports.errors import (
-        NeverImported,
-        NoSuchModule,
-        NotAnExpression,
-        NothingToOrder,
-        OtherOrder,
-    )
     from harness.imports.exploring import SECONDS, ImportOrders, of_imports
     from harness.imports.processes import Isolation, usual_isolation
     from harness.imports.report import Finding, ImportReport, Row
     from harness.imports.seen import LEFT_OUT, Difference
 
 _PLACES = {
-    "errors": (
-        "NeverImported",
-        "NoSuchModule",
-        "NotAnExpression",
-        "NothingToOrder",
-        "OtherOrder",
-    ),
     "exploring": ("SECONDS", "ImportOrders", "of_imports"),
     "processes": ("Isolation", "usual_isolation"),
     "report": ("Finding", "ImportReport", "Row"),
@@ -42,11 +28,6 @@ __all__ = [
     "ImportOrders",
     "ImportReport",
     "Isolation",
-    "NeverImported",
-    "NoSuchModule",
-    "NotAnExpression",
-    "NothingToOrder",
-    "OtherOrder",
     "Row",
     "of_imports",
     "usual_isolation",

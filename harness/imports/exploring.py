@@ -29,14 +29,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TypeAlias
 
-from harness.imports.errors import (
-    NeverImported,
-    NoSuchModule,
-    NotAnExpression,
-    NothingToOrder,
-    OtherOrder,
-    near_modules,
-)
+from harness.errors import BadArgument, NotFound, near_modules
 from harness.imports.processes import (
     SCRIPT,
     Isolation,
@@ -86,10 +79,10 @@ class ImportOrders:
     orders: tuple[Order, ...] = ()
 
     def only(self, orders: Sequence[Order]) -> "ImportOrders":
-        """The same of these orders alone.  Raises `OtherOrder`."""
+        """The same of these orders alone.  Raises `BadArgument`."""
         for each in orders:
             if sorted(each) != sorted(orders[0]):
-                raise OtherOrder(first=orders[0], other=each)
+                raise BadArgument(code="OtherModules", modules=orders[0], other=each)
         return replace(self, orders=tuple(orders))
 
     def explore(
@@ -101,9 +94,9 @@ class ImportOrders:
         how many orders are played of how many.
 
         Raises:
-            NoSuchModule: one of the modules cannot be found in any order.
-            NeverImported: none of these imports what was to be watched.
-            TooLarge: there are more modules than rows can be made of.
+            NotFound: one of the modules cannot be found in any order, or none of them
+                imports what was to be watched.
+            BadStrategy: there are more modules than rows can be made of.
         """
         request = Request(
             uses=self.uses,
@@ -160,18 +153,22 @@ def of_imports(
     """Ask whether the order of imports makes a difference; `explore()` answers.
 
     Raises:
-        NothingToOrder: fewer than two modules, or one twice.
-        NotAnExpression: a use that cannot be compiled.
+        BadArgument: fewer than two modules, one twice, a use that cannot be compiled.
     """
-    if len(modules) < 2 or len(set(modules)) < len(modules):
-        raise NothingToOrder(modules=modules)
+    for name in modules:
+        if modules.count(name) > 1:
+            raise BadArgument(code="NamedTwice", name=name)
+    if len(modules) < 2:
+        raise BadArgument(code="NothingToOrder", modules=modules)
     uses = (use,) if isinstance(use, str) else tuple(use)
     for each in uses:
         try:
             compile(each, "<use>", "eval")
         except (SyntaxError, ValueError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise NotAnExpression(text=each, reason=reason) from None
+            raise BadArgument(
+                code="NotAnExpression", text=each, reason=reason
+            ) from None
     return ImportOrders(
         modules,
         uses,
@@ -227,7 +224,7 @@ class _Judge:
     def begin(self) -> None:
         """Play one order twice, and its reverse.
 
-        Raises `NoSuchModule` and `NeverImported` where a name is nobody's.
+        Raises `NotFound` where a name is nobody's.
         """
         forwards, backwards = self._modules, self._modules[::-1]
         play = self._processes.play
@@ -239,10 +236,13 @@ class _Judge:
             raised = [error for each in seen for error in each.raised]
             if sum(each.module == name and each.missing for each in raised) == 3:
                 near = near_modules(name, folder)
-                raise NoSuchModule(name=name, path=folder, near=near)
+                raise NotFound(
+                    code="NoSuchModule", wanted=name, where=folder, near=near
+                )
         for name in self._request.watch:
             if seen and not any(name in each.loaded for each in seen):
-                raise NeverImported(name=name, near=near_modules(name, folder))
+                near = near_modules(name, folder)
+                raise NotFound(code="NeverImported", wanted=name, near=near)
         flaky = self._unsteady(outcomes[0], outcomes[2], forwards)
         if flaky is not None:
             self.findings.append(flaky)

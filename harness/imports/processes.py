@@ -64,7 +64,7 @@ class Plan:
 
 
 def plan(modules: Order) -> Plan:
-    """The orders to play of these modules.  Raises `TooLarge`."""
+    """The orders to play of these modules.  Raises `BadStrategy`."""
     count = len(modules)
     possible = count_arrangements(count) - 1
     if count <= MOST_EXHAUSTIVE:

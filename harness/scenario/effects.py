@@ -37,7 +37,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
-from harness.errors import UnknownProbe
+from harness.errors import BadScenario
 from harness.scenario.recorder import Recorder
 from runtime.dispatch.dump import fingerprint
 from runtime.dispatch.library import Library
@@ -91,7 +91,7 @@ def is_beside(kind: str) -> bool:
 
 
 def check_probe(kind: str) -> None:
-    """Whether there are tensors of a kind.  Raises `UnknownProbe`."""
+    """Whether there are tensors of a kind.  Raises `BadScenario`."""
     if is_beside(kind):
         return
     try:
@@ -99,7 +99,9 @@ def check_probe(kind: str) -> None:
     except EveryorderError:
         known = (*PROBES, SUBCLASS)
         near = nearest(kind, known)
-        raise UnknownProbe(kind=kind, near=near, known=known) from None
+        raise BadScenario(
+            code="UnknownProbe", kind=kind, near=near, known=known
+        ) from None
 
 
 # Values for the arguments of a schema that are no tensors, by the type as printed.

@@ -194,7 +194,7 @@ def call(op: str, kind: str = "cpu") -> UseStep:
     """Call an operator with tensors of a kind (`harness.scenario.effects`).
 
     Raises:
-        UnknownProbe: there is no such kind, and there are no such keys.
+        BadScenario: there is no such kind, and there are no such keys.
     """
     name = parse_name(op)
     check_probe(kind)

@@ -17,12 +17,10 @@ Rule: what was seen is kept as caveats and counts; nothing of the system is.
 import gc
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from harness.engine import pulse
 from harness.engine.protocol import Caveat
-from harness.errors import HarnessError
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
 from harness.heap.calls import CallAudit, unaudited
 from harness.heap.kinds import thaws
@@ -30,25 +28,6 @@ from harness.heap.kinds import thaws
 # An operation that makes garbage of older objects may do so the second time only, when
 # what the first one left is replaced.
 PERFORMANCES = 2
-
-
-class BeginAgain(HarnessError):
-    """What is known of the states so far cannot be compared with those to come.
-
-    Whoever explores begins again with the same system, which has learnt from it.
-    """
-
-
-@dataclass(eq=False, kw_only=True)
-class OlderGarbage(BeginAgain):
-    """An operation made garbage of what was there before the exploration."""
-
-    def render(self) -> str:
-        """What was found."""
-        return (
-            "something became garbage that was there before the first registry: "
-            "the exploration has to begin again"
-        )
 
 
 class Collector:

@@ -28,42 +28,19 @@ from types import ModuleType
 from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
+from harness.errors import ExplorationRestart
 from harness.heap import Heap, Portrait, scope_of
 from harness.heap.calls import caveats_of, merge_caveats
 from harness.scenario.mistakes import name_of, required
 from harness.scenario.performing import Handle, Lasting, Loop, make_ready
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
-from harness.systems.audit import Audit, BeginAgain, Collector
+from harness.systems.audit import Audit, Collector
 
 # Packages of the harness and of pytest are no part of any registry; undo handles from
 # the standard library say nothing about where the state of theirs is.
 _NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "harness", "pytest"})
 _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
-
-
-@dataclass(eq=False, kw_only=True)
-class ScopeGrown(BeginAgain):
-    """An undo handle comes from a package that was not followed until now."""
-
-    packages: tuple[str, ...]
-
-    def render(self) -> str:
-        """The packages."""
-        names = ", ".join(self.packages)
-        return f"undo handles come from {names}: the exploration has to begin again"
-
-
-@dataclass(eq=False, kw_only=True)
-class CachesWarm(BeginAgain):
-    """Abstract classes remembered answers from before the exploration."""
-
-    def render(self) -> str:
-        """What was found."""
-        return (
-            "abstract classes remembered answers from before: the exploration has to "
-            "begin again"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +129,14 @@ class Complete:
         """Have the first registry find abstract classes as the next ones will.
 
         Raises:
-            CachesWarm: they remembered answers, and the registry was made with these.
+            ExplorationRestart: they remembered answers, and the registry was made with
+                these.
         """
         if self._scenario.isolation is None and not self._cold:
             self._cold = True
             self._loop.call(self.heap.form, self._rooted(()))
             if self.heap.empty_caches():
-                raise CachesWarm
+                raise ExplorationRestart(code="CachesWarm")
 
     def forget(self) -> None:
         """Let go of what lies outside, which is large; what was seen of it is kept."""
@@ -168,7 +146,7 @@ class Complete:
         """Have the package of an undo handle followed, too.
 
         Raises:
-            ScopeGrown: it was not until now.
+            ExplorationRestart: it was not until now.
         """
         if type(handle) in self._followed:
             return
@@ -176,7 +154,7 @@ class Complete:
         if found:
             self._packages |= found
             self._heap = None
-            raise ScopeGrown(packages=tuple(sorted(found)))
+            raise ExplorationRestart(code="ScopeGrown", packages=tuple(sorted(found)))
         if not isinstance(handle, Handle):
             self._followed.add(type(handle))
 

@@ -11,7 +11,7 @@ Rules:
   stay in the child, and the engine holds a token for each;
 - an exception that is an outcome crosses as its name and text; errors of the harness
   cross whole; anything else crosses as a traceback, for it is somebody's mistake;
-- a child that ends by itself is told by name (`ChildDied`), with what it was doing;
+- a child that ends by itself is told by name (`ProcessError`), with what it was doing;
 - `kill` ends a child that hangs, from any thread; `close` ends everything;
 - Ctrl-C is the parent's affair;
 - a child leaves by `os._exit`, because what would run at exit is the parent's; what was
@@ -24,7 +24,7 @@ import signal
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from traceback import format_exc
 from typing import Any, Protocol
@@ -33,9 +33,8 @@ from weakref import finalize, ref
 from harness.child import flush_streams
 from harness.engine.protocol import Caveat
 from harness.engine.runner import outlives
-from harness.errors import HarnessError
+from harness.errors import ExplorationRestart, HarnessError, ProcessError
 from harness.scenario.scenario import Scenario
-from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Memory
 from harness.systems.outcomes import (
     ErrorOutcome,
@@ -124,7 +123,7 @@ class Server:
 
     def memory(self) -> Memory:
         """What was learnt that outlives the system."""
-        with suppress(OlderGarbage):  # the memory tells it
+        with suppress(ExplorationRestart):  # the memory tells it
             self._system.check_garbage()
         return self._system.memory()
 
@@ -170,35 +169,6 @@ def become_child(scenario: Scenario, channel: Channel) -> None:
 # end: in a forked process that copies most of the memory.  The first one often does
 # nothing.
 LOOKING = frozenset(2 * 8**n for n in range(12))
-
-
-@dataclass(eq=False, kw_only=True)
-class ChildDied(HarnessError):
-    """The process of an isolated registry ended while it did something."""
-
-    operation: str
-    exit_code: int | None
-    signal: str = ""
-
-    def render(self) -> str:
-        """What it was doing and how it ended."""
-        how = f"by {self.signal}" if self.signal else f"with exit code {self.exit_code}"
-        return f"the process ended {how} during {self.operation}"
-
-
-@dataclass(eq=False, kw_only=True)
-class ChildFailed(HarnessError):
-    """A function of an isolated scenario failed where no failure is an outcome."""
-
-    operation: str
-    error: str
-    text: str
-    traceback: str
-
-    def render(self) -> str:
-        """The error, what it came from, and where."""
-        told = f"{self.error}: {self.text}".rstrip(": ")
-        return f"{self.operation} failed: {told}\n{self.traceback}".rstrip()
 
 
 class RemoteHandle:
@@ -250,12 +220,12 @@ class IsolatedSystem(ScenarioSystem):
         """Have a fresh process make a fresh registry.
 
         Raises:
-            OlderGarbage: an operation on the last one made it.
+            ExplorationRestart: an operation on the last one made it.
         """
         thorough = self._memory.thorough
         self._end_child()
         if self._memory.thorough > thorough:
-            raise OlderGarbage
+            raise ExplorationRestart(code="OlderGarbage")
         self._kept.clear()
         if self._source is None:
             spawns = self.scenario.isolation == "spawn"
@@ -327,17 +297,17 @@ class IsolatedSystem(ScenarioSystem):
         """What stands between the states seen so far and a proof.
 
         Raises:
-            OlderGarbage: an operation made it.
+            ExplorationRestart: an operation made it.
         """
         thorough = self._memory.thorough
         if self._channel is not None:
             self._learn(self._ask("reading the state", "memory"))
         if self._memory.thorough > thorough:
-            raise OlderGarbage
+            raise ExplorationRestart(code="OlderGarbage")
         return self._memory.caveats
 
     def kill(self) -> None:
-        """End the child at once; what waits for it raises `ChildDied`."""
+        """End the child at once; what waits for it raises `ProcessError`."""
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
@@ -364,15 +334,19 @@ class IsolatedSystem(ScenarioSystem):
         if kind == "error":
             raise value
         error, text, traceback = value
-        raise ChildFailed(
-            operation=operation, error=error, text=text, traceback=traceback
+        raise ProcessError(
+            code="ChildFailed",
+            operation=operation,
+            error=error,
+            text=text,
+            traceback=traceback.rstrip(),
         )
 
     def _learn(self, memory: Memory) -> None:
         self._memory = memory
         self.retract(memory.surprised)
 
-    def _died(self, operation: str) -> ChildDied:
+    def _died(self, operation: str) -> ProcessError:
         assert self._source is not None, "it had a child"
         status = self._source.status(self._pid)
         self._forget()
@@ -383,7 +357,9 @@ class IsolatedSystem(ScenarioSystem):
             except ValueError:  # a real-time signal has no name
                 name = f"signal {-status}"
         code = None if status < 0 else status
-        return ChildDied(operation=operation, exit_code=code, signal=name)
+        return ProcessError(
+            code="ChildDied", operation=operation, exit_code=code, signal=name
+        )
 
     def _end_child(self) -> None:
         """Part with the child, which tells what it learnt."""

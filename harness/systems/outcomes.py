@@ -28,12 +28,11 @@ from collections.abc import (
     KeysView,
     ValuesView,
 )
-from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 from unittest import SkipTest
 
-from harness.errors import HarnessError, NotAScenario
+from harness.errors import HarnessError, NotAScenario, Words
 from harness.heap import canonical
 from harness.scenario.mistakes import kind_of
 from harness.scenario.step import UseStep
@@ -48,7 +47,6 @@ _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 
 
-@dataclass(eq=False, kw_only=True)
 class ScenarioSkipped(HarnessError, SkipTest):
     """A step, a use or another function of a scenario skipped it.
 
@@ -57,9 +55,7 @@ class ScenarioSkipped(HarnessError, SkipTest):
 
     reason: str
 
-    def render(self) -> str:
-        """The reason as given."""
-        return self.reason
+    words: ClassVar[Words] = {"ScenarioSkipped": "{reason}"}
 
 
 class ErrorOutcome(Exception):

@@ -21,13 +21,12 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from harness.engine.protocol import Base, Caveat, StateForm
-from harness.errors import HarnessError, NotAScenario
+from harness.errors import ExplorationRestart, HarnessError, NotAScenario
 from harness.heap import Portrait, differences
 from harness.scenario.mistakes import name_of
 from harness.scenario.performing import Closable, Loop, preparing
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
-from harness.systems.audit import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import (
     call_unskipped,
@@ -98,7 +97,7 @@ class RegistrySystem(ScenarioSystem):
         """Make a fresh registry; what was given is made again in it.
 
         Raises:
-            OlderGarbage: an operation on the last one made it.
+            ExplorationRestart: an operation on the last one made it.
         """
         self.check_garbage()
         self._end()
@@ -269,10 +268,10 @@ class RegistrySystem(ScenarioSystem):
         """See whether operations made garbage that no collection has found.
 
         Raises:
-            OlderGarbage: one did.
+            ExplorationRestart: one did.
         """
         if self._loop.call(self._complete.collector.check):
-            raise OlderGarbage
+            raise ExplorationRestart(code="OlderGarbage")
 
     def state(self, handles: Sequence[object]) -> StateForm | None:
         """The complete state: as the scenario tells it, else read from the objects."""
@@ -293,7 +292,7 @@ class RegistrySystem(ScenarioSystem):
         """What stands between the states seen so far and a proof.
 
         Raises:
-            OlderGarbage: an operation made it.
+            ExplorationRestart: an operation made it.
         """
         self.check_garbage()
         return self._complete.caveats()

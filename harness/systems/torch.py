@@ -16,13 +16,13 @@ Rules:
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Any, NamedTuple, NoReturn
 
 from harness.engine import Base, Budget, explore
-from harness.errors import HarnessError
+from harness.errors import NotInstalled
 from harness.outcome import NOTHING, Report
 
 # Its own namespace: nothing that torch or an extension registers can meet it.
@@ -41,18 +41,6 @@ _TAILS = (
     " You may have run into",
 )
 _ASSERTION = " INTERNAL ASSERT FAILED at "
-
-
-@dataclass(eq=False, kw_only=True)
-class NoTorch(HarnessError, ImportError):
-    """The real torch was asked for and is not installed."""
-
-    def render(self) -> str:
-        """Which extra brings it."""
-        return (
-            "--system torch needs torch itself, the extra `torch`: "
-            "python -m pip install 'everyorder[torch]'"
-        )
 
 
 class CallResult(NamedTuple):
@@ -191,9 +179,9 @@ TEXTS = _texts()
 
 
 def check_installed() -> None:
-    """Whether there is a torch.  Raises `NoTorch`."""
+    """Whether there is a torch.  Raises `NotInstalled`."""
     if find_spec("torch") is None:
-        raise NoTorch
+        raise NotInstalled(code="NoTorch")
 
 
 def explore_torch(strategy: str, budget: Budget | None) -> Report:

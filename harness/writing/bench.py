@@ -31,8 +31,9 @@ from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any, TypeVar
 
+from harness.errors import TrialEnded
 from harness.heap import Heap, Scope, canonical
-from harness.writing.draft import RETURNED, StepDraft, TrialEnded
+from harness.writing.draft import RETURNED, StepDraft
 from harness.writing.target import KINDS, SLOTS, THING, Argument, Arguments
 
 T = TypeVar("T")

@@ -13,17 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from harness.errors import NotFound, TrialEnded
 from harness.writing.bench import HUNG, Answer, Bench, answer, definitions, perform_step
-from harness.writing.draft import (
-    ALONE,
-    PAIRS,
-    RETURNED,
-    Draft,
-    NothingRegisters,
-    StepDraft,
-    TrialEnded,
-    UseDraft,
-)
+from harness.writing.draft import ALONE, PAIRS, RETURNED, Draft, StepDraft, UseDraft
 from harness.writing.target import (
     SLOTS,
     SPECIAL,
@@ -268,10 +260,8 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
     """Try what was named, for so many seconds at most.
 
     Raises:
-        NoTarget: there is nothing of that name.
-        NotTried: it acts on the machine.
-        CannotCreate: no registry can be made.
-        NothingRegisters: nothing of it registers.
+        NotFound: there is nothing of that name, or nothing of it registers.
+        BadArgument: it acts on the machine, or no registry can be made.
         TrialEnded: there was no time to find anything, or it does not tell its names.
     """
     target = find(name, folder)
@@ -439,10 +429,11 @@ def _untried(names: Sequence[str]) -> str:
     return f"time was up before {left}; --timeout gives more"
 
 
-def _nothing(target: Target, tried: Sequence[Trial], bench: Bench) -> NothingRegisters:
+def _nothing(target: Target, tried: Sequence[Trial], bench: Bench) -> NotFound:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
-    return NothingRegisters(
-        target=target.name,
+    return NotFound(
+        code="NothingRegisters",
+        wanted=target.name,
         pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
         tried=tuple(each.name for each in tried if not each.lost),
         lost=tuple(

@@ -17,16 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, TrialEnded
 from harness.report.text import unbroken
-from harness.writing.draft import (
-    RETURNED,
-    Draft,
-    StepDraft,
-    TrialEnded,
-    UseDraft,
-    words,
-)
+from harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
 from harness.writing.drafting import draft_of
 
 # The width of lines; formatters have it as their usual one.
@@ -247,10 +240,8 @@ def scenario_text(
     `path` is the folder to import it from first.
 
     Raises:
-        NoTarget: there is nothing of that name.
-        NotTried: it acts on the machine.
-        CannotCreate: no registry can be made.
-        NothingRegisters: nothing of it registers.
+        NotFound: there is nothing of that name, or nothing of it registers.
+        BadArgument: it acts on the machine, or no registry can be made.
         TrialEnded: it ended the process it was tried in, or stood still.
     """
     folder = str(Path(path).resolve())

@@ -32,17 +32,8 @@ from typing import (
     get_origin,
 )
 
-from harness.imports.errors import near_modules
-from harness.writing.draft import (
-    OUTSIDE,
-    NoTarget,
-    NotTried,
-    looks,
-    partner,
-    registers,
-    word_set,
-    words,
-)
+from harness.errors import BadArgument, NotFound, near_modules
+from harness.writing.draft import OUTSIDE, looks, partner, registers, word_set, words
 
 Kind: TypeAlias = Literal["class", "function", "object", "module"]
 
@@ -69,8 +60,8 @@ def find(name: str, folder: str) -> Target:
     """Import and look up what was named.
 
     Raises:
-        NoTarget: there is nothing of that name.
-        NotTried: it acts on the machine.
+        NotFound: there is nothing of that name.
+        BadArgument: it acts on the machine.
     """
     place, colon, attribute = name.partition(":")
     try:
@@ -80,19 +71,20 @@ def find(name: str, folder: str) -> Target:
             raise _failed(name, error) from error
         reason = f"there is no module {place}"
         near = _with_colon(name) or near_modules(place, folder)
-        raise NoTarget(target=name, reason=reason, near=near) from None
+        raise NotFound(code="NoTarget", wanted=name, reason=reason, near=near) from None
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from error
     if place.partition(".")[0] in OUTSIDE:
-        raise NotTried(target=name)
+        raise BadArgument(code="ActsOutside", name=name)
     value: Any = module
     for count, part in enumerate(attribute.split(".") if colon else ()):
         if not hasattr(value, part):
             before = ".".join(attribute.split(".")[:count])
             owner = f"{place}:{before}" if before else place
             known = [each for each in dir(value) if not each.startswith("_")]
-            raise NoTarget(
-                target=name,
+            raise NotFound(
+                code="NoTarget",
+                wanted=name,
                 reason=f"{owner} has no {part!r}",
                 near=_near(f"{owner}{'.' if before else ':'}", part, known),
             )
@@ -201,9 +193,10 @@ def _near(prefix: str, part: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{prefix}{by_lower[each]}" for each in close)
 
 
-def _failed(name: str, error: BaseException) -> NoTarget:
+def _failed(name: str, error: BaseException) -> NotFound:
     said = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return NoTarget(target=name, reason=f"its module cannot be imported, {said}")
+    reason = f"its module cannot be imported, {said}"
+    return NotFound(code="NoTarget", wanted=name, reason=reason)
 
 
 # Different arguments of a kind for steps; the fourth is what a registry is made with.

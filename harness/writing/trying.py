@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from harness.errors import BadArgument
 from harness.writing.bench import HUNG, Bench, evaluate, perform_step
 from harness.writing.draft import (
     ENDS,
     RETURNED,
-    CannotCreate,
     StepDraft,
     Undo,
     is_scope,
@@ -117,7 +117,7 @@ def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
 def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     """The text that makes a registry, and the arguments in it.
 
-    Raises `CannotCreate`, and `TrialEnded` where there was no time.
+    Raises `BadArgument`, and `TrialEnded` where there was no time.
     """
     if target.kind in ("object", "module"):
         return target.text, ()
@@ -134,7 +134,9 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
             reason = f"nothing, it {HUNG}"
             break
     shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
-    raise CannotCreate(target=target.name, tried=tuple(shown), reason=reason)
+    raise BadArgument(
+        code="CannotCreate", name=target.name, tried=tuple(shown), reason=reason
+    )
 
 
 def _made(bench: Bench, text: str, arguments: Arguments) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.errors import UnknownOperation
+from harness.errors import CannotReplay
 from harness.plugin_child import rebuild_error, record_error
 
 
@@ -56,7 +56,9 @@ def multiline() -> object:
         OSError(2, "No such file", "a.txt"),
         SystemExit(3),
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
-        UnknownOperation(history=(1, 2), operation=9, operations=3),
+        CannotReplay(
+            code="UnknownOperation", history=(1, 2), operation=9, operations=3
+        ),
         StopIteration(4),
         KeyboardInterrupt(),
     ],

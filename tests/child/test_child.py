@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from harness import child as module
-from harness.child import NoDebugger, Parent, start, wait
+from harness.child import Parent, start, wait
 from harness.engine import pulse
+from harness.errors import ProcessError
 from tests.child.samples import echo, ends, is_alive, sleeps
 
 FORKS = pytest.mark.skipif(not module.CAN_FORK, reason="this system cannot fork")
@@ -267,7 +268,7 @@ def test_input_is_empty_and_a_debugger_is_refused(started: Callable[..., Any]) -
         parent.send(os.read(0, 10))
         try:
             breakpoint()
-        except NoDebugger as error:
+        except ProcessError as error:
             parent.send(str(error))
 
     child = started(asks)

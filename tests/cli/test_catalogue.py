@@ -9,7 +9,6 @@ import pytest
 
 from harness.catalogue import (
     Broken,
-    NothingThere,
     Skipped,
     find,
     import_folders,
@@ -19,7 +18,9 @@ from harness.catalogue import (
     root_of,
     root_of_all,
 )
+from harness.errors import NotFound
 from tests.cli.conftest import Project
+from tests.coded import code
 
 TABLE = "[tool.pytest.ini_options]\n"
 
@@ -278,7 +279,7 @@ def test_a_wrong_name_is_told_beside_a_broken_module(project: Project) -> None:
 def test_a_wrong_name_beside_twins(project: Project) -> None:
     text = EMPTY + made("a") + made("b").replace("create", "name='a', create")
     project.scenarios("twice", text)
-    with pytest.raises(NothingThere):
+    with pytest.raises(NotFound, check=code("NoSuchScenario")):
         load(("quite another thing",))
 
 
@@ -322,13 +323,13 @@ def test_a_file_is_read_anew(project: Project) -> None:
 
 
 def test_what_is_not_there(project: Project) -> None:
-    with pytest.raises(NothingThere) as caught:
+    with pytest.raises(NotFound, check=code("NoSuchScenario")) as caught:
         load(("test_sound/newst",))
     assert str(caught.value) == (
         "there is no file, folder or scenario 'test_sound/newst'; did you mean "
         "scenarios/test_sound/newest?"
     )
-    with pytest.raises(NothingThere) as caught:
+    with pytest.raises(NotFound, check=code("NoSuchScenario")) as caught:
         find(load(), "quite another thing")
     assert str(caught.value) == (
         "there is no file, folder or scenario 'quite another thing' among 2 scenarios; "
@@ -338,7 +339,7 @@ def test_what_is_not_there(project: Project) -> None:
 
 def test_without_a_project(tmp_path: Path) -> None:
     assert root_of(tmp_path) == tmp_path
-    with pytest.raises(NothingThere) as caught:
+    with pytest.raises(NotFound, check=code("NoSuchPath")) as caught:
         load(("name",), start=tmp_path)
     assert str(caught.value) == (
         "there is no file, folder or scenario 'name'; without a path, scenarios are "
@@ -359,7 +360,7 @@ def test_a_whole_path_is_found_outside_the_default_folder(project: Project) -> N
     project.write("test_top.py", EMPTY + made("top"))
     for path in ("other/test_far/far", "test_top/top"):
         assert load((path,)).paths == (path,)
-    with pytest.raises(NothingThere) as caught:
+    with pytest.raises(NotFound, check=code("NoSuchScenario")) as caught:
         load(("other/test_far/fur",))
     assert caught.value.near[0] == "other/test_far/far"
 

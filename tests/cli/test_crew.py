@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import NothingThere, load
+from harness.catalogue import load
 from harness.child import CAN_FORK
 from harness.cli import campaign as crews
 from harness.cli.campaign import Advanced, Crew, Finished, Started
-from harness.cli.command import CannotLoad
 from harness.cli.task import Effort, Listing, Outcome, Task, listing_of
+from harness.errors import NotFound, ProcessError
 from harness.outcome import Report, Unexplored
 from harness.watch import Limits
 from tests.cli.conftest import Project
+from tests.coded import code
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
 
@@ -110,7 +111,7 @@ def test_a_listing_is_that_of_the_catalogue(project: Project, crew: Crew) -> Non
 
 
 def test_what_is_not_there(project: Project, crew: Crew) -> None:
-    with pytest.raises(NothingThere) as found:
+    with pytest.raises(NotFound, check=code("NoSuchScenario")) as found:
         crew.load(("sond",))
     assert found.value.near == ("scenarios/test_sound/sound",)
 
@@ -220,9 +221,9 @@ def test_a_child_that_ends_before_any_import(
     project: Project, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crews, "serve", lambda parent, effort: os._exit(3))
-    with pytest.raises(CannotLoad) as found:
+    with pytest.raises(ProcessError, check=code("CannotLoad")) as found:
         crew.load(())
-    assert found.value.how == "exit code 3"
+    assert found.value.reason == "exit code 3"
 
 
 def test_a_child_that_dies_between_two_tasks(project: Project, crew: Crew) -> None:

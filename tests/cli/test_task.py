@@ -3,10 +3,11 @@ import pytest
 from harness.catalogue import load
 from harness.cli.task import Effort, Task, explore_entry, perform, size_of, task_of
 from harness.engine import DEFAULT_BUDGET, Budget, pulse
-from harness.errors import UnknownStrategy
+from harness.errors import BadStrategy
 from harness.outcome import Report, Unexplored
 from harness.scenario import Scenario
 from tests.cli.conftest import Project
+from tests.coded import code
 
 
 def test_budgets() -> None:
@@ -36,7 +37,7 @@ def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
         define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
     )
     assert size_of(scenario, Effort()) > size_of(scenario, Effort("graph"))
-    with pytest.raises(UnknownStrategy):
+    with pytest.raises(BadStrategy, check=code("UnknownStrategy")):
         size_of(scenario, Effort("best"))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.cli import command as exits
-from harness.errors import HarnessError
-from harness.writing import TrialEnded, scenario_text
+from harness.errors import HarnessError, TrialEnded
+from harness.writing import scenario_text
 from harness.writing.bench import Bench
 from harness.writing.drafting import draft_of
 from tests.cli.conftest import Project

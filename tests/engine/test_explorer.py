@@ -17,7 +17,8 @@ from harness.engine import (
     plan,
 )
 from harness.engine.explorer import SELDOM
-from harness.errors import UnknownStrategy
+from harness.errors import BadStrategy
+from tests.coded import code
 from tests.engine.related import Related
 from tests.engine.toys import (
     Exclusive,
@@ -456,7 +457,7 @@ def test_nothing_is_left_active() -> None:
 
 def test_an_unknown_strategy() -> None:
     for name in ("wlak:1", "walk", "walk:x", "walk:100", "graph:1", "sca:0", "", "a+b"):
-        with pytest.raises(UnknownStrategy) as caught:
+        with pytest.raises(BadStrategy, check=code("UnknownStrategy")) as caught:
             explore(Toy(), name)
         assert caught.value.name == name
     assert str(caught.value) == (

@@ -5,7 +5,8 @@ from collections.abc import Hashable
 import pytest
 
 from harness.engine import explore
-from harness.errors import BadFingerprint, NoFingerprint
+from harness.errors import BadScenario
+from tests.coded import code
 from tests.engine.toys import Toy
 
 
@@ -52,7 +53,7 @@ class Fading(Printed):
 
 
 def test_a_fingerprint_that_can_change_later_is_refused() -> None:
-    with pytest.raises(BadFingerprint) as caught:
+    with pytest.raises(BadScenario, check=code("BadFingerprint")) as caught:
         explore(Live(), "graph")
     assert str(caught.value) == (
         "the system's state() cannot be a complete state: this list is not "
@@ -67,7 +68,7 @@ def test_a_fingerprint_that_can_change_later_is_refused() -> None:
 def test_states_that_differ_under_one_fingerprint_void_the_proof(
     system: Toy, what: str
 ) -> None:
-    with pytest.raises(BadFingerprint) as caught:
+    with pytest.raises(BadScenario, check=code("BadFingerprint")) as caught:
         explore(system, "graph")
     assert caught.value.reason == (
         "it is the same with [] and with [1] active (steps counted from 0), which "
@@ -76,7 +77,7 @@ def test_states_that_differ_under_one_fingerprint_void_the_proof(
 
 
 def test_a_fingerprint_that_vanishes_is_none() -> None:
-    with pytest.raises(NoFingerprint):
+    with pytest.raises(BadScenario, check=code("NoFingerprint")):
         explore(Fading(), "graph")
 
 
@@ -92,7 +93,7 @@ def test_it_is_told_when_nothing_shows() -> None:
 def test_an_error_of_the_harness_is_no_failing_step() -> None:
     class Misused(Toy):
         def refuses(self, step: int) -> str:
-            raise NoFingerprint(strategy="graph")
+            raise BadScenario(code="NoFingerprint", strategy="graph")
 
-    with pytest.raises(NoFingerprint):
+    with pytest.raises(BadScenario, check=code("NoFingerprint")):
         explore(Misused(2), "walk:0")

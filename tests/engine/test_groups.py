@@ -19,7 +19,8 @@ from harness.engine import (
     plan,
     replay,
 )
-from harness.errors import NoFingerprint
+from harness.errors import BadScenario
+from tests.coded import code
 from tests.engine.related import digest
 from tests.engine.toys import Toy
 
@@ -346,7 +347,7 @@ def test_a_group_that_does_not_close_is_told_and_claims_nothing() -> None:
 
 
 def test_systems_that_it_is_not_for() -> None:
-    with pytest.raises(NoFingerprint):
+    with pytest.raises(BadScenario, check=code("NoFingerprint")):
         explore(Silent(3, 1), "groups")
     found = explore(Toy(3, printed=True), "groups")
     assert found.skipped == (

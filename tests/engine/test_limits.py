@@ -3,7 +3,8 @@
 import pytest
 
 from harness.engine import Budget, explore
-from harness.errors import TooLarge
+from harness.errors import BadStrategy
+from tests.coded import code
 from tests.engine.toys import Toy
 
 
@@ -13,7 +14,7 @@ def test_full_starts_at_once_whatever_its_size() -> None:
 
 
 def test_rows_that_cannot_be_made_are_refused() -> None:
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(BadStrategy, check=code("TooLarge")) as caught:
         explore(Toy(30), "sca:5")
     assert caught.value.size == 17_100_720
 

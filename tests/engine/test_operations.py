@@ -6,7 +6,8 @@ import pytest
 
 from harness.engine import Operations, operations_of
 from harness.engine.protocol import EVERY_ORDER, UNORDERED, Ordering, active, state_of
-from harness.errors import TooLarge, UnknownOperation
+from harness.errors import BadStrategy, CannotReplay
+from tests.coded import code
 from tests.engine.toys import Toy
 
 
@@ -18,7 +19,7 @@ def test_operations_are_toggles_then_uses_then_the_look() -> None:
 
 def test_too_many_operations_are_refused() -> None:
     assert operations_of(Toy(252)).collect == 253
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(BadStrategy, check=code("TooLarge")) as caught:
         operations_of(Toy(200, 54))
     assert str(caught.value) == (
         "the number of operations (steps, uses, the look, collecting garbage) comes to "
@@ -29,7 +30,7 @@ def test_too_many_operations_are_refused() -> None:
 
 def test_a_foreign_operation_is_named() -> None:
     Operations(2, 1).check((0, 1, 2, 3, 4))
-    with pytest.raises(UnknownOperation) as caught:
+    with pytest.raises(CannotReplay, check=code("UnknownOperation")) as caught:
         Operations(2, 1).check((0, 5))
     assert str(caught.value) == (
         "operation 5 of the history [0, 5] is none of 0..4; was the scenario changed "

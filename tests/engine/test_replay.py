@@ -3,7 +3,8 @@
 import pytest
 
 from harness.engine import Action, Fault, Replay, replay
-from harness.errors import UnknownOperation
+from harness.errors import CannotReplay
+from tests.coded import code
 from tests.engine.toys import Exclusive, Leaking, Newest, Stuck, Toy
 
 
@@ -61,5 +62,5 @@ def test_a_replay_without_any_action_has_no_state() -> None:
 
 
 def test_a_foreign_history() -> None:
-    with pytest.raises(UnknownOperation):
+    with pytest.raises(CannotReplay, check=code("UnknownOperation")):
         replay(Toy(2), (0, 7))

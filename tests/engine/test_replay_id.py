@@ -5,7 +5,8 @@ from itertools import product
 import pytest
 
 from harness.engine import ReplayId, decode, encode, fits, scenario_tag, tag_of
-from harness.errors import BadReplayId, UnknownOperation
+from harness.errors import CannotReplay
+from tests.coded import code
 
 
 def test_ids_are_pinned_for_ever() -> None:
@@ -59,13 +60,13 @@ def test_every_single_slip_is_noticed() -> None:
         for other in "0123456789abcdefghjkmnpqrstvwxyz":
             if other != text[place]:
                 slipped = text[:place] + other + text[place + 1 :]
-                with pytest.raises(BadReplayId):
+                with pytest.raises(CannotReplay, check=code("BadReplayId")):
                     decode(slipped, 6)
 
 
 def test_another_operations_is_noticed() -> None:
     text = encode("some", 6, (1, 2, 3))
-    with pytest.raises(BadReplayId) as caught:
+    with pytest.raises(CannotReplay, check=code("BadReplayId")) as caught:
         decode(text, 7)
     assert str(caught.value) == (
         f"replay id {text!r}: the check does not hold for 7 operations; either it is "
@@ -84,11 +85,11 @@ def test_another_operations_is_noticed() -> None:
     ],
 )
 def test_what_is_no_id(text: str, reason: str) -> None:
-    with pytest.raises(BadReplayId) as caught:
+    with pytest.raises(CannotReplay, check=code("BadReplayId")) as caught:
         decode(text, 6)
     assert caught.value.fields() == {"text": text, "reason": reason}
 
 
 def test_a_foreign_operation() -> None:
-    with pytest.raises(UnknownOperation):
+    with pytest.raises(CannotReplay, check=code("UnknownOperation")):
         encode("some", 3, (0, 3))

@@ -9,7 +9,8 @@ import pytest
 from harness.engine import Budget, Kind, Square, explore, plan
 from harness.engine.covering import rows
 from harness.engine.suites import arrangements_size
-from harness.errors import NoFingerprint
+from harness.errors import BadScenario
+from tests.coded import code
 from tests.engine.toys import (
     Exclusive,
     FlakyError,
@@ -80,7 +81,7 @@ def test_arrangements_by_another_count() -> None:
 
 
 def test_graph_needs_a_fingerprint() -> None:
-    with pytest.raises(NoFingerprint) as caught:
+    with pytest.raises(BadScenario, check=code("NoFingerprint")) as caught:
         explore(Toy(2), "graph")
     assert str(caught.value) == (
         "'graph' compares complete states, but the system's state() is None. "

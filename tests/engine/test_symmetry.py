@@ -9,7 +9,8 @@ import pytest
 from harness import Scenario, step, steps, use
 from harness import explore as explore_scenario
 from harness.engine import Exploration, Relations, State, Symmetry, explore
-from harness.errors import NotAScenario, NotSymmetric
+from harness.errors import BadScenario, NotAScenario
+from tests.coded import code
 from tests.engine.test_states import (
     ByIndex,
     Caching,
@@ -198,7 +199,7 @@ def test_nothing_is_assumed_where_nothing_is_told() -> None:
     # Told, but not used: each history is played as it is.
     unused = explore(symmetric(Registry(4), (0, 1, 2, 3)), "histories:2")
     assert (kinds(unused), unused.caveats) == ([], ())
-    with pytest.raises(NotSymmetric):
+    with pytest.raises(BadScenario, check=code("NotSymmetric")):
         explore(symmetric(Favoured(4), (0, 1, 2, 3)), "histories:2")
 
 
@@ -263,7 +264,7 @@ def test_faults_of_many_steps(kind: Callable[[int, int], Registry]) -> None:
     ],
 )
 def test_a_claim_that_is_refuted(kind: Callable[[int], Registry], reason: str) -> None:
-    with pytest.raises(NotSymmetric) as caught:
+    with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore(symmetric(kind(4), (0, 1, 2, 3)), "graph")
     error = caught.value
     assert error.one == "add(0)"
@@ -276,7 +277,7 @@ def test_a_claim_that_is_refuted(kind: Callable[[int], Registry], reason: str) -
 
 def test_a_parameter_that_is_seen_as_something_else() -> None:
     # One thing, and the thing of number one.
-    with pytest.raises(NotSymmetric) as caught:
+    with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore(symmetric(Popping(4), (0, 1, 2, 3)), "graph")
     assert caught.value.reason == (
         "1 is seen without add(1), so that nobody can tell what it stands for (add(0), "
@@ -313,7 +314,7 @@ def test_what_no_history_of_the_check_shows_is_assumed() -> None:
     ],
 )
 def test_relations_that_tell_them_apart(relations: Mapping[str, Any]) -> None:
-    with pytest.raises(NotSymmetric) as caught:
+    with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore(symmetric(Registry(4), (0, 1, 2), **relations), "graph")
     assert caught.value.reason == "their relations to other steps differ"
 
@@ -381,7 +382,7 @@ def test_a_registry_with_a_favourite() -> None:
             bag.things[thing] = 2
         return take
 
-    with pytest.raises(NotSymmetric) as caught:
+    with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore_scenario(bags(*"abcd", put=put), "graph")
     assert str(caught.value) == (
         "put('a') and put('c') are told to be symmetric, and are not: put('a'), "

@@ -11,7 +11,8 @@ from harness.engine import Budget, State, explore, plan
 from harness.engine.protocol import UNORDERED, Operations
 from harness.engine.session import Meter, Session
 from harness.engine.suites import Walk
-from harness.errors import TooLarge
+from harness.errors import BadStrategy
+from tests.coded import code
 from tests.engine.toys import Exclusive, Layered, Sometimes, Toy
 
 Node = tuple[State, tuple[int, ...]]
@@ -164,7 +165,7 @@ def test_the_sizes_of_five_steps() -> None:
 
 
 def test_a_walk_too_large_to_start() -> None:
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(BadStrategy, check=code("TooLarge")) as caught:
         explore(Toy(30), "walk:1")
     assert caught.value.fields() == {
         "what": "walk:1's nodes",

@@ -10,19 +10,9 @@ from threading import Thread
 import pytest
 from filelock import FileLock
 
-from harness.expectations import (
-    BadScenarioPath,
-    CannotReadExpectFile,
-    CannotWriteExpectFile,
-    DamagedExpectFile,
-    Journal,
-    Reading,
-    Store,
-    WritesForbidden,
-    forbidden,
-    read_all,
-    render,
-)
+from harness.errors import BadScenario, DamagedExpectFile, FileError
+from harness.expectations import Journal, Reading, Store, forbidden, read_all, render
+from tests.coded import code
 from tests.expectations.samples import document
 
 
@@ -35,7 +25,8 @@ def test_allowed(value: str) -> None:
 @pytest.mark.parametrize("value", ["1", "true", "github", "woodpecker"])
 def test_forbidden(value: str) -> None:
     error = forbidden({"CI": value})
-    assert isinstance(error, WritesForbidden)
+    assert isinstance(error, FileError)
+    assert error.code == "WritesForbidden"
     assert str(error) == (
         f"expect files are never written while CI={value!r} is set. Accept the change "
         "on a developer's machine and commit the files, or set CI=0 if this is one."
@@ -183,7 +174,7 @@ def test_nothing_is_written_under_ci(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(WritesForbidden):
+    with pytest.raises(FileError, check=code("WritesForbidden")):
         Store(tmp_path).apply({NAME: document()})
     assert list(tmp_path.iterdir()) == []
 
@@ -208,7 +199,7 @@ def test_what_was_written_before_a_failure_is_told(tmp_path: Path) -> None:
     store = Store(tmp_path)
     other = "scenarios/test_other/x"
     store.path(other).mkdir(parents=True)
-    with pytest.raises(CannotWriteExpectFile) as caught:
+    with pytest.raises(FileError, check=code("CannotWriteExpectFile")) as caught:
         store.apply({NAME: document(), other: document(scenario=other)})
     assert str(caught.value) == (
         f"expect/{other}.txt cannot be written: Is a directory; written before: "
@@ -223,7 +214,10 @@ def test_a_lock_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     store = Store(tmp_path)
     lock = tmp_path / ".everyorder" / "expect.lock"
     lock.parent.mkdir()
-    with FileLock(lock), pytest.raises(CannotWriteExpectFile) as caught:
+    with (
+        FileLock(lock),
+        pytest.raises(FileError, check=code("CannotWriteExpectFile")) as caught,
+    ):
         store.apply({NAME: document()})
     assert str(caught.value) == (
         ".everyorder/expect.lock cannot be written: another process has held it for 0 "
@@ -234,7 +228,7 @@ def test_a_lock_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.path(NAME).mkdir(parents=True)
-    with pytest.raises(CannotReadExpectFile) as caught:
+    with pytest.raises(FileError, check=code("CannotReadExpectFile")) as caught:
         store.read(NAME)
     assert str(caught.value) == (
         f"expect/{NAME}.txt is there and cannot be read: Is a directory. Make it a "
@@ -267,9 +261,11 @@ def test_readers_see_the_old_or_the_new_file(tmp_path: Path) -> None:
 )
 def test_bad_paths(tmp_path: Path, path: str) -> None:
     store = Store(tmp_path)
-    with pytest.raises(BadScenarioPath, match="no expect file can belong to"):
+    with pytest.raises(
+        BadScenario, check=code("BadScenarioPath"), match="no expect file can belong to"
+    ):
         store.path(path)
-    with pytest.raises(BadScenarioPath):
+    with pytest.raises(BadScenario, check=code("BadScenarioPath")):
         store.apply({NAME: document(), path: document()})
     assert store.scenarios() == ()
 

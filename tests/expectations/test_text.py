@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.expectations import DamagedExpectFile, Digest, Document, Key, parse, render
+from harness.errors import DamagedExpectFile
+from harness.expectations import Digest, Document, Key, parse, render
 from tests.expectations.samples import PAIR, document, documents
 
 WHOLE = """\

@@ -58,16 +58,15 @@ class DefaultRun:
 
     def fails(self, path: str) -> str:
         """How a scenario fails; "" where it passes."""
-        from harness.errors import BadFingerprint
         from harness.expectations import Store, compare
         from harness.exploring import explore
 
         try:
             report = explore(self._scenarios[path], stop_after=1)
-        except BadFingerprint as error:
-            # The state that the package tells is not the whole one, and the gate fails.
-            return told_briefly(error)
         except Exception as error:
+            if getattr(error, "code", "") == "BadFingerprint":
+                # The state that the package tells is not the whole one: the gate fails.
+                return told_briefly(error)
             # What the harness itself refuses is a wrong question, and no kill.
             return f"raised {told_briefly(error)}" if _is_ours(error) else ""
         if not report.passed:

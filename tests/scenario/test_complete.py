@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from harness.engine.protocol import Caveat, StateForm
+from harness.errors import ExplorationRestart
 from harness.exploring import explore
 from harness.scenario import Scenario, Step, step, use
-from harness.systems.complete import Memory, ScopeGrown, places
+from harness.systems.complete import Memory, places
 from harness.systems.registry import RegistrySystem
+from tests.coded import code
 
 
 class Names:
@@ -312,7 +314,7 @@ def test_packages_of_handles_are_followed() -> None:
     """The registry is of one package, what undoes of another."""
     far = type("Handle", (), {"close": lambda _: None, "__module__": "far.away"})
     system = started(step("add", lambda _: far()), observe=lambda _: "")
-    with pytest.raises(ScopeGrown) as caught:
+    with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
         system.do(0)
     assert str(caught.value) == (
         "undo handles come from far: the exploration has to begin again"

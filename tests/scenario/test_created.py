@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
+from harness.errors import ExplorationRestart, NotAScenario
 from harness.exploring import explore
 from harness.scenario import (
     Scenario,
@@ -15,11 +15,11 @@ from harness.scenario import (
     step,
     together,
 )
-from harness.systems.complete import ScopeGrown
 from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.dump import fingerprint
 from runtime.schema.parser import parse_name
+from tests.coded import code
 
 SCHEMA = "a::b(Tensor x) -> Tensor"
 
@@ -63,7 +63,7 @@ def test_what_stands_for_a_dispatcher_is_one() -> None:
     system = RegistrySystem(made)
     system.reset()
     # Its handles come from a package of which neither it nor its steps are.
-    with pytest.raises(ScopeGrown) as caught:
+    with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
         system.do(0)
     assert caught.value.packages == ("runtime",)
     system.reset()

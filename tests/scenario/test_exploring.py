@@ -1,11 +1,12 @@
 import pytest
 
 from harness.engine import Budget
-from harness.errors import UnknownStrategy
+from harness.errors import BadStrategy
 from harness.exploring import explore, system_of
 from harness.scenario import Scenario, call, define, impl, step
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.registry import RegistrySystem
+from tests.coded import code
 from tests.scenarios.kernels import composed, composed_anew, on_cpu
 
 _TWO = Scenario(
@@ -38,7 +39,7 @@ def test_a_report() -> None:
 def test_a_strategy_by_name() -> None:
     report = explore(_TWO, "walk:0")
     assert (report.verdict, report.exploration.strategy) == ("holds", "walk:0")
-    with pytest.raises(UnknownStrategy):
+    with pytest.raises(BadStrategy, check=code("UnknownStrategy")):
         explore(_TWO, "wander")
 
 

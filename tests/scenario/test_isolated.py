@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
+from harness.errors import NotAScenario, ProcessError
 from harness.exploring import explore, system_of
 from harness.heap import canonical
 from harness.scenario import Scenario, Step, step, steps, use
-from harness.systems.isolated import ChildDied, ChildFailed, IsolatedSystem
+from harness.systems.isolated import IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped
+from tests.coded import code
 from tests.forking import needs_fork
 from tests.scenario.isolated import FORKED as _FORKED
 from tests.scenario.isolated import SCENARIO as _SCENARIO
@@ -181,7 +182,7 @@ def test_a_handle_that_is_kept_alive_keeps_its_token(forked: IsolatedSystem) -> 
 def test_a_child_that_dies(
     system: IsolatedSystem, number: int, exit_code: int | None, name: str, text: str
 ) -> None:
-    with pytest.raises(ChildDied) as caught:
+    with pytest.raises(ProcessError, check=code("ChildDied")) as caught:
         system.do(number)
     assert (caught.value.exit_code, caught.value.signal) == (exit_code, name)
     assert str(caught.value) == text
@@ -192,7 +193,9 @@ def test_a_child_that_dies(
 def test_a_child_that_hangs_can_be_killed(system: IsolatedSystem) -> None:
     killer = threading.Timer(0.2, system.kill)
     killer.start()
-    with pytest.raises(ChildDied, match="ended by SIGKILL during hang"):
+    with pytest.raises(
+        ProcessError, check=code("ChildDied"), match="ended by SIGKILL during hang"
+    ):
         system.do(HANG)
     killer.join()
     system.kill()
@@ -216,7 +219,7 @@ def test_a_create_that_fails() -> None:
         isolation="fork",
     )
     system = IsolatedSystem(made)
-    with pytest.raises(ChildFailed) as caught:
+    with pytest.raises(ProcessError, check=code("ChildFailed")) as caught:
         system.reset()
     assert (caught.value.error, caught.value.text) == ("KeyError", "'nothing'")
     told = str(caught.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario, UnknownProbe
+from harness.errors import BadScenario, NotAScenario
 from harness.scenario import (
     Scenario,
     Step,
@@ -19,6 +19,7 @@ from harness.scenario import (
     together,
     use,
 )
+from tests.coded import code
 from tests.scenarios.kernels import composed, on_cpu
 
 ADD = define("a::add(Tensor x) -> Tensor")
@@ -255,7 +256,7 @@ def test_two_kernels_of_a_key_have_two_descriptions() -> None:
 
 
 def test_tensors_of_no_kind_are_refused_where_they_are_written() -> None:
-    with pytest.raises(UnknownProbe) as caught:
+    with pytest.raises(BadScenario, check=code("UnknownProbe")) as caught:
         call("a::add", "cdua")
     assert caught.value.near == ("cuda",)
     assert str(caught.value) == (
@@ -263,7 +264,7 @@ def test_tensors_of_no_kind_are_refused_where_they_are_written() -> None:
         "autograd', 'cuda', 'cuda below autograd', 'meta', 'sparse', 'mkldnn', "
         "'subclass'; or name keys, as 'CPU+Tracer'."
     )
-    with pytest.raises(UnknownProbe):
+    with pytest.raises(BadScenario, check=code("UnknownProbe")):
         Scenario(ADD, probes=["gpu"])
     assert call("a::add", "CPU+Tracer").text == 'call("a::add", "CPU+Tracer")'
 

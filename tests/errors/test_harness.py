@@ -1,0 +1,131 @@
+"""Errors of the harness: each sentence is said somewhere, and crosses a process."""
+
+import ast
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+
+import harness.errors
+from harness.errors import CannotReplay, HarnessError, NotFound, ProcessError
+from harness.systems.outcomes import ScenarioSkipped
+
+ROOT = Path(harness.errors.__file__).parent
+KINDS: dict[str, type[HarnessError]] = {
+    kind.__name__: kind
+    for kind in (*vars(harness.errors).values(), ScenarioSkipped)
+    if isinstance(kind, type) and issubclass(kind, HarnessError)
+}
+
+
+def sentences() -> Iterator[tuple[type[HarnessError], str, str]]:
+    for kind in KINDS.values():
+        for code, words in kind.words.items():
+            yield kind, code, words
+
+
+def fields(kind: type[HarnessError]) -> set[str]:
+    """The fields that a class declares."""
+    return {*kind.__annotations__} - {"words"}
+
+
+def named(words: str) -> set[str]:
+    """The fields and properties that a template names."""
+    return {name for _, name, _, _ in Formatter().parse(words) if name}
+
+
+def calls() -> Iterator[tuple[str, type[HarnessError], str, set[str]]]:
+    """Where an error is made: the place, the class, the code, the names of fields."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                kind = KINDS.get(node.func.id)
+                if kind is not None:
+                    given = {each.arg or "": each.value for each in node.keywords}
+                    code = given.pop("code", ast.Constant(kind.code))
+                    assert isinstance(code, ast.Constant), f"{path}:{node.lineno}"
+                    yield f"{path}:{node.lineno}", kind, str(code.value), {*given}
+
+
+def test_a_code_is_of_one_sentence() -> None:
+    codes = Counter(code for _, code, _ in sentences())
+    assert [code for code, count in codes.items() if count > 1] == []
+    assert len(codes) > 40
+
+
+def test_every_sentence_is_said_somewhere_and_has_its_fields() -> None:
+    said = set()
+    for place, kind, code, given in calls():
+        assert code in kind.words, place
+        assert given <= fields(kind), place
+        required = {name for name in fields(kind) if not hasattr(kind, name)}
+        assert required <= given, place
+        head, _, _ = kind.words[code].partition("[[")
+        assert named(head) & fields(kind) <= given, place
+        said.add(code)
+    assert said == {code for _, code, _ in sentences()}
+
+
+def test_a_sentence_names_fields_and_properties() -> None:
+    for kind, code, words in sentences():
+        for name in named(words):
+            assert name in fields(kind) or hasattr(kind, name), (code, name)
+
+
+def test_every_sentence_crosses_a_process() -> None:
+    for kind, code, words in sentences():
+        given: dict[str, Any] = {
+            name: getattr(kind, name, "x") or ("x",)
+            for name in fields(kind) & named(words) | ({*fields(kind)} - {*dir(kind)})
+        }
+        error = kind(code=code, **given)
+        error.add_note("a note")
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), copy.code, copy.fields()) == (kind, code, given)
+        assert str(copy) == str(error) != ""
+        assert copy.__notes__ == ["a note"]
+
+
+def test_the_builtin_classes_are_kept() -> None:
+    error = CannotReplay(code="BadReplayId", text="x", reason="it is short")
+    assert isinstance(error, ValueError)
+    assert error.fields() == {"text": "x", "reason": "it is short"}
+    assert str(error) == "replay id 'x': it is short"
+    assert isinstance(NotFound(), LookupError)
+
+
+def test_a_part_is_left_out_where_its_fields_are_empty() -> None:
+    died = ProcessError(code="ChildDied", operation="do", exit_code=3)
+    assert str(died) == "the process ended with exit code 3 during do"
+    killed = ProcessError(code="ChildDied", operation="do", signal="SIGKILL")
+    assert str(killed) == "the process ended by SIGKILL during do"
+    failed = ProcessError(code="ChildFailed", operation="do", error="KeyError")
+    assert str(failed) == "do failed: KeyError"
+    error = NotFound(code="NoSuchModule", wanted="shp", where=".", near=("shop", "sh"))
+    assert str(error) == (
+        "there is no module 'shp' in . or on Python's path; did you mean shop or sh?"
+    )
+
+
+def test_a_code_without_words() -> None:
+    with pytest.raises(NotImplementedError, match="HarnessError does not say"):
+        str(HarnessError())
+    with pytest.raises(NotImplementedError, match="Else does not say"):
+        str(NotFound(code="Else"))
+
+
+def test_errors_load_nothing_of_ours() -> None:
+    text = "import sys, harness.errors; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.split()
+    ours = [each for each in loaded if each.startswith(("harness", "runtime"))]
+    assert ours == ["harness", "harness.errors"]
+    assert not {"unittest", "dataclasses", "numpy", "difflib"} & {*loaded}
