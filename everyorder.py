@@ -215,9 +215,9 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
         nargs="?",
         const="all",
         metavar="all|new|SCENARIO",
-        help="Accept what is observed: 'all' (the same as no value; gives up stale "
-        "entries and files, too), 'new' (adds only), or one scenario by its path, a "
-        "pattern of paths, or its test's id. Write the value with '='.",
+        help="Write what is observed to the expect files: 'all' (also without a value; "
+        "deletes stale entries and files, too), 'new' (adds only), or one scenario by "
+        "its path, a pattern of paths, or its test's id. Write the value with '='.",
     )
     parser.addini(
         "everyorder_update", "none, new or all; see the flag.", default="none"
@@ -225,17 +225,17 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
     strategy = "How to explore: 'auto', or strategies joined by '+' (graph+walk:2)."
     group.addoption("--everyorder-strategy", metavar="STRATEGY", help=strategy)
     parser.addini("everyorder_strategy", strategy, default="auto")
-    budget = "Seconds that one scenario may take; it is cut short, and fails, after."
+    budget = "Seconds to explore each scenario for; then it is cut short, and fails."
     group.addoption(
         "--everyorder-budget", type=_seconds, metavar="SECONDS", help=budget
     )
     parser.addini("everyorder_budget", budget, default="")
-    operation = "Seconds that one operation may take; it is called hung after. 0: any."
+    operation = "Time limit in seconds for each operation of a scenario; 0 for none."
     group.addoption(
         "--everyorder-operation-timeout", type=_limit, metavar="SECONDS", help=operation
     )
     parser.addini("everyorder_operation_timeout", operation, default="")
-    whole = "Seconds that one scenario may take; it is called hung after. 0: any."
+    whole = "Time limit in seconds for each scenario; 0 for none."
     group.addoption("--everyorder-timeout", type=_limit, metavar="SECONDS", help=whole)
     parser.addini("everyorder_timeout", whole, default="")
     here = "Explore in this process, not in children; implied by --pdb and --trace."

@@ -270,10 +270,11 @@ def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def main() -> None:
     """Prove that a registry does not care in which order things are registered.
 
-    A scenario lists registrations. everyorder executes them and takes them back in
-    every order that its strategy promises, with calls in between, and says what that
-    shows: for every history of any length, or for histories up to a stated length.
+    A scenario lists steps that register something, and uses of the registry.
+    everyorder does and undoes the steps in every order that its strategy promises,
+    with uses in between, and says what that shows: for histories of any length, or up
+    to a stated length.
 
-    PATHS are files, folders, FILE::NAME, or (a piece of) a scenario's path; without
-    them, tests/scenarios is meant, or tests where there is no such folder.
+    PATHS are files, folders, FILE::NAME, or (parts of) paths of scenarios. Default:
+    tests/scenarios, or tests if there is no such folder.
     """

@@ -55,13 +55,15 @@ COLUMNS = ("imported", "sets", "orders", "of", "verdict")
     "uses",
     multiple=True,
     metavar="EXPR",
-    help="Evaluated when all is imported; its answer is compared. May be repeated.",
+    help="An expression to evaluate after the imports; its value is compared. May be "
+    "repeated.",
 )
 @click.option(
     "--watch",
     multiple=True,
     metavar="MODULE",
-    help="Compare the globals of this module too, as of one in the standard library.",
+    help="Compare the globals of this module as well, although it is of the standard "
+    "library. May be repeated.",
 )
 @path_option
 @click.option(
@@ -70,21 +72,22 @@ COLUMNS = ("imported", "sets", "orders", "of", "verdict")
     default=SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Time that one order may take; it is killed after.",
+    help="Time limit for each order; its process is killed after it.",
 )
 @click.option(
     "--order",
     "orders",
     multiple=True,
     metavar="A,B",
-    help="Play and compare just this order and others given so.",
+    help="In place of MODULEs: play and compare only the orders that are given so. "
+    "May be repeated.",
 )
 @click.option(
     "--isolation",
     type=click.Choice(["fork", "spawn"]),
     default=usual_isolation(),
     show_default=True,
-    help="A forked child or an interpreter of its own for each order.",
+    help="How each order gets a fresh process: by a fork, or by a new interpreter.",
 )
 @click.option(
     "--jobs",
@@ -103,10 +106,10 @@ def imports(
 ) -> None:
     """Import modules in every order and compare what that leaves behind.
 
-    Each order is played in a process that has imported nothing else. Up to five
+    Each order is played in a process that has imported nothing else. Of up to five
     modules, every subset is imported in every order. Orders of the same modules have
-    to agree on what is raised, on what the uses answer, and on the globals of every
-    package that is imported and is not of the standard library.
+    to agree on the errors that are raised, on the values of the uses, and on the
+    globals of every imported package that is not of the standard library.
 
     \b
     everyorder imports shop.json shop.yaml --use "shop.formats()"
@@ -199,18 +202,19 @@ def _progress() -> Iterator[Tell]:
     default=OF_TRIALS,
     show_default=True,
     metavar="SECONDS",
-    help="Time for all trials together.",
+    help="Time limit for all trials together.",
 )
 def write(
     target: str, output: Path | None, force: bool, path: Path, timeout: float
 ) -> None:
     """Write a first scenario of a registry.
 
-    Names are looked through for pairs (add and remove, connect and disconnect,
-    push and pop, ...), for what registers alone, and for look-ups. Which arguments they
-    take is tried out, on fresh registries in processes of their own, in an empty
-    folder; nothing is called whose name says neither. What could not be found
-    out is marked TODO.
+    NAME is a class, a function that makes a registry, or an object; without it the
+    module is the registry. Steps are its functions whose names are a pair (add and
+    remove, connect and disconnect, push and pop, ...) or say that they register; uses
+    are those whose names say that they look something up. Their arguments are found
+    by trial, on fresh registries in processes of their own, in an empty folder; no
+    other function is called. What could not be found out is marked TODO.
 
     \b
     everyorder write pluggy:PluginManager

@@ -88,16 +88,17 @@ def _asked(texts: Report, question: Callable[[], T]) -> T:
     "--strategy",
     default="auto",
     show_default=True,
-    help="For an id with a dot, whose history is found by exploring again.",
+    help="For an id with a dot: its history is too long for an id, and is found by "
+    "exploring again.",
 )
 def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     """Play the history of a replay id, operation by operation.
 
-    The id knows its scenario by the texts of its steps, and holds the history itself;
-    PATHS tell scenarios of the same steps apart. Every line is printed with the active
-    steps after it, and with what it changed; at the end the history is played once more
-    without looking in between, and compared with the shortest one to the same active
-    steps.
+    An id holds the history, and a digest of the scenario's steps and uses, by which the
+    scenario is found; name PATHS where several scenarios have the same ones. Each
+    operation is printed with the steps that are active after it and with what it
+    changed. Then the history is played without looking in between, and compared with
+    the shortest history to the same active steps.
 
     \b
     everyorder replay 145mx-2tf
@@ -258,10 +259,17 @@ def _tell_change(title: str, was: str, now: str) -> None:
 @click.option(
     "--state",
     metavar="STEPS",
-    help="Numbers from 1, in the order to do them in, as in 3,1. Default: all.",
+    help="Steps to do, by their numbers from 1, in this order, as in 3,1. Default: "
+    "all.",
 )
-@click.option("--table", is_flag=True, help="The whole live table of each operator.")
-@click.option("--trace", is_flag=True, help="Which kernels each probe's call runs.")
+@click.option(
+    "--table", is_flag=True, help="Print the dispatch table of each operator."
+)
+@click.option(
+    "--trace",
+    is_flag=True,
+    help="Print which kernels a call runs, for each kind of tensor.",
+)
 def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     """Print what is observed with some steps of a scenario active.
 

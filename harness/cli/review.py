@@ -52,21 +52,21 @@ CHOICES = "a accept, s skip, A accept all that follow, q quit"
     "--accept",
     multiple=True,
     metavar="all|new|SCENARIO",
-    help="Accept without asking: all, what is only new, or a scenario's path or name "
-    "(or a pattern of paths).",
+    help="Accept without asking: everything, what no expect file has yet, or one "
+    "scenario by its path or name (or several by a pattern of paths).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.")
 def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) -> None:
     """Accept what differs from the expect files.
 
-    Equal differences are one decision, however many states and scenarios show them.
-    A scenario that fails its exploration is never accepted.
+    A difference that several states or scenarios show alike is offered once, for all
+    of them. Of a scenario that fails its exploration nothing is accepted.
 
     \b
-    everyorder review                     ask for each class of differences
-    everyorder review --accept new        accept what is only new
+    everyorder review                     ask about each difference
+    everyorder review --accept new        accept what no expect file has yet
     everyorder review --accept SCENARIO   accept a scenario, or a pattern of them
-    everyorder review --accept all        accept all, give up what is stale
+    everyorder review --accept all        accept all, and delete what is stale
     """
     error = forbidden()
     if error is not None:

@@ -45,32 +45,28 @@ CAMPAIGN_OPTIONS = (
         "--strategy",
         default="auto",
         show_default=True,
-        help=f"How to explore: {', '.join(KNOWN_STRATEGIES)}; join by '+'.",
+        help=f"How to explore: {', '.join(KNOWN_STRATEGIES)}, or several joined "
+        "by '+'.",
     ),
     click.option(
         "--budget",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Time that one scenario may take; it is cut short after.",
+        help="Time to explore each scenario for; one that takes longer is cut short "
+        "and reported as such.",
     ),
     click.option(
         "--steps",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Steps that one scenario may take; 'auto' chooses by it.",
+        help="Operations to play of each scenario at most; 'auto' chooses strategies "
+        "that fit.",
     ),
     click.option(
         "--jobs",
         type=click.IntRange(min=1),
-        help="Processes to use. Default: one for each core, where it pays.",
-    ),
-    click.option(
-        "--operation-timeout",
-        type=_SECONDS,
-        default=OPERATION_SECONDS,
-        show_default=True,
-        metavar="SECONDS",
-        help="The same for a single operation (a step, its undo, a use, a look).",
+        help="Processes to use. Default: one for each core, or one if there is little "
+        "to explore.",
     ),
     click.option(
         "--timeout",
@@ -78,7 +74,17 @@ CAMPAIGN_OPTIONS = (
         default=SCENARIO_SECONDS,
         show_default=True,
         metavar="SECONDS",
-        help="Time after which a scenario is stopped and called hung; 0 for none.",
+        help="Time limit for each scenario; one that exceeds it is killed and reported "
+        "as hung. 0 for no limit.",
+    ),
+    click.option(
+        "--operation-timeout",
+        type=_SECONDS,
+        default=OPERATION_SECONDS,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time limit for each operation (a step, its undo, a use, a look); 0 for "
+        "no limit.",
     ),
     click.option(
         "--in-process",
@@ -183,17 +189,27 @@ def run(
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
-    The table has one row for each scenario: its steps (n), the states (by active
-    steps) that were reached, the operations executed (transitions), the strategy, what
-    it guarantees, and the verdict: proven (any length), holds (as far as guaranteed),
-    pinned (depends on order as its scenario says), LAW, ORDER, NO PIN (the order does
-    not matter although the scenario says so), FLAKY (not deterministic), UNFRESH (its
-    create does not make a fresh system), HIDDEN (there is state that nobody sees),
-    VACUOUS (nothing could have failed), CUT (budget spent), FAILED (could not be
-    explored), CRASHED (a step ended the process), HUNG (it was not over in time),
-    skipped (it skips itself, as by pytest.skip; nothing is wrong with that).
-    Scenarios are explored in child processes, so one that crashes or hangs stops no
-    other.
+    Scenarios are explored in child processes, so one that crashes or hangs does not
+    stop the others. The table has a row for each: its steps (n), the states (by active
+    steps) that were reached, the operations that were played (transitions), the
+    strategy, what that guarantees, and the verdict:
+
+    \b
+    proven   no history of any length makes a difference
+    holds    no history within the guarantee makes a difference
+    pinned   the order makes a difference, as the scenario says
+    LAW      a law is broken
+    ORDER    the order, or what was done before, makes a difference
+    NO PIN   the scenario says that the order makes a difference: it does not
+    FLAKY    the same history gave two results
+    UNFRESH  create does not make a fresh system
+    HIDDEN   the registry has state that cannot be seen
+    VACUOUS  nothing in the scenario could have failed
+    CUT      the budget was spent before everything was explored
+    FAILED   the scenario could not be explored
+    CRASHED  a step ended the process
+    HUNG     an operation, or the scenario, was not over in time
+    skipped  the scenario skips itself (pytest.skip); this is no failure
 
     \b
     everyorder run
@@ -300,10 +316,10 @@ def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
-    wrong. Expect files without a scenario are looked for when no PATHS are given.
-    A scenario that skips itself (pytest.skip in a step or in create) is told and
-    counted; as in pytest, nothing is wrong with it.
-    With --strategy, --budget or --steps, how much was explored is not compared.
+    wrong. Without PATHS, expect files that belong to no scenario are reported too.
+    A scenario that skips itself (pytest.skip in a step or in create) is listed and
+    counted, and does not change the exit code. With --strategy, --budget or --steps,
+    it is not compared how much was explored.
     """
     with campaign:
         raise SystemExit(_gate(campaign, paths))

@@ -25,39 +25,45 @@ _EPILOG = (
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--name", required=True, metavar="NAME", help="What others call it.")
+@click.option(
+    "--name",
+    required=True,
+    metavar="NAME",
+    help="The name by which other workers call it.",
+)
 @click.option(
     "--join",
     "address",
     required=True,
     metavar="ADDRESS",
-    help="Where the workers meet: tcp://HOST:PORT or ipc:///folder. The first one "
-    "there keeps the list of them.",
+    help="Where the workers of a group meet: tcp://HOST:PORT or ipc:///folder. The "
+    "first worker there keeps the list of members.",
 )
 @click.option(
     "--keys",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="A folder of keys; needed where others than this machine are to be reached.",
+    help="A folder of keys; needed for a group of several machines.",
 )
 @click.option(
     "--host",
     default="",
     metavar="HOST",
-    help="By what others reach this machine, where its own guess is not it.",
+    help="The name or address of this machine for other machines. Default: a guess.",
 )
 @click.option(
     "--import",
     "modules",
     multiple=True,
     metavar="MODULE",
-    help="Import it first: what it registers can be called. May be repeated.",
+    help="A module to import first, for the functions that it registers. May be "
+    "repeated.",
 )
 @path_option
 @click.option(
     "--registered-only",
     is_flag=True,
-    help="Run registered functions only, and decode nothing that could run code.",
+    help="Run only registered functions, and decode nothing that could run code.",
 )
 @click.option(
     "--threads",
@@ -73,7 +79,8 @@ _EPILOG = (
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time to become a member; as long has what runs when it is to leave.",
+    help="Time limit for joining the group, and again for calls to finish when it "
+    "leaves.",
 )
 def worker(
     name: str,
@@ -88,8 +95,8 @@ def worker(
 ) -> None:
     """Start a worker of remote calls, in an open group.
 
-    It serves until Ctrl-C or SIGTERM; then what it is at is finished, and it leaves.
-    A second one ends it at once.
+    It serves until Ctrl-C or SIGTERM; then running calls are finished, and it leaves
+    the group. A second signal ends it at once.
 
     \b
     everyorder worker --name w1 --join ipc:///run/user/1000/group
