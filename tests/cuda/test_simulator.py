@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.counting import unmeasured
-
 pytestmark = pytest.mark.skipif(
     find_spec("numba_cuda") is None, reason="needs the extra `cuda`: numba-cuda"
 )
@@ -18,20 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SIMULATED = Path(__file__).parent / "simulated"
 
 
-@pytest.mark.parametrize("share", ["--thin", "--thinned"])
-def test_kernels_in_the_simulator(share: str) -> None:
-    """Every kernel against the CPU's, whose bodies run uncompiled here, too.
-
-    Coverage, where it is measured, is that of the first share: the threads of all
-    blocks take twice as long if they are watched.
-    """
+def test_kernels_in_the_simulator() -> None:
+    """Every kernel against the CPU's, whose bodies run uncompiled here, too."""
     variables = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    outside = unmeasured() if share == "--thinned" else dict(os.environ)
     command = (sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider")
     done = subprocess.run(
-        [*command, share, str(SIMULATED)],
+        [*command, str(SIMULATED)],
         cwd=ROOT,
-        env={**outside, **variables},
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=290,

@@ -6,7 +6,9 @@ they are left out, and `tests/cuda/test_simulator.py` runs them in a process of 
 
 import os
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -27,8 +29,25 @@ def launchable() -> bool:
 collect_ignore_glob = [] if launchable() else ["test_*.py"]
 
 if SIMULATED:
-    # Simulated threads wait for each other; by default each wait lasts 5 ms.
+    from numba.cuda.simulator.kernel import FakeCUDAKernel
+
+    from tests.cuda.turns import launch
+
+    KERNEL: Any = FakeCUDAKernel
+    PLAIN = KERNEL.__call__
+    KERNEL.__call__ = launch
+
+
+@pytest.fixture
+def plain_simulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Launch as numba-cuda's simulator does by itself, with all threads at once."""
+    if SIMULATED:
+        monkeypatch.setattr(KERNEL, "__call__", PLAIN)
+    # Its threads wait for each other; by default each wait lasts 5 ms.
+    before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
