@@ -27,6 +27,7 @@ from runtime.dispatch import (
     linked,
     named_not_supported,
 )
+from runtime.dispatch.handle import PROVIDERS
 from runtime.errors.base import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.locks import LOADING, load
@@ -164,7 +165,7 @@ memory_format = MemoryFormat
 # which programs for torch call `aten`.
 ops = Operators(
     default_dispatcher,
-    {"core": "runtime.whole", "script": "runtime.script.primitives"},
+    PROVIDERS,
     {"aten": "core"},
 )
 

@@ -39,8 +39,8 @@ from typing import Any
 
 from harness.errors import BadScenario
 from harness.scenario.recorder import Recorder
-from runtime.dispatch.dump import fingerprint
 from runtime.dispatch.library import Library
+from runtime.dispatch.state import fingerprint
 from runtime.dispatch.token import DefinitionReading
 from runtime.errors.base import EveryorderError, nearest
 from runtime.keys import LOCAL, DispatchKey, KeySet

@@ -9,7 +9,7 @@ every single call, too.  Only texts and laws of a value are remembered, by that 
 every transition goes through public calls.
 
 The fingerprint is that of the state and of all that stands beside it; why it is
-complete is said in `runtime.dispatch.dump` and `harness.scenario.effects`.
+complete is said in `runtime.dispatch.state` and `harness.scenario.effects`.
 
 A table is shown condensed: it names every slot whose content differs from the same slot
 of an operator with no kernels under the built-in fallbacks, `missing` slots included;
@@ -41,7 +41,11 @@ from harness.systems.registry import ScenarioSystem
 from invariants import Change, Run, check, check_run, check_step
 from invariants.run import Lockable
 from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
-from runtime.dispatch.dump import (
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.state import (
+    DispatcherState,
+    OperatorEntry,
+    OperatorMap,
     TableReading,
     contents,
     dump_state,
@@ -49,8 +53,6 @@ from runtime.dispatch.dump import (
     fingerprint,
     table_reading,
 )
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
 from runtime.dispatch.table import REMEMBERED, recipe_of
 from runtime.dispatch.token import Token, namespace_of
 from runtime.errors.base import EveryorderError
@@ -60,7 +62,7 @@ from runtime.schema.parser import parse_name
 
 @lru_cache(maxsize=REMEMBERED)
 def condensed_table(reading: TableReading) -> str:
-    """The lines of a table (`runtime.dispatch.dump.table_reading`), condensed."""
+    """The lines of a table (`runtime.dispatch.state.table_reading`), condensed."""
     held = contents(reading)
     empty = contents((recipe_of(()), (), BUILTIN.fallbacks.texts))
     lines: list[str] = []
@@ -289,7 +291,9 @@ class DispatcherSystem(ScenarioSystem):
             texts.append("" if entry is None else dump_state(entry))
             # As dumps do, which know of no operator with rules alone.
             known = None if entry is None or not entry.total else entry
-            texts.append("" if known is None else condensed_table(table_reading(known)))
+            texts.append(
+                "" if known is None else condensed_table(table_reading(known.table))
+            )
             if entry is not None and entry.rules:
                 rules += _rules(entry)
         beside = reading_text(self._beside_the_state()) if self._affects else ""

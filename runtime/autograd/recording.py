@@ -78,7 +78,7 @@ def below_autograd(below: Any, keyset: KeySet) -> Function:
 
     Tensors of several backends may bring several, of which one is called.
     """
-    run: Function = below.at(keyset & AFTER_AUTOGRAD)
+    run: Function = below.for_keyset(keyset & AFTER_AUTOGRAD)
     return run
 
 

@@ -25,8 +25,8 @@ from typing import Any, Protocol, overload
 
 from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of, live
 from runtime.custom.kernel import holds_tensors, kernel_of, selecting, takes_tensors
-from runtime.dispatch.arguments import check_kind, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.library import check_kind, origin_of_caller
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.schema import InferenceError
 from runtime.schema.annotation import infer_named_schema

@@ -49,12 +49,12 @@ from runtime.custom.kernel import (
     takes_tensors,
     version_kernel,
 )
-from runtime.dispatch.arguments import check_rule
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, SignatureOf
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
+from runtime.dispatch.token import check_rule
 from runtime.errors.call import OperatorGone
 from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey, key_of_device

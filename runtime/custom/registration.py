@@ -28,12 +28,11 @@ from runtime.custom.decorator import qualified, signature_of, tag_names
 from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import casting_to
-from runtime.dispatch.arguments import description_of, origin_of_caller
 from runtime.dispatch.call import Callee, Caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, OperatorPacket
-from runtime.dispatch.kernel import Kernel, describe
-from runtime.dispatch.library import Library
+from runtime.dispatch.kernel import Kernel, describe, description_of
+from runtime.dispatch.library import Library, origin_of_caller
 from runtime.dispatch.registration import Registration
 from runtime.errors.call import OperatorGone
 from runtime.errors.custom import DefinitionRefused
@@ -465,7 +464,7 @@ class SavedKernel:
             OperatorGone: the operator is not defined any more.
             CallError: the arguments do not fit the schema that it had.
         """
-        entry = self._callee.published()
+        entry = self._callee.current_entry()
         if entry is None or not entry.definitions:
             raise OperatorGone(code="OperatorGone", operator=self._callee.text)
         own = self.key.bits
@@ -495,7 +494,7 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> SavedKernel:
     schema_of(handle)
     wanted = DispatchKey.parse(key) if isinstance(key, str) else key
     callee = Callee(dispatcher_of(handle), handle.name, OperatorHandle)
-    entry = callee.published()
+    entry = callee.current_entry()
     caller = callee.caller(entry)
     assert entry is not None, "its caller was there"
     if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:

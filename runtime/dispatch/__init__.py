@@ -1,8 +1,7 @@
 """The dispatcher: operators, their kernels by key, and the calls in between."""
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.dump import fingerprint
-from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.handle import OperatorHandle, Operators
 from runtime.dispatch.kernel import (
     Kernel,
     boxed,
@@ -12,9 +11,8 @@ from runtime.dispatch.kernel import (
     named_not_supported,
 )
 from runtime.dispatch.library import KernelOverridden, Library
-from runtime.dispatch.namespace import Operators
 from runtime.dispatch.registration import Registration
-from runtime.dispatch.state import DispatcherState, OperatorEntry
+from runtime.dispatch.state import DispatcherState, OperatorEntry, fingerprint
 
 __all__ = [
     "Dispatcher",

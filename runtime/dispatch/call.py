@@ -5,30 +5,30 @@ among them; add what the thread includes, take off what it excludes and what fal
 through; the highest key left names a slot (`Caller.run`, `BoundKernels`); run the
 slot's kernel by its convention (`runtime.dispatch.runners`).  No lock is taken.
 
-There are two ways.  The *plain way* looks the entry up in the published state and uses
-its `Caller`; every call can go it.  From the `WARM`th call on the operator has a *call
-stub*: a function with the operator's own parameters, compiled once for each definition
-(`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the *bound kernel*
-of the keyset on the entry, and goes the plain way whenever something is out of the
-ordinary.  A bound kernel is a plain function of all arguments in the order of the
-schema, as kernels see them (codes are objects), which runs the kernel of one keyset of
-one entry.
+There are two paths.  The *slow path* looks the entry up in the published state and uses
+its `Caller`; every call can take it.  From the `WARM`th call on the operator has a
+*call stub*: a function with the operator's own parameters, compiled once for each
+definition (`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the
+*bound kernel* of the keyset on the entry, and takes the slow path whenever something is
+out of the ordinary.  A bound kernel is a plain function of all arguments in the order
+of the schema, as kernels see them (codes are objects), which runs the kernel of one
+keyset of one entry.
 
 Rules:
 - a caller is a pure function of one immutable entry, built at the first call and kept
   on the entry; it cannot be stale.  It keeps no entry, as that would be a circle, which
-  keeps kernels alive until the garbage collector comes by;
+  keeps kernels alive until garbage is collected;
 - a call stub keeps nothing of an entry: it asks the published state at every call, and
   what is remembered for it lies on the entry, under a key of its dispatcher and
   definition;
 - a callee (an operator of a dispatcher) keeps its dispatcher; an entry keeps neither;
-- whoever shows a callee to the world (`owner`) is a partial object, whose function is
-  changed from `start` to the call stub: nothing calls faster;
+- the owner of a callee, a handle or a packet, is a partial object, whose function is
+  changed from `Callee.call` to the call stub: nothing calls faster;
 - a bound kernel takes its keyset as it is, as a redispatch does.  A linked kernel and
-  all that lies below it are of one entry, whatever is registered while it runs;
+  the next ones are of one entry, whatever is registered while it runs;
 - results are converted and checked by the outermost call only, save those of boxed
   kernels, of fallbacks, and of kernels with a keyset, which always are;
-- a bound kernel holds bound kernels below it and never one above;
+- a bound kernel refers to bound kernels of lower keys and never to one of a higher key;
 - the operator that boxed kernels and fallbacks are given is made when they run, from a
   weak reference to the dispatcher.
 """
@@ -39,7 +39,7 @@ from typing import Any
 from weakref import ref
 
 from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.keyring import Keyring, Published
+from runtime.dispatch.registration import Keyring, Registry
 from runtime.dispatch.runners import LINKED, Runner, Runners
 from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.table import Table
@@ -53,68 +53,68 @@ from runtime.schema.signature import OperatorName
 BoundKernel = Callable[..., Any]
 
 # Calls of one entry before a call stub is made: compiling one costs as much as some
-# hundred plain calls, and entries that are explored are called a few times only.
+# hundred slow calls, and entries that are explored are called a few times only.
 WARM = 8
-# Further plain calls of one entry after which another handle of it may get a call stub.
+# Further slow calls of one entry after which another handle of it may get a call stub.
 COLD = 64
 
 
-def _nobody() -> None:
+def _no_owner() -> None:
     return None
 
 
 class Callee:
     """One operator of one dispatcher.
 
-    `handle` makes an `OperatorHandle` of a dispatcher and a name.
+    `make_handle` makes an `OperatorHandle` of a dispatcher and a name.
     """
 
-    __slots__ = ("dispatcher", "handle", "name", "namespace", "owner", "text")
+    __slots__ = ("dispatcher", "make_handle", "name", "namespace", "owner", "text")
 
     def __init__(
         self,
-        dispatcher: Published,
+        dispatcher: Registry,
         name: OperatorName,
-        handle: Callable[[Published, OperatorName], Any],
+        make_handle: Callable[[Registry, OperatorName], Any],
     ) -> None:
         self.dispatcher = dispatcher
         self.name = name
-        self.handle = handle
-        # Where the operator stands in a state.
+        self.make_handle = make_handle
+        # The keys of the operator in a state.
         self.namespace = namespace_of(name)
         self.text = str(name)
-        self.owner: Callable[[], partial[Any] | None] = _nobody
+        self.owner: Callable[[], partial[Any] | None] = _no_owner
 
-    def show(self, owner: "partial[Any]") -> None:
-        """Let `owner` call the operator; its call stub as soon as there is one."""
+    def set_owner(self, owner: "partial[Any]") -> None:
+        """Let `owner` call the operator: its call stub, as soon as there is one."""
         self.owner = ref(owner)
 
-    def start(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator the plain way."""
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator by the slow path."""
         try:
             entry = self.dispatcher.state.namespaces[self.namespace][self.text]
             caller: Caller | None = entry.memo["caller"]
         except KeyError:
             caller = None
         if caller is None:
-            caller = self.caller(self.published())
+            caller = self.caller(self.current_entry())
         caller.calls += 1
         if caller.calls == WARM or not caller.calls % COLD:
-            self._settle(caller)
+            self._install_stub(caller)
         return caller.call(self, args, kwargs)
 
-    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `start`, for a call stub."""
-        return self.start(*args, **kwargs)
+    def slow_path(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """`call`, for a call stub."""
+        return self.call(*args, **kwargs)
 
-    def published(self) -> OperatorEntry | None:
+    def current_entry(self) -> OperatorEntry | None:
         """The entry in the published state: one reference, taken once."""
         return self.dispatcher.state.find(self.namespace, self.text)
 
     def caller(self, entry: OperatorEntry | None) -> "Caller":
         """The caller of an entry.  Raises `OperatorGone`, `CannotRun`."""
-        found: Caller | None = None if entry is None else entry.memo.get("caller")
-        return found or caller_of(entry, self.text)
+        caller: Caller | None = None if entry is None else entry.memo.get("caller")
+        return caller or caller_of(entry, self.text)
 
     @property
     def keyring(self) -> Keyring:
@@ -122,25 +122,25 @@ class Callee:
         return self.dispatcher.keyring
 
     def operator(self) -> Any:
-        """A handle of the operator, for kernels that are given one."""
-        return self.owner() or self.handle(self.dispatcher, self.name)
+        """A handle of the operator, for kernels that take one."""
+        return self.owner() or self.make_handle(self.dispatcher, self.name)
 
-    def weak(self) -> Callable[[], Any]:
-        """`operator`, for what is kept on an entry: it keeps no dispatcher."""
-        dispatcher, name, make = ref(self.dispatcher), self.name, self.handle
+    def weak_operator(self) -> Callable[[], Any]:
+        """`operator` as a function that an entry may keep: it keeps no dispatcher."""
+        reference, name, make_handle = ref(self.dispatcher), self.name, self.make_handle
         handles, text = self.keyring.handles, self.text
 
-        def again() -> Any:
-            made = handles.get(text)
-            if made is not None:
-                return made
-            found = dispatcher()
-            assert found is not None, "whoever calls an operator has its dispatcher"
-            return make(found, name)
+        def operator() -> Any:
+            handle = handles.get(text)
+            if handle is not None:
+                return handle
+            dispatcher = reference()
+            assert dispatcher is not None, "a call keeps the dispatcher of its operator"
+            return make_handle(dispatcher, name)
 
-        return again
+        return operator
 
-    def _settle(self, caller: "Caller") -> None:
+    def _install_stub(self, caller: "Caller") -> None:
         """Give the owner the call stub of the definition, if it has one."""
         owner, reading = self.owner(), caller.reading
         maker = reading.maker
@@ -149,7 +149,7 @@ class Callee:
         key = self.dispatcher.keyring.key(reading)
 
         def resolve(bits: int) -> BoundKernel | None:
-            entry = self.published()
+            entry = self.current_entry()
             if entry is None or not entry.definitions:
                 return None
             caller = self.caller(entry)
@@ -160,9 +160,9 @@ class Callee:
             views.setdefault(LOCAL.view, {})[bits] = bound
             return bound
 
-        stub = maker(self.dispatcher, key, resolve, self.slow)
-        # The one way to give a partial object another function; it takes the
-        # attributes, too, and would forget them.
+        stub = maker(self.dispatcher, key, resolve, self.slow_path)
+        # Nothing else gives a partial object another function; it takes the attributes,
+        # too, which would be lost otherwise.
         setstate: Callable[..., None] = partial.__dict__["__setstate__"]
         setstate(owner, (stub, (), {}, vars(owner)))
 
@@ -174,14 +174,14 @@ class Caller:
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
         # Not the entry itself, which keeps the caller: a circle would keep its kernels
-        # alive until the garbage collector comes by.  So nothing below holds `self`.
+        # alive until garbage is collected.  So nothing it refers to refers to it.
         self.name = entry.name
         self.schema = reading.schema
         self.reading = reading
         self.bind = reading.convention.bind
         self.runners = Runners(entry, reading)
         self._bound: dict[object, BoundKernels] = {}
-        # Plain calls so far.
+        # Slow calls so far.
         self.calls = 0
 
     @property
@@ -195,7 +195,7 @@ class Caller:
         """Bind, dispatch, run."""
         values = self.bind(args, kwargs)
         runners = self.runners
-        bits = runners.keys_of(values)
+        bits = runners.keyset_bits(values)
         if WATCH.active:
             return self._watched("call", callee, bits, values)
         runner = runners.runner(slot_of(bits))
@@ -205,7 +205,7 @@ class Caller:
 
     def call_boxed(self, callee: Callee, values: list[Any]) -> Any:
         """Dispatch and run bound arguments."""
-        bits = self.runners.keys_of(values)
+        bits = self.runners.keyset_bits(values)
         if WATCH.active:
             return self._watched("callBoxed", callee, bits, values)
         return self.run(callee, bits, values)
@@ -222,8 +222,8 @@ class Caller:
         """Run the kernel of the highest key of `bits`."""
         runner = self.runners.runner(slot_of(bits))
         if runner is LINKED:
-            bound = self._bound_kernels(callee, WATCH.active).top(bits)
-            return self.runners.returns(bound(*self.runners.presented(values)))
+            bound = self._bound_kernels(callee, WATCH.active).for_call(bits)
+            return self.runners.returns(bound(*self.runners.from_stack(values)))
         return runner(callee.operator, bits, values)
 
     def run_kernel(
@@ -235,24 +235,26 @@ class Caller:
         values: Any,
     ) -> Any:
         """Run a kernel that may not be the one of its slot."""
-        bits = self.runners.keys_of(values)
+        bits = self.runners.keyset_bits(values)
         if kernel.facts.kind == "linked":
-            bound = self._bound_kernels(callee, WATCH.active).of(kernel, bits, key)
-            return self.runners.returns(bound(*self.runners.presented(values)))
+            bound_kernels = self._bound_kernels(callee, WATCH.active)
+            bound = bound_kernels.bind_linked(kernel, bits, key)
+            return self.runners.returns(bound(*self.runners.from_stack(values)))
         run = self.runners.runner_of(kernel, fallback, key.name)
         return run(callee.operator, bits, values)
 
     def bound_kernel(self, callee: Callee, bits: int) -> BoundKernel:
         """The bound kernel of a call whose arguments have these bits."""
-        return self._bound_kernels(callee, False).top(self.runners.called_by(bits))
+        bits = self.runners.call_bits(bits)
+        return self._bound_kernels(callee, False).for_call(bits)
 
     def _bound_kernels(self, callee: Callee, traced: bool) -> "BoundKernels":
-        asked = (callee.keyring, traced)
-        found = self._bound.get(asked)
-        if found is None:
-            found = BoundKernels(self.runners, callee.weak(), traced)
-            self._bound[asked] = found
-        return found
+        place = callee.keyring, traced
+        bound = self._bound.get(place)
+        if bound is None:
+            bound = BoundKernels(self.runners, callee.weak_operator(), traced)
+            self._bound[place] = bound
+        return bound
 
     def _watched(self, label: str, callee: Callee, bits: int, values: list[Any]) -> Any:
         observers = WATCH.observers
@@ -268,9 +270,9 @@ class Caller:
         bits: int,
         values: list[Any],
     ) -> Any:
-        """Tell the first observer, and run the call inside; the others likewise.
+        """Run the call, or the next observer's part of it, inside of the first one's.
 
-        One call inside of another, so that each hears the end whatever the others do.
+        So each observer hears of the end, whatever the others do.
         """
         if not observers:
             return self._traced(label, callee, bits, values)
@@ -299,23 +301,23 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
     """The caller of an entry, kept on it.
 
     Raises:
-        OperatorGone: nothing is registered for the operator, or rules alone.
+        OperatorGone: nothing is registered for the operator but rules of classes.
         CannotRun: it has kernels and no schema.
     """
     if entry is None or not entry.total:
         raise OperatorGone(code="OperatorGone", operator=name)
     if not entry.definitions:
         raise CannotRun(code="CallWithoutSchema", operator=name)
-    found: Caller | None = entry.memo.get("caller")
-    if found is None:
-        found = entry.memo["caller"] = Caller(entry, entry.definitions[0].reading)
-    return found
+    caller: Caller | None = entry.memo.get("caller")
+    if caller is None:
+        caller = entry.memo["caller"] = Caller(entry, entry.definitions[0].reading)
+    return caller
 
 
 class BoundKernels:
     """The bound kernels of one entry, for one dispatcher; traced or not."""
 
-    __slots__ = ("_made", "_runners", "_tops", "_traced", "operator")
+    __slots__ = ("_calls", "_redispatches", "_runners", "_traced", "operator")
 
     def __init__(
         self, runners: Runners, operator: Callable[[], Any], traced: bool
@@ -323,64 +325,64 @@ class BoundKernels:
         self._runners = runners
         self.operator = operator
         self._traced = traced
-        self._made: dict[int, BoundKernel] = {}
-        self._tops: dict[int, BoundKernel] = {}
+        self._redispatches: dict[int, BoundKernel] = {}
+        self._calls: dict[int, BoundKernel] = {}
 
-    def at(self, bits: int) -> BoundKernel:
+    def for_redispatch(self, bits: int) -> BoundKernel:
         """The bound kernel of a redispatch with this keyset."""
-        found = self._made.get(bits)
-        if found is None:
-            found = self._made[bits] = self._redispatched(bits)
-        return found
+        bound = self._redispatches.get(bits)
+        if bound is None:
+            bound = self.for_call(bits)
+            if self._traced:
+                bound = self._tracing(bound, bits)
+            self._redispatches[bits] = bound
+        return bound
 
-    def top(self, bits: int) -> BoundKernel:
-        """The bound kernel of a call with this keyset: it writes no line of its own."""
-        found = self._tops.get(bits)
-        if found is None:
-            found = self._tops[bits] = self._top(bits)
-        return found
+    def for_call(self, bits: int) -> BoundKernel:
+        """The bound kernel of a call with this keyset, which the caller traces."""
+        bound = self._calls.get(bits)
+        if bound is None:
+            bound = self._calls[bits] = self._bound(bits)
+        return bound
 
-    def _top(self, bits: int) -> BoundKernel:
+    def _bound(self, bits: int) -> BoundKernel:
         number = slot_of(bits)
         runners = self._runners
-        kernel = runners.linked_at(number)
+        kernel = runners.linked_kernel(number)
         if kernel is not None:
-            return self.of(kernel, bits, SLOTS[number])
-        direct = runners.direct_at(number)
-        return direct or self._stacked(runners.runner(number), bits)
+            return self.bind_linked(kernel, bits, SLOTS[number])
+        direct = runners.direct_function(number)
+        return direct or self._run_by(runners.runner(number), bits)
 
-    def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> BoundKernel:
+    def bind_linked(self, kernel: Kernel, bits: int, key: DispatchKey) -> BoundKernel:
         """A linked kernel as a bound one, as if it were the one of `key`."""
         assert kernel.function is not None, "only `fallthrough` has no function"
-        # Bound kernels of its own: what it holds on to must not hold on to it.
+        # Bound kernels of its own: those that it refers to must not refer to it.
         bound = BoundKernels(self._runners, self.operator, self._traced)
-        # An alias key has no place of its own: what lies below is below the call's key.
+        # An alias key has no bit of its own: the next kernel is that of the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
-        below = bound.at(bits & full_after(key).bits) if key.bits else bound.nothing()
-        made: BoundKernel = kernel.function(
-            Below(bound, below, self._runners), KeySet.from_bits(bits)
+        if key.bits:
+            run = bound.for_redispatch(bits & full_after(key).bits)
+        else:
+            run = bound._run_by(self._runners.missing(DispatchKey.Undefined), 0)
+        function: BoundKernel = kernel.function(
+            NextKernel(bound, run, self._runners), KeySet.from_bits(bits)
         )
-        return made
+        return function
 
-    def nothing(self) -> BoundKernel:
-        """What says that there is no kernel below."""
-        return self._stacked(self._runners.missing(DispatchKey.Undefined), 0)
-
-    def ran(
+    def bind(
         self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool
     ) -> BoundKernel:
         """Any other kernel as a bound one, as if it were the one of `key`."""
-        return self._stacked(self._runners.runner_of(kernel, fallback, key.name), bits)
+        return self._run_by(self._runners.runner_of(kernel, fallback, key.name), bits)
 
-    def _stacked(self, runner: Runner, bits: int) -> BoundKernel:
+    def _run_by(self, runner: Runner, bits: int) -> BoundKernel:
         """The bound kernel of a runner, whose values are those of the stack."""
-        operator, stacking = self.operator, self._runners.stacking
-        return lambda *values: runner(operator, bits, stacking(values))
+        operator, to_stack = self.operator, self._runners.to_stack
+        return lambda *values: runner(operator, bits, to_stack(values))
 
-    def _redispatched(self, bits: int) -> BoundKernel:
-        bound = self.top(bits)
-        if not self._traced:
-            return bound
+    def _tracing(self, bound: BoundKernel, bits: int) -> BoundKernel:
+        """A bound kernel that traces the redispatch to it."""
         name, key = str(self._runners.name), SLOTS[slot_of(bits)].name
 
         def traced(*values: Any) -> Any:
@@ -394,18 +396,17 @@ class BoundKernels:
         return traced
 
 
-class Below:
-    """What a linked kernel calls; `run` is the bare function, for those in a hurry.
+class NextKernel:
+    """The kernel of the next key, which a linked kernel calls.
 
-    `schema` and `tags` are those of the operator, which a fallback does not know
-    otherwise, and `rules` are those of its entry, for whoever asks handlers.
+    `run` is the bare function, which is faster to call.  `schema` and `tags` are those
+    of the operator, which a fallback does not know otherwise, and `rules` those of its
+    entry, for whoever asks handlers.
     """
 
     __slots__ = ("_bound", "rules", "run", "schema", "tags")
 
-    def __init__(
-        self, bound: "BoundKernels", run: BoundKernel, runners: Runners
-    ) -> None:
+    def __init__(self, bound: BoundKernels, run: BoundKernel, runners: Runners) -> None:
         self._bound = bound
         self.run = run
         self.schema: Schema = runners.schema
@@ -416,24 +417,24 @@ class Below:
         """Run the kernel of the next key."""
         return self.run(*arguments)
 
-    def at(self, keyset: KeySet) -> BoundKernel:
+    def for_keyset(self, keyset: KeySet) -> BoundKernel:
         """The function that runs the kernel of the highest key of `keyset`."""
-        return self._bound.at(keyset.bits)
+        return self._bound.for_redispatch(keyset.bits)
 
-    def instead(
+    def bind(
         self, kernel: Kernel, keyset: KeySet, key: DispatchKey, fallback: bool
     ) -> BoundKernel:
-        """The function that runs `kernel` where the linked one stands, at `key`.
+        """The function that runs `kernel` in place of the linked one, at `key`.
 
-        `fallback` says that it gets the operator; `fallthrough` is what lies below.
+        `fallback` says that it takes the operator; `fallthrough` is the next kernel.
         """
         function = kernel.function
         if function is None:
             return self.run
         if kernel.facts.kind == "linked":
-            made: BoundKernel = function(self, keyset)
-            return made
-        return self._bound.ran(kernel, keyset.bits, key, fallback)
+            bound: BoundKernel = function(self, keyset)
+            return bound
+        return self._bound.bind(kernel, keyset.bits, key, fallback)
 
     def operator(self) -> Any:
         """The `OperatorHandle` of the operator; keep it no longer than a call."""

@@ -18,11 +18,11 @@ no list of arguments is made, and none is scanned.  Its text is made here:
         return _kernel(self, other, _2)
 
 Rules:
-- a call stub does what the plain way does (`Caller.call`), or goes it: whatever is
+- a call stub does what the slow path does (`Caller.call`), or takes it: whatever is
   out of the ordinary (a watcher, an argument too many, a value that does not fit, an
   entry of another definition) goes to `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
-- all that it names but the arguments begins with `_`, as no argument of it does;
+- all names in it but those of arguments begin with `_`, as no argument's does;
 - `runtime.script.operator_calls` makes shorter functions of the same parts.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
@@ -60,7 +60,7 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     """Compile `make(dispatcher, key, resolve, slow)`, which gives a call stub.
 
     `memo[key][view][bits]` of the published entry is a bound kernel, `resolve(bits)`
-    makes one (None: go the plain way), and `slow(args, kwargs)` is the plain way.
+    makes one (None: take the slow path), and `slow(args, kwargs)` is the slow path.
     `converters` are those of the arguments.  None for a schema that has no such
     function: one that takes surplus arguments, or has names that Python does not take.
     """
@@ -128,7 +128,7 @@ def _is_list(argument: Argument) -> bool:
 
 
 def _shown(turn: Converter, shown: Converter) -> Converter:
-    """A conversion to what a kernel sees; what it sees already is left as it is."""
+    """A conversion to what a kernel sees; codes that are objects stay as they are."""
 
     def convert(value: object) -> object:
         if isinstance(value, Code):
@@ -260,7 +260,7 @@ def joined(schema: Schema, slow: str) -> list[str]:
 
 
 def bits_of(names: Iterable[str]) -> str:
-    """The keysets of what is certainly a tensor, joined."""
+    """The keysets of arguments that are certainly tensors, joined."""
     return " | ".join([f"{name}.key_bits" for name in names])
 
 

@@ -1,4 +1,4 @@
-"""The dispatcher: a lock, a reference to the current state, and who asks.
+"""The dispatcher: a lock, a reference to the current state, and its listeners.
 
 A writer computes the new state, tells the listeners, and publishes by one assignment.
 A reader takes the reference once and then holds a value: it never waits, never sees a
@@ -7,12 +7,11 @@ mix, and never a state that is taken back.
 Rules:
 - an exception of a listener abandons a registration, and those already told are told
   the reverse; a removal always completes, and the exceptions are raised after it;
-- listeners are called from C, one after the other (`_tell`): whoever interrupts a line
-  of ours finds that each of them either heard of something or did not;
+- listeners are called from C, one after the other: at every line of Python's where an
+  interrupt can come, each of them either heard of something or did not;
 - no kernel runs while the lock is held; a listener that registers is refused;
-- a library that is lost only goes to `dropped`; the next writer takes down what it
-  left; so it is with what is closed by a finalizer that runs while its thread
-  registers;
+- a library that is lost only goes to `dropped`, and so do tokens that a finalizer
+  closes while its thread registers; the next writer takes them down;
 - a forked child finds the lock free, and the state as it was published last: what
   another thread was about to publish did not happen.
 
@@ -30,18 +29,22 @@ from types import SimpleNamespace
 from typing import cast
 from weakref import ref
 
-from runtime.dispatch.checks import check_no_override
-from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import fallthrough
-from runtime.dispatch.keyring import Keyring
 from runtime.dispatch.registration import (
+    Keyring,
     Ledger,
     Owner,
     Registration,
-    registered,
+    register_tokens,
 )
-from runtime.dispatch.state import EMPTY, DispatcherState, OperatorEntry
+from runtime.dispatch.state import (
+    EMPTY,
+    DispatcherState,
+    OperatorEntry,
+    dump_state,
+    dump_table,
+)
 from runtime.dispatch.token import (
     Definition,
     Fallback,
@@ -50,7 +53,7 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
 )
-from runtime.dispatch.transition import ADD, AMONG, REMOVE
+from runtime.dispatch.transition import ADD, LIVE, REMOVE, check_no_override
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.registration import LibraryMisuse, LookupFailed
@@ -115,13 +118,12 @@ class Dispatcher:
         if merges_alias_kinds:
             state = state._replace(merges_alias_kinds=True)
         self.state = state
-        # The keys under which entries remember what is of this dispatcher.
         self.keyring = Keyring()
         self._lock = renewed()
         self._writer = 0
         self._telling = False
         self.warns_of_overrides = warns_of_overrides
-        # Of the libraries that are not closed; and what was lost of them.
+        # The libraries that are not closed; and those that were lost, or their tokens.
         self.owners: set[ref[object]] = set()
         self.dropped: deque[Sequence[Token] | Owner] = deque()
 
@@ -209,7 +211,7 @@ class Dispatcher:
             LibraryMisuse: called by a listener.
             Exception: whatever a listener raised.
         """
-        if self._writer and self._writes():
+        if self._writer and self._is_writer():
             raise LibraryMisuse(
                 code="WriteInsideListener", call="Dispatcher.register(...)"
             )
@@ -217,7 +219,7 @@ class Dispatcher:
         with self._lock:
             self._writer, self._telling = get_ident(), False
             try:
-                before = after = self._settled(freed) if self.dropped else self.state
+                before = after = self._drained(freed) if self.dropped else self.state
                 for token in tokens:
                     if exclusive and isinstance(token, Implementation):
                         check_no_override(after, token)
@@ -228,7 +230,7 @@ class Dispatcher:
                 else:
                     self.state = after
             finally:
-                self._wrote()
+                self._end_writing()
 
     def unregister(self, tokens: Sequence[Token]) -> None:
         """Take down those of `tokens` that are live, last first.
@@ -241,7 +243,7 @@ class Dispatcher:
             ExceptionGroup: listeners raised; everything was taken down all the same.
             KeyboardInterrupt, SystemExit: a listener raised it; likewise.
         """
-        if self._writer and self._writes():
+        if self._writer and self._is_writer():
             self.check_writable("Dispatcher.unregister(...)")
             self.dropped.append([*tokens])
             return
@@ -251,12 +253,12 @@ class Dispatcher:
             self._writer, self._telling = get_ident(), False
             try:
                 if self.dropped:
-                    self._settled(freed)
+                    self._drained(freed)
                 self._take_down(tokens, errors)
             finally:
-                self._wrote()
+                self._end_writing()
         if errors:
-            raise _together(errors)
+            raise _combined(errors)
 
     def add_listener(self, listener: Listener, debug: str = "") -> Registration:
         """Tell `listener` of every definition that is live, comes or goes.
@@ -267,7 +269,7 @@ class Dispatcher:
             Exception: whatever the listener raised; it is not added then.
         """
         name = debug or type(listener).__name__
-        return registered(self, {}, (Subscription(listener, name),))
+        return register_tokens(self, {}, (Subscription(listener, name),))
 
     def find_op(self, name: str) -> OperatorHandle | None:
         """A handle of the operator, None if nothing is registered for it."""
@@ -295,7 +297,7 @@ class Dispatcher:
         Raises:
             LibraryMisuse: it is a listener's thread, being told.
         """
-        if self._telling and self._writes():
+        if self._telling and self._is_writer():
             raise LibraryMisuse(code="WriteInsideListener", call=call)
 
     def __reduce__(self) -> tuple[Callable[[], "Dispatcher"], tuple[()]]:
@@ -316,13 +318,13 @@ class Dispatcher:
         """
         return WATCH.tracing()
 
-    def _writes(self) -> bool:
+    def _is_writer(self) -> bool:
         """Whether this thread is publishing something."""
         # After a fork the lock is free, and the number of a thread that is gone may
         # come again.
         return self._writer == get_ident() and self._lock.locked()
 
-    def _wrote(self) -> None:
+    def _end_writing(self) -> None:
         """Leave the lock to be released."""
         if not self._lock.locked():
             # As in a child that a listener forked; it is about to be given back.
@@ -350,8 +352,8 @@ class Dispatcher:
     def _take_down(self, tokens: Sequence[Token], errors: list[BaseException]) -> None:
         """Publish the state without those of the tokens that are live.
 
-        `errors` get what the listeners raise; whatever else comes in between, what was
-        begun is done before it goes on.
+        `errors` get what the listeners raise; an interrupt goes on after all of them
+        were told and the state is published.
         """
         after, calls = without(self.state, tokens)
         if not calls:
@@ -368,8 +370,8 @@ class Dispatcher:
             self.state = after
             self._telling = False
 
-    def _settled(self, freed: list[Sequence[Token]]) -> DispatcherState:
-        """The current state, after taking down what finalizers reported.
+    def _drained(self, freed: list[Sequence[Token]]) -> DispatcherState:
+        """The current state, after taking down what was `dropped`.
 
         `freed` keeps the tokens alive until the lock is free: the end of a kernel may
         run arbitrary code.
@@ -392,7 +394,7 @@ class Dispatcher:
                     report_unraisable(error, self)
             interrupts = [each for each in errors if not isinstance(each, Exception)]
             if interrupts:
-                raise _together(interrupts)
+                raise _combined(interrupts)
         return self.state
 
 
@@ -405,12 +407,12 @@ def without(
     """
     calls: list[Telling] = []
     for token in reversed(tokens):
-        if token not in AMONG[type(token)](state, token):
+        if token not in LIVE[type(token)](state, token):
             continue
         if (
             state.subscriptions
             and isinstance(token, Definition)
-            and AMONG[Definition](state, token) == (token,)
+            and LIVE[Definition](state, token) == (token,)
         ):
             calls += [
                 partial(_GOES(token.operator, token.schema), held.listener)
@@ -426,7 +428,7 @@ def _additions(
     """What listeners are told of new definitions, and new listeners of all."""
     told: list[tuple[Listener, OperatorName, Schema]] = []
     for token in tokens:
-        if isinstance(token, Definition) and not AMONG[Definition](before, token):
+        if isinstance(token, Definition) and not LIVE[Definition](before, token):
             told += [
                 (held.listener, token.operator, token.schema)
                 for held in before.subscriptions
@@ -458,7 +460,7 @@ def _tell_all(calls: Iterator[Telling], errors: list[BaseException]) -> None:
             errors.append(error)
 
 
-def _together(errors: list[BaseException]) -> BaseException:
+def _combined(errors: list[BaseException]) -> BaseException:
     """What listeners raised, as one exception: what interrupts comes by itself."""
     for error in errors:
         if not isinstance(error, Exception):

@@ -1,116 +1,84 @@
-"""Operator handles and packets: how operators are called and asked.
+"""Operators by name: handles, packets of overloads, and `ops`.
 
-A handle is one overload: a name and a dispatcher, nothing else, so it cannot go stale.
+A *handle* is one overload: a name and a dispatcher, nothing else, so it is never stale.
 Every call looks the entry up in the published state (`runtime.dispatch.call`), and all
-that makes calls fast is kept on that entry.  A handle of an operator that is gone says
-so, and works again when the operator is back.  A packet is all overloads of one name;
-a call of it goes to the first overload that the arguments fit, in the order of the
-overload names (the unnamed one first), whatever the order of registration.
+that makes calls fast is kept on that entry.  A handle of an operator that is not
+registered any more says so, and works again when the operator is back.  A *packet* is
+all overloads of one name; a call of it goes to the first overload that the arguments
+fit, in the order of the overload names (the unnamed one first), whatever the order of
+registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
 
 Rules:
 - there is one handle of a name, and one packet, as long as somebody keeps it
-  (`runtime.dispatch.keyring`): `is` compares operators, a copy is the operator itself;
+  (`runtime.dispatch.registration.Keyring`): `is` compares operators, and a copy is the
+  operator itself;
 - pickling goes by the name, and only for the default dispatcher;
+- each access of `ops` asks the published state; only the operators of namespaces that
+  the runtime itself provides are remembered there, as nobody takes them away;
 - torch's names are there, too: `_schema`, `overloadpacket`, `__name__`, ...;
 - upstream has an overload for tensors and one for numbers where the unnamed one here
   takes numbers as tensors: their names, `Tensor` and `Scalar`, find that one;
 - `inspect.signature` and `help` take what they tell from the live schemas.  One schema
-  shows its parameters; several, or none any more, take anything.  Parameters have no
-  annotations: an operator that is registered as a kernel is one that says nothing about
-  its types, whatever its schema is.
+  shows its parameters; several, or none any more, take anything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.dispatch.call import Callee, Caller
-from runtime.dispatch.dump import dump_state, dump_table
-from runtime.dispatch.keyring import Published
-from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.registration import Registry
+from runtime.dispatch.state import OperatorEntry, dump_state, dump_table
 from runtime.dispatch.token import DefinitionReading, namespace_of
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
+from runtime.schema.binding import python_signature
 from runtime.schema.defaults import spread
 from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
 from runtime.schema.signature import OperatorName
-from runtime.schema.values import present
 
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from runtime.declared import Core
 
-class Shown(Protocol):
-    """An operator, or all overloads of one."""
-
-    def __str__(self) -> str: ...
-
-    def schemas(self) -> tuple[Schema, ...]:
-        """The schemas that are live."""
+# What the unnamed overload is called where a name is needed.
+DEFAULT = "default"
+# What upstream calls the overloads of operators that take a tensor or a number.
+OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
+# Where `ops` is: handles say that they come from there.
+OPERATORS = "runtime.ops"
+# Namespaces of the runtime -> the module that registers their operators.
+PROVIDERS = {"core": "runtime.whole", "script": "runtime.script.primitives"}
 
 
 class SignatureOf:
-    """`__signature__` of an operator."""
+    """`__signature__` of an operator, or of all overloads of one."""
 
-    def __get__(self, shown: Shown | None, owner: type) -> "Signature":
-        if shown is None:
-            # Whoever asks a class for it takes the constructor's then.
+    def __get__(self, operator: Any, owner: type) -> "Signature":
+        if operator is None:
+            # `inspect` takes the constructor's for the class then.
             raise AttributeError("__signature__")
-        return signature_of(shown.schemas())
+        return python_signature(operator.schemas())
 
 
 class DocumentationOf:
-    """`__doc__` of an operator, and the `text` of its class."""
+    """`__doc__` of an operator, or of all overloads of one; `text` is the class's."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text
 
-    def __get__(self, shown: Shown | None, owner: type) -> str | None:
-        if shown is None:
+    def __get__(self, operator: Any, owner: type) -> str | None:
+        if operator is None:
             return self.text
-        schemas = shown.schemas()
+        schemas = operator.schemas()
         if not schemas:
-            return f"{shown}: not registered."
-        return "\n".join((f"{shown}{signature_of(schemas)}", "", *map(str, schemas)))
-
-
-def signature_of(schemas: Sequence[Schema]) -> "Signature":
-    """The signature that calls may have, as Python says it."""
-    from inspect import Parameter, Signature
-
-    if len(schemas) != 1:
-        anything = {"args": Parameter.VAR_POSITIONAL, "kwargs": Parameter.VAR_KEYWORD}
-        return Signature([Parameter(name, kind) for name, kind in anything.items()])
-    (schema,) = schemas
-    parameters = []
-    # What stands before a required argument has no default for Python.
-    optional = True
-    for argument in reversed(schema.arguments):
-        named = argument.kwarg_only
-        optional = optional and (named or argument.has_default)
-        default: Any = Parameter.empty
-        if argument.has_default and (named or optional):
-            default = present(argument.type, argument.default)
-        kind = Parameter.KEYWORD_ONLY if named else Parameter.POSITIONAL_OR_KEYWORD
-        name = f"{argument.name}_" if iskeyword(argument.name) else argument.name
-        parameters.append(Parameter(name, kind, default=default))
-    parameters.reverse()
-    if schema.is_vararg:
-        rest = Parameter("args", Parameter.VAR_POSITIONAL)
-        parameters.insert(schema.kwarg_only_start, rest)
-    return Signature(parameters)
-
-
-# What the unnamed overload is called where a name is needed.
-DEFAULT = "default"
-# Where `ops` is: handles say that they come from there.
-OPERATORS = "runtime.ops"
-# Namespace -> the module that registers its operators, for handles that were pickled.
-PROVIDERS: dict[str, str] = {}
+            return f"{operator}: not registered."
+        head = f"{operator}{python_signature(schemas)}"
+        return "\n".join((head, "", *map(str, schemas)))
 
 
 class OperatorHandle(partial[Any]):
@@ -133,21 +101,21 @@ class OperatorHandle(partial[Any]):
     _callee: Callee
     name: OperatorName
 
-    def __new__(cls, dispatcher: Published, name: OperatorName) -> Self:
+    def __new__(cls, dispatcher: Registry, name: OperatorName) -> Self:
         """The operator called `name`, whether it is registered or not."""
         handles, text = dispatcher.keyring.handles, str(name)
-        found: Self | None = handles.get(text)
-        if found is not None:
-            return found
+        living: Self | None = handles.get(text)
+        if living is not None:
+            return living
         callee = Callee(dispatcher, name, OperatorHandle)
-        made = super().__new__(cls, callee.start)
-        made._callee = callee
-        made.name = name
+        handle = super().__new__(cls, callee.call)
+        handle._callee = callee
+        handle.name = name
         # The class has a `__module__` of its own, which a property would take away.
-        vars(made)["__module__"] = f"{OPERATORS}.{callee.namespace}"
-        callee.show(made)
-        settled: Self = handles.settle(text, made)
-        return settled
+        vars(handle)["__module__"] = f"{OPERATORS}.{callee.namespace}"
+        callee.set_owner(handle)
+        interned: Self = handles.setdefault(text, handle)
+        return interned
 
     # What a partial object calls: the plain way at first, the call stub later.
     call = partial.func
@@ -215,20 +183,15 @@ class OperatorHandle(partial[Any]):
         caller = callee.caller(entry)
         values = caller.bind(*_split(caller.schema, args))
         key = DispatchKey.parse(key) if isinstance(key, str) else key
-        held = entry.implementations.get(key)
-        if held:
-            result = caller.run_kernel(callee, held[0].kernel, False, key, values)
+        kernels = entry.implementations.get(key)
+        if kernels:
+            result = caller.run_kernel(callee, kernels[0].kernel, False, key, values)
         else:
             slots = entry.table.fallbacks.slots
-            found = slots[key.slot] if key.slot is not None else None
-            if found is None:
-                raise LookupFailed(
-                    code="NoKernelForKey",
-                    operator=str(self.name),
-                    key=key.name,
-                    available=tuple(sorted(k.name for k in entry.implementations)),
-                )
-            result = caller.run_kernel(callee, found.kernel, True, key, values)
+            fallback = slots[key.slot] if key.slot is not None else None
+            if fallback is None:
+                raise _no_kernel(entry, key)
+            result = caller.run_kernel(callee, fallback.kernel, True, key, values)
         return _results(caller, result)
 
     @property
@@ -242,8 +205,8 @@ class OperatorHandle(partial[Any]):
         return self._caller().schema
 
     def schemas(self) -> tuple[Schema, ...]:
-        """The schema, or nothing if there is none."""
-        entry = self._published()
+        """The live schema alone; empty if there is none."""
+        entry = self._callee.current_entry()
         return () if entry is None or entry.schema is None else (entry.schema,)
 
     @property
@@ -261,14 +224,14 @@ class OperatorHandle(partial[Any]):
         Raises:
             OperatorGone: nothing is registered under the name.
         """
-        entry = self._published()
-        # Rules alone make no operator.
+        entry = self._callee.current_entry()
+        # An entry may hold rules of classes alone, which make no operator.
         if entry is None or not entry.total:
             raise OperatorGone(code="OperatorGone", operator=str(self.name))
         return entry
 
     @property
-    def dispatcher(self) -> Published:
+    def dispatcher(self) -> Registry:
         """The dispatcher that the operator is one of."""
         return self._callee.dispatcher
 
@@ -300,7 +263,7 @@ class OperatorHandle(partial[Any]):
     @property
     def has_schema(self) -> bool:
         """Whether the operator is defined."""
-        entry = self._published()
+        entry = self._callee.current_entry()
         return entry is not None and bool(entry.definitions)
 
     @property
@@ -331,29 +294,21 @@ class OperatorHandle(partial[Any]):
         wanted = DispatchKey.parse(key) if isinstance(key, str) else key
         entry = self.entry
         if wanted.slot is None:
-            raise LookupFailed(
-                code="NoKernelForKey",
-                operator=str(self.name),
-                key=wanted.name,
-                available=tuple(sorted(k.name for k in entry.implementations)),
-            )
+            raise _no_kernel(entry, wanted)
         return entry.table.slot(wanted.slot).kernel is not None
 
     def dump_state(self) -> str:
         """See `Dispatcher.dump_state`."""
-        entry = self._published()
+        entry = self._callee.current_entry()
         return "" if entry is None else dump_state(entry)
 
     def dump_table(self) -> str:
         """See `Dispatcher.dump_table`."""
-        entry = self._published()
+        entry = self._callee.current_entry()
         return "" if entry is None else dump_table(entry)
 
-    def _published(self) -> OperatorEntry | None:
-        return self._callee.published()
-
     def _caller(self) -> Caller:
-        return self._callee.caller(self._published())
+        return self._callee.caller(self._callee.current_entry())
 
     def __copy__(self) -> Self:
         return self
@@ -362,7 +317,7 @@ class OperatorHandle(partial[Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return again, (self.dispatcher, self.name)
+        return load_operator, (OperatorHandle, self.dispatcher, self.name)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -382,6 +337,15 @@ def _split(
     return (*args[:start], *extra), named
 
 
+def _no_kernel(entry: OperatorEntry, key: DispatchKey) -> LookupFailed:
+    return LookupFailed(
+        code="NoKernelForKey",
+        operator=str(entry.name),
+        key=key.name,
+        available=tuple(sorted(each.name for each in entry.implementations)),
+    )
+
+
 def _results(caller: Caller, result: Any) -> list[Any]:
     if len(caller.schema.returns) == 1 and not caller.schema.is_varret:
         return [result]
@@ -390,21 +354,17 @@ def _results(caller: Caller, result: Any) -> list[Any]:
     return [] if result is None else [result]
 
 
-# What upstream calls the overloads of operators that take a tensor or a number.
-OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
-
-
 class PacketCallee(Callee):
     """All overloads of one operator; its call stub is that of the unnamed one."""
 
     __slots__ = ()
 
-    def start(self, /, *args: Any, **kwargs: Any) -> Any:
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the first overload that the arguments fit."""
-        found = self.dispatcher.state.overloads(self.name)
-        names = [each.name for each in found if each.definitions] or [self.name]
+        entries = self.dispatcher.state.overloads(self.name)
+        names = [each.name for each in entries if each.definitions] or [self.name]
         if len(names) == 1:
-            return self._called(names[0], args, kwargs)
+            return self._call(names[0], args, kwargs)
         attempts = []
         for name in names:
             handle = OperatorHandle(self.dispatcher, name)
@@ -413,18 +373,18 @@ class PacketCallee(Callee):
             except CallError as error:
                 attempts.append((str(name), str(error)))
             else:
-                return self._called(name, args, kwargs)
+                return self._call(name, args, kwargs)
         raise NoMatchingOverload(operator=self.name.name, attempts=tuple(attempts))
 
     def operator(self) -> Any:
         """A handle of the unnamed overload."""
         return OperatorHandle(self.dispatcher, self.name)
 
-    def _called(
+    def _call(
         self, name: OperatorName, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         if name == self.name:
-            return super().start(*args, **kwargs)
+            return super().call(*args, **kwargs)
         return OperatorHandle(self.dispatcher, name)(*args, **kwargs)
 
 
@@ -436,32 +396,32 @@ class OperatorPacket(partial[Any]):
         NoMatchingOverload: there are several, and they fit none.
     """
 
-    # Not all are slots: overloads that were found lie among the attributes.
-    __slots__ = ("_dispatcher", "_lasting", "_name")
+    # Not all are slots: overloads of a permanent packet are remembered as attributes.
+    __slots__ = ("_dispatcher", "_name", "_permanent")
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
 
-    _dispatcher: Published
+    _dispatcher: Registry
     _name: OperatorName
-    _lasting: bool
+    _permanent: bool
 
     def __new__(
-        cls, dispatcher: Published, name: OperatorName, lasting: bool = False
+        cls, dispatcher: Registry, name: OperatorName, permanent: bool = False
     ) -> Self:
-        """The overloads of `name`, which names none itself."""
+        """The overloads of `name`, which is without one; `permanent` as below."""
         packets = dispatcher.keyring.packets
-        made: Self | None = packets.get(name.name)
-        if made is None:
+        packet: Self | None = packets.get(name.name)
+        if packet is None:
             callee = PacketCallee(dispatcher, name, OperatorHandle)
-            made = super().__new__(cls, callee.start)
-            made._dispatcher = dispatcher
-            made._name = name
-            made._lasting = False
-            callee.show(made)
-            made = packets.settle(name.name, made)
-        if lasting:
-            made._lasting = True
-        return made
+            packet = super().__new__(cls, callee.call)
+            packet._dispatcher = dispatcher
+            packet._name = name
+            packet._permanent = False
+            callee.set_owner(packet)
+            packet = packets.setdefault(name.name, packet)
+        if permanent:
+            packet._permanent = True
+        return packet
 
     @property
     def __name__(self) -> str:
@@ -470,13 +430,13 @@ class OperatorPacket(partial[Any]):
 
     def overloads(self) -> tuple[str, ...]:
         """The names of the defined overloads; the unnamed one is `default`."""
-        found = self._dispatcher.state.overloads(self._name)
-        return tuple(e.name.overload or DEFAULT for e in found if e.definitions)
+        entries = self._dispatcher.state.overloads(self._name)
+        return tuple(e.name.overload or DEFAULT for e in entries if e.definitions)
 
     def schemas(self) -> tuple[Schema, ...]:
         """The schemas of the defined overloads, in the order of their names."""
-        found = self._dispatcher.state.overloads(self._name)
-        return tuple(e.schema for e in found if e.schema is not None)
+        entries = self._dispatcher.state.overloads(self._name)
+        return tuple(e.schema for e in entries if e.schema is not None)
 
     def __getattr__(self, overload: str) -> OperatorHandle:
         if overload.startswith("__"):
@@ -498,7 +458,7 @@ class OperatorPacket(partial[Any]):
         wanted = "" if overload == DEFAULT else overload
         name = OperatorName(self._name.name, wanted)
         handle = OperatorHandle(self._dispatcher, name)
-        if self._lasting:
+        if self._permanent:
             self.__dict__[overload] = handle
         return handle
 
@@ -512,7 +472,7 @@ class OperatorPacket(partial[Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return packet_again, (self._dispatcher, self._name)
+        return load_operator, (OperatorPacket, self._dispatcher, self._name)
 
     def __str__(self) -> str:
         return self._name.name.replace("::", ".", 1)
@@ -521,10 +481,14 @@ class OperatorPacket(partial[Any]):
         return f"<OperatorPacket {self._name}: {', '.join(self.overloads())}>"
 
 
-def again(dispatcher: Published, name: OperatorName) -> OperatorHandle:
-    """The handle that was pickled; what provides its operator is loaded."""
+def load_operator(
+    kind: type[OperatorHandle] | type[OperatorPacket],
+    dispatcher: Registry,
+    name: OperatorName,
+) -> OperatorHandle | OperatorPacket:
+    """The handle or packet that was pickled; the module of its operator is loaded."""
     provide(name)
-    return OperatorHandle(dispatcher, name)
+    return kind(dispatcher, name)
 
 
 def provide(name: OperatorName) -> None:
@@ -534,7 +498,92 @@ def provide(name: OperatorName) -> None:
         load(module)
 
 
-def packet_again(dispatcher: Published, name: OperatorName) -> OperatorPacket:
-    """The packet that was pickled."""
-    provide(name)
-    return OperatorPacket(dispatcher, name)
+def candidates(operator: str, names: Iterable[str]) -> list[str]:
+    """The full names with a leading underscore if `operator` has one, else the others.
+
+    Debuggers ask for private names all the time, and comparing with all operators takes
+    five milliseconds.
+    """
+    private = operator.startswith("_")
+    return [n for n in names if n.partition("::")[2].startswith("_") is private]
+
+
+class OperatorNamespace:
+    """The operators of one namespace; a `permanent` one remembers their packets."""
+
+    def __init__(
+        self, dispatcher: Registry, namespace: str, permanent: bool = False
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._namespace = namespace
+        self._permanent = permanent
+
+    def __getattr__(self, operator: str) -> OperatorPacket:
+        # Asked for before there is a dispatcher, when a copy is made.
+        if operator in ("_dispatcher", "_namespace", "_permanent", "__setstate__"):
+            raise AttributeError(operator)
+        name = OperatorName(f"{self._namespace}::{operator}")
+        if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
+            known = candidates(operator, self._names())
+            raise LookupFailed(
+                code="UnknownOperator",
+                operator=str(name),
+                near=nearest(str(name), known),
+            )
+        packet = OperatorPacket(self._dispatcher, name, self._permanent)
+        if self._permanent:
+            self.__dict__[operator] = packet
+        return packet
+
+    def _names(self) -> list[str]:
+        operators = self._dispatcher.state.namespaces.get(self._namespace, {})
+        return sorted({e.name.name for e in operators.values() if e.definitions})
+
+    def __dir__(self) -> list[str]:
+        names = [name.partition("::")[2] for name in self._names()]
+        return [*super().__dir__(), *names]
+
+    def __repr__(self) -> str:
+        return f"<OperatorNamespace {self._namespace}>"
+
+
+class Operators:
+    """The operators of a dispatcher; `source` finds the dispatcher at each access.
+
+    `provided` maps namespaces of the runtime to the module that registers them, which
+    is imported when its namespace is first asked for.  `aliases` maps other names of
+    namespaces to them; one counts as long as nobody defines a namespace of that name.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], Registry],
+        provided: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self._source = source
+        self._provided = provided or {}
+        if TYPE_CHECKING:
+            self.core: Core
+            self.aten: Core
+        self._aliases = aliases or {}
+
+    def __getattr__(self, namespace: str) -> OperatorNamespace:
+        if namespace.startswith("_"):
+            raise AttributeError(namespace)
+        alias = self._aliases.get(namespace)
+        if alias is not None and namespace not in self._source().state.namespaces:
+            return getattr(self, alias)  # type: ignore[no-any-return]  # one of these
+        module = self._provided.get(namespace)
+        if module is None:
+            return OperatorNamespace(self._source(), namespace)
+        load(module)
+        permanent = OperatorNamespace(self._source(), namespace, permanent=True)
+        self.__dict__[namespace] = permanent
+        return permanent
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *sorted(self._source().state.namespaces)]
+
+    def __repr__(self) -> str:
+        return "<Operators>"

@@ -1,4 +1,4 @@
-"""What a kernel is: a callable, how it is called, and what it tells about itself.
+"""Kernels: a callable, how it is called, and what it tells about itself.
 
 There are seven calling conventions:
 
@@ -12,8 +12,8 @@ stack    `fn(operator, keyset, stack)`, pops   `boxed(fn)`
          its arguments, pushes its results
 direct   `fn(*arguments)`, all of them, in the `direct(fn, name)`
          order of the schema
-linked   `fn(below, keyset)` once, which gives `linked(fn, name)`
-         the function of all the arguments
+linked   `fn(next_kernel, keyset)` once, which `linked(fn, name)`
+         gives the function of all arguments
 through  never                                 `fallthrough`
 refusing raises, by name                       `named_not_supported`, the table
 ======== ===================================== =====================================
@@ -26,7 +26,7 @@ Rules:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -70,6 +70,12 @@ fallthrough = Kernel(
 )
 
 
+def check_callable(call: str, kernel: object) -> None:
+    """Whether what was given as a kernel can be called.  Raises `LibraryMisuse`."""
+    if not callable(kernel):
+        raise LibraryMisuse(code="NotAKernel", call=call, found=type(kernel).__name__)
+
+
 def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     """A kernel of the stack convention: `function(operator, keyset, stack)`.
 
@@ -78,10 +84,7 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     exactly its results.  The dispatcher checks the balance after every call.
     Raises `LibraryMisuse` for what cannot be called.
     """
-    if not callable(function):
-        raise LibraryMisuse(
-            code="NotAKernel", call="boxed(...)", found=type(function).__name__
-        )
+    check_callable("boxed(...)", function)
     return Kernel(function, Facts("stack", name or describe(function)))
 
 
@@ -91,27 +94,21 @@ def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
     Codes come as objects (`DType`, ...).  What annotations say does not matter, and no
     signature is checked.  `name` is what dumps show.  Raises `LibraryMisuse`.
     """
-    if not callable(function):
-        raise LibraryMisuse(
-            code="NotAKernel", call="direct(...)", found=type(function).__name__
-        )
+    check_callable("direct(...)", function)
     return Kernel(function, Facts("direct", name or describe(function)))
 
 
 def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kernel:
-    """A kernel that runs the one below it, found once for each keyset.
+    """A kernel that runs the next one, which it finds once for each keyset.
 
-    `factory(below, keyset)` returns the function that is called with every argument, as
-    a `direct` one; it is remembered on the entry.  `keyset` is that of the call, and
-    `below(*arguments)` runs the kernel of the next key under this kernel's slot, of the
-    same entry.  `below.at(keyset)` is such a function for another keyset, and
-    `below.schema` the operator's schema.  A factory that returns `below.run` costs a
-    call nothing.  Raises `LibraryMisuse`.
+    `factory(next_kernel, keyset)` returns the function that is called with every
+    argument, as a `direct` one; it is remembered on the entry.  `keyset` is that of the
+    call, and `next_kernel` a `runtime.dispatch.call.NextKernel`: called with all
+    arguments, it runs the kernel of the next key under this kernel's slot, of the same
+    entry.  A factory that returns `next_kernel.run` costs a call nothing.
+    Raises `LibraryMisuse`.
     """
-    if not callable(factory):
-        raise LibraryMisuse(
-            code="NotAKernel", call="linked(...)", found=type(factory).__name__
-        )
+    check_callable("linked(...)", factory)
     return Kernel(factory, Facts("linked", name))
 
 
@@ -121,11 +118,72 @@ def _refuse_names(operator: Any, keyset: Any, stack: list[Any]) -> None:
 
 named_not_supported = boxed(_refuse_names, "named tensors are not supported")
 
+
+KernelLike = Callable[..., Any] | Kernel
+
+
+def kernel_for(
+    call: str,
+    kernel: object,
+    with_keyset: bool,
+    read: Callable[[Callable[..., Any], bool], Kernel] | None = None,
+) -> Kernel:
+    """The kernel of an argument of `call`; `read` is `kernel_of` if left out.
+
+    Raises `LibraryMisuse`, and what `read` does.
+    """
+    if isinstance(kernel, Kernel):
+        return replace(kernel, with_keyset=True) if with_keyset else kernel
+    check_callable(call, kernel)
+    return (read or kernel_of)(kernel, with_keyset)  # type: ignore[arg-type]  # it was checked
+
+
+def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
+    """The kernel of a fallback: its annotations tell nothing.
+
+    Raises `LibraryMisuse`, also for a kernel that takes the arguments of one operator.
+    """
+    fallback = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
+    if fallback.facts.kind == "direct":
+        raise LibraryMisuse(
+            code="WrongArgument",
+            argument="kernel",
+            expected="a function of an operator and its arguments, boxed(...) or "
+            "linked(...)",
+            found="direct(...)",
+        )
+    return fallback
+
+
+def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:
+    """What dumps show of a kernel: `debug`, else its name and the origin."""
+    if debug is not None:
+        return text_of("debug", debug)
+    return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
+
+
+def text_of(argument: str, given: object) -> str:
+    """The value of an argument that is a text.  Raises `LibraryMisuse`."""
+    if isinstance(given, str):
+        return given
+    raise wrong_argument(argument, "a text", given)
+
+
+def wrong_argument(argument: str, expected: str, value: object) -> LibraryMisuse:
+    """The error that an argument of another type was given."""
+    return LibraryMisuse(
+        code="WrongArgument",
+        argument=argument,
+        expected=expected,
+        found=type(value).__name__,
+    )
+
+
 _FACTS: WeakKeyDictionary[Callable[..., Any], Facts] = WeakKeyDictionary()
 
 
 def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kernel:
-    """The kernel of a callable: typed if it is annotated whole, python otherwise.
+    """The kernel of a callable: typed if all of it is annotated, python otherwise.
 
     Raises:
         InferenceError: the callable is annotated by types that no schema has.
@@ -144,12 +202,12 @@ def _remembered_facts(function: Callable[..., Any]) -> Facts:
     if type(function).__eq__ is not _IDENTITY:  # an equal one may be another one
         return facts_of(function)
     try:
-        found = _FACTS.get(function)
+        facts = _FACTS.get(function)
     except TypeError:  # not weakly referable
         return facts_of(function)
-    if found is None:
-        found = _FACTS[function] = facts_of(function)
-    return found
+    if facts is None:
+        facts = _FACTS[function] = facts_of(function)
+    return facts
 
 
 def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel:

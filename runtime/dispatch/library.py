@@ -12,7 +12,8 @@ IMPL     any number    no      yes   in namespace `_`     optional
 
 Rules:
 - everything is checked before anything is registered, and several things registered
-  by one call come together or not at all;
+  by one call come together or not at all; first what each argument means, then what the
+  library allows, then (`runtime.dispatch.transition`) what is registered already;
 - a library owns its registrations: `close` ends them, and so does losing the last
   reference to the library, as of the next registration or removal;
 - a description in a dump is `debug`, else the kernel's name and the library's origin;
@@ -27,30 +28,22 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from runtime.dispatch.arguments import (
-    WILDCARD,
-    KeyLike,
-    check_kind,
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import (
+    Kernel,
+    KernelLike,
     description_of,
     fallback_for,
     kernel_for,
-    key_of,
-    keys_given,
-    origin_of_caller,
-    rule_for,
-    schema_of,
-    tags_of,
     text_of,
+    wrong_argument,
 )
-from runtime.dispatch.arguments import KernelLike as KernelLike
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.registration import (
-    Closing,
+    Closeable,
     Ledger,
     Registration,
-    registered,
+    register_tokens,
     take_down,
 )
 from runtime.dispatch.token import (
@@ -64,26 +57,111 @@ from runtime.dispatch.token import (
     Token,
     read_definition,
     read_kernel,
+    rule_for,
 )
 from runtime.dispatch.transition import is_live
 from runtime.errors.registration import LibraryMisuse
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
-from runtime.schema.parser import parse_name
+from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
 from runtime.schema.schema import Schema, check_definition
-from runtime.schema.signature import OperatorName
+from runtime.schema.signature import AliasKind, OperatorName, parse_alias_kind
+from runtime.schema.tokenizer import KEYWORDS
 
-
-class KernelOverridden(UserWarning):
-    """A kernel was registered where the operator already had one for that key."""
-
-
+KINDS = ("DEF", "FRAGMENT", "IMPL")
+# Not a namespace of operators: fallbacks, which serve all namespaces, live in it.
+WILDCARD = "_"
+# Namespaces whose operators the script compiler owns.
+RESERVED = ("prim",)
 # A library that is asked the same again asks few things; more only costs memory.
 REMEMBERED = 1024
+
+KeyLike = DispatchKey | str
 # Dispatch keys that can stand in a key of `Library._kernels`.
 _PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
 
 
-class Library(Closing):
+def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
+    """Whether a library can have these arguments.
+
+    Raises:
+        LibraryMisuse: it cannot; says why, and what can.
+    """
+    shown = f"Library({namespace!r}, {kind!r})"
+    if kind not in KINDS:
+        reason = f"{kind!r} is no kind of library"
+        remedy = f"Kinds: {', '.join(KINDS)}."
+    elif kind == "IMPL" and namespace == WILDCARD:
+        return
+    elif namespace == WILDCARD:
+        reason = f"a {kind} library needs a namespace of its own"
+        remedy = f"Only an IMPL library can be in {WILDCARD!r}, for fallbacks."
+    elif not (namespace.isidentifier() and namespace.isascii()):
+        reason = f"{namespace!r} is no identifier"
+        remedy = "A namespace is made of letters, digits and underscores."
+    elif namespace in KEYWORDS:
+        reason = f"{namespace!r} is a keyword of the schema language"
+        remedy = "Choose another namespace: no schema could name this one."
+    elif kind == "IMPL":
+        return
+    elif namespace in RESERVED:
+        reason = f"namespace {namespace!r} is reserved"
+        remedy = "Choose another namespace; an IMPL library may use this one."
+    elif key is not None:
+        reason = f"a {kind} library has no dispatch key"
+        remedy = "Name the key in impl(), or open an IMPL library for it."
+    else:
+        return
+    raise LibraryMisuse(code="LibraryRefused", call=shown, reason=reason, remedy=remedy)
+
+
+def origin_of_caller(depth: int = 2) -> str:
+    """The line that called the caller of this function (2), or one further out."""
+    frame = sys._getframe(depth)
+    return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def key_of(given: KeyLike) -> DispatchKey:
+    """The key of an argument.
+
+    Raises `LookupFailed` for a text that names none, `LibraryMisuse` for no text.
+    """
+    if isinstance(given, DispatchKey):
+        return given
+    return DispatchKey.parse(text_of("dispatch_key", given))
+
+
+def tags_of(given: Iterable[str]) -> tuple[str, ...]:
+    """The tags of a definition, sorted.  Raises `LibraryMisuse` for a single text."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise wrong_argument("tags", "a list of texts", given)
+    return tuple(sorted({text_of("tags", tag) for tag in given}))
+
+
+def schema_of(
+    call: str, given: str | Schema, alias_analysis: str, kernel: Kernel | None
+) -> Schema:
+    """The schema that a definition means, alias kind included, name as written."""
+    if isinstance(given, Schema):
+        if not alias_analysis:
+            return given
+        chosen = parse_alias_kind(text_of("alias_analysis", alias_analysis))
+        return given.with_alias_kind(chosen)
+    text_of("schema", given)
+    kind = parse_alias_kind(text_of("alias_analysis", alias_analysis))
+    if kernel is None:
+        return parse_schema(given, type_variables=False).with_alias_kind(kind)
+    parsed = parse_schema_or_name(given, type_variables=False)
+    if isinstance(parsed, Schema):
+        return parsed.with_alias_kind(kind)
+    if kernel.facts.inferred is None:
+        raise LibraryMisuse(
+            code="CannotInfer", call=call, operator=given, kernel=kernel.facts.name
+        )
+    inferred = kernel.facts.inferred.clone_with_name(parsed)
+    return inferred.with_alias_kind(AliasKind.CONSERVATIVE)
+
+
+class Library(Closeable):
     """A group of registrations in one namespace, ended together.
 
     Args:
@@ -130,7 +208,7 @@ class Library(Closing):
             origin = origin_of_caller()
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
-        # What was asked before, with readings, which hold no kernel.
+        # Arguments of earlier calls, with their readings, which hold no kernel.
         self._definitions: dict[Any, DefinitionReading] = {}
         self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
         check_kind(ns, kind, self.key)
@@ -166,36 +244,36 @@ class Library(Closing):
             LibraryMisuse: not in this kind of library or namespace; nothing to infer.
             Conflict: the operator is defined, or a live kernel does not fit.
         """
-        asked = (schema, alias_analysis, tags, debug)
+        arguments = (schema, alias_analysis, tags, debug)
         plain = kernel is None and tags == () and type(schema) is str
         if plain and not self._closed:
-            known = self._definitions.get(asked)
+            known = self._definitions.get(arguments)
             if known is not None:
                 return self._register((Definition(known),))
         call = f"define({str(schema)!r})"
         self._check_open(call)
         if self.kind == "IMPL":
-            raise LibraryMisuse(
-                code="CallRefused",
-                call=call,
-                library=repr(self),
-                reason="an IMPL library defines no operators",
-                remedy="Define it in a library of kind 'DEF' or 'FRAGMENT'.",
+            raise self._refused(
+                call,
+                "an IMPL library defines no operators",
+                "Define it in a library of kind 'DEF' or 'FRAGMENT'.",
             )
-        made = None if kernel is None else kernel_for(call, kernel, False)
-        full = self._complete(call, schema_of(call, schema, alias_analysis, made))
-        check_definition(full, wanted := tags_of(tags))
-        origin = self.origin if made or debug is None else text_of("debug", debug)
-        reading = read_definition(full, origin, wanted)
+        default = None if kernel is None else kernel_for(call, kernel, False)
+        full = self._complete(call, schema_of(call, schema, alias_analysis, default))
+        check_definition(full, sorted_tags := tags_of(tags))
+        origin = self.origin if default or debug is None else text_of("debug", debug)
+        reading = read_definition(full, origin, sorted_tags)
         if plain:
-            _bound(self._definitions)
-            self._definitions[asked] = reading
-        if made is None:
+            _limit(self._definitions)
+            self._definitions[arguments] = reading
+        if default is None:
             return self._register((Definition(reading),))
         key = kernel_key(self.key or DispatchKey.Undefined)
-        text = description_of(made, debug, self.origin)
-        kernel_reading = read_kernel(full.name, key, made.facts, text, made.with_keyset)
-        token = Implementation(kernel_reading, made)
+        text = description_of(default, debug, self.origin)
+        token = Implementation(
+            read_kernel(full.name, key, default.facts, text, default.with_keyset),
+            default,
+        )
         if self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, (token,))
         return self._register((Definition(reading), token))
@@ -230,25 +308,27 @@ class Library(Closing):
         """
         if self._closed:
             self._check_open(f"impl({str(op)!r}, ...)")
-        made = kernel
-        if not isinstance(made, Kernel) or with_keyset:
-            made = kernel_for(f"impl({str(op)!r}, ...)", kernel, with_keyset)
+        if not isinstance(kernel, Kernel) or with_keyset:
+            kernel = kernel_for(f"impl({str(op)!r}, ...)", kernel, with_keyset)
         readings = None
-        asked = (op, dispatch_key, made.facts, made.with_keyset, debug)
+        facts, takes_keyset = kernel.facts, kernel.with_keyset
+        arguments = (op, dispatch_key, facts, takes_keyset, debug)
         plain = type(op) is str and type(dispatch_key) in _PLAIN_KEYS
         if plain:
-            readings = self._kernels.get(asked)
+            readings = self._kernels.get(arguments)
         if readings is None:
             name = self._name(f"impl({str(op)!r}, ...)", op)
-            text = description_of(made, debug, self.origin)
+            text = description_of(kernel, debug, self.origin)
             readings = tuple(
-                read_kernel(name, key, made.facts, text, made.with_keyset)
-                for key in self._keys(op, dispatch_key)
+                [
+                    read_kernel(name, key, facts, text, takes_keyset)
+                    for key in self._keys(op, dispatch_key)
+                ]
             )
             if plain:
-                _bound(self._kernels)
-                self._kernels[asked] = readings
-        tokens = tuple([Implementation(reading, made) for reading in readings])
+                _limit(self._kernels)
+                self._kernels[arguments] = readings
+        tokens = tuple([Implementation(reading, kernel) for reading in readings])
         if allow_override and self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, tokens)
         return self._register(tokens, not allow_override)
@@ -274,17 +354,15 @@ class Library(Closing):
         self._check_open(call := "fallback(...)")
         key = self.key if dispatch_key is None else key_of(dispatch_key)
         if self.kind != "IMPL" or self.namespace != WILDCARD or key is None:
-            raise LibraryMisuse(
-                code="CallRefused",
-                call=call,
-                library=repr(self),
-                reason="a fallback serves one dispatch key in all namespaces",
-                remedy=f"Use Library({WILDCARD!r}, 'IMPL', KEY).fallback(kernel).",
+            raise self._refused(
+                call,
+                "a fallback serves one dispatch key in all namespaces",
+                f"Use Library({WILDCARD!r}, 'IMPL', KEY).fallback(kernel).",
             )
         self._check_key(call, key)
-        made = fallback_for(call, kernel, with_keyset)
-        text = description_of(made, debug, self.origin)
-        return self._register((Fallback(fallback_keys(key), made, text),))
+        wrapped = fallback_for(call, kernel, with_keyset)
+        text = description_of(wrapped, debug, self.origin)
+        return self._register((Fallback(fallback_keys(key), wrapped, text),))
 
     def rule(
         self,
@@ -337,13 +415,13 @@ class Library(Closing):
     def _register(
         self, tokens: tuple[Token, ...], exclusive: bool = False
     ) -> Registration:
-        made = registered(self._dispatcher, self._ledger, tokens, exclusive)
-        if self._closed:  # by another thread, which may have missed the newcomer
-            take_down(self._dispatcher, self._ledger, (made.key,), tokens)
-            raise LibraryMisuse(
-                code="LibraryClosed", call="a registration", library=repr(self)
-            )
-        return made
+        registration = register_tokens(
+            self._dispatcher, self._ledger, tokens, exclusive
+        )
+        if self._closed:  # by another thread, which may not have seen these tokens
+            take_down(self._dispatcher, self._ledger, (registration.key,), tokens)
+            self._check_open("a registration")
+        return registration
 
     def _check_open(self, call: str) -> None:
         if self._closed:
@@ -355,20 +433,16 @@ class Library(Closing):
         else:
             written = parse_name(op) if isinstance(op, str) else op
         if not isinstance(written, OperatorName):
-            raise LibraryMisuse(
-                code="CallRefused",
-                call=call,
-                library=repr(self),
-                reason=f"an operator has a name, and {type(op).__name__} is none",
-                remedy="Pass its name as text, or its handle.",
+            raise self._refused(
+                call,
+                f"an operator has a name, and {type(op).__name__} is none",
+                "Pass its name as text, or its handle.",
             )
         if self.namespace == WILDCARD:
-            raise LibraryMisuse(
-                code="CallRefused",
-                call=call,
-                library=repr(self),
-                reason="an operator belongs to a namespace",
-                remedy="Use a library of the operator's namespace.",
+            raise self._refused(
+                call,
+                "an operator belongs to a namespace",
+                "Use a library of the operator's namespace.",
             )
         return self._qualified(call, written)
 
@@ -391,7 +465,17 @@ class Library(Closing):
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
         """The keys that a kernel goes to, once each; `Undefined` is the library's."""
         call = f"impl({str(op)!r}, ...)"
-        wanted = keys_given(call, self, given)
+        one = isinstance(given, str) or not isinstance(given, Iterable)
+        wanted = [
+            DispatchKey.Undefined if key is None else key_of(key)
+            for key in ((given,) if one else given)
+        ]
+        if not wanted:
+            raise self._refused(
+                call,
+                "the list of dispatch keys is empty",
+                "Name one key at least, or pass no list.",
+            )
         for key in wanted:
             self._check_key(call, key)
         own = self.key or DispatchKey.Undefined
@@ -408,23 +492,36 @@ class Library(Closing):
                 library=repr(self),
             )
 
+    def _refused(self, call: str, reason: str, remedy: str) -> LibraryMisuse:
+        return LibraryMisuse(
+            code="CallRefused",
+            call=call,
+            library=repr(self),
+            reason=reason,
+            remedy=remedy,
+        )
+
     def __repr__(self) -> str:
         key = f", {self.key.name!r}" if self.key else ""
         return f"Library({self.namespace!r}, {self.kind!r}{key}) {self.origin}"
 
 
-def _bound(remembered: dict[Any, Any]) -> None:
-    """Start anew where every call was another one: nothing is to be gained there."""
+def _limit(remembered: dict[Any, Any]) -> None:
+    """Start anew where every call is another one: nothing is to be gained there."""
     if len(remembered) >= REMEMBERED:
         remembered.clear()
+
+
+class KernelOverridden(UserWarning):
+    """A kernel was registered where the operator already had one for that key."""
 
 
 def warn_of_overrides(
     dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
 ) -> None:
-    """Warn whoever called the function of the runtime that registers.
+    """Warn the first caller outside of the runtime; Meta kernels are left out.
 
-    Meta kernels are overridden silently.  What lost libraries left is no kernel.
+    What lost libraries left is taken down before, as it is no kernel.
     """
     if dispatcher.dropped:
         dispatcher.drain()
@@ -442,7 +539,7 @@ def warn_of_overrides(
 
 
 def _outside() -> int:
-    """How far above whoever asks the first frame is that is not of the runtime."""
+    """How far above the caller the first frame is that is not of the runtime."""
     runtime = __name__.partition(".")[0]
     level = 1
     frame: FrameType | None = sys._getframe(1)

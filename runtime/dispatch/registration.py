@@ -1,32 +1,45 @@
-"""Registrations: the handles that keep what was registered alive, and end it.
+"""Registrations, which own what is registered, and the handles that are found again.
 
-A *ledger* is the set of the registrations that one owner (a library) holds.  What is
+A *ledger* holds the registrations of one owner (a library), by a key for each.  What is
 live is told by the dispatcher's state alone: taking down twice, from two threads, or by
-library and handle at once, takes down once.
+library and registration at once, takes down once.  A *keyring* belongs to one
+dispatcher and keeps nothing alive: it finds the handle of an operator as long as
+somebody keeps that, and has the keys under which entries remember what is bound for
+this dispatcher (`runtime.dispatch.call`).
 
-Rules:
-- a token is owned before it is live, and its entry in the ledger goes after it was
-  taken down, so that an exception at any line (a signal, the end of recursion) leaves
-  nothing live that nobody owns; who registers and gets an exception has registered
-  nothing;
+Rules of registrations:
+- a token is owned before it is live, and its key in the ledger goes after it was taken
+  down, so that an exception at any line (a signal, the end of recursion) leaves nothing
+  live that nobody owns; a call that raises has registered nothing;
 - a closed registration keeps nothing alive, not even the kernel;
 - dropping a registration without closing it does nothing: its library owns it;
 - leaving a `with` block closes, whatever the block ended with.
+
+Rules of keyrings:
+- a name has one living object at most: `is` compares operators;
+- no lock, and nothing that a fork could cut in two.  A lock would be taken inside of
+  finalizers, which may ask at any moment.
+
+How interning works: a name leads to a weak reference, and a dead one to its successor.
+Both steps are a `dict.setdefault`, of which only the first one counts: a successor is
+set once, and only behind a reference that was seen dead, which it stays.  So the last
+reference of a chain is the only one that may be alive.  Chains are cut short from
+their head, for speed alone: a head that lags behind still leads to the end.
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Token
+from runtime.dispatch.token import DefinitionReading, Token
 from runtime.dispatch.transition import is_live
 
 
-class Closing:
-    """The base of what owns something until it is closed."""
+class Closeable:
+    """The base of everything that owns something until it is closed."""
 
     __slots__ = ()
 
@@ -47,26 +60,88 @@ class Closing:
 
 
 Tokens = tuple[Token, ...]
-# What an owner holds, by the key of each registration.  A registration knows no token
-# itself, so once it is out it keeps nothing alive; a ledger knows no registry.
+# Tokens by the key of their registration, which knows no token itself, so that it keeps
+# nothing alive once it is closed; a ledger knows no registry.
 Ledger = dict[object, Tokens]
 
 
 class Owner(ref[object]):
-    """What is left of a library that was lost: the ledger of what it owned.
+    """A reference to a library, with the ledger of what is registered by it.
 
-    Its callback is a method of C's, so that nothing can come in between: in Python's
-    `__del__` a signal is lost, and what was registered would stay for ever.
+    The callback for a lost library is a method of C's, so that nothing can come in
+    between: in Python's `__del__` a signal is lost, and what was registered would stay
+    for ever.
     """
 
     __slots__ = ("ledger",)
     ledger: Ledger
 
 
+T = TypeVar("T")
+
+# The one key of `_Reference.successor`.
+_NEXT = "next"
+
+
+class _Reference(ref[T], Generic[T]):
+    """A weak reference, and the one that came after its object died."""
+
+    __slots__ = ("successor",)
+
+    successor: "dict[str, _Reference[T]]"
+
+
+class Interned(Generic[T]):
+    """Objects by name, kept alive by others; see the rules above."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self) -> None:
+        self._heads: dict[str, _Reference[T]] = {}
+
+    def get(self, name: str) -> T | None:
+        """The living object of that name, if it is found at once."""
+        head = self._heads.get(name)
+        return None if head is None else head()
+
+    def setdefault(self, name: str, new: T) -> T:
+        """The object of that name from now on: `new`, or one that came before it."""
+        reference = _Reference(new)
+        reference.successor = {}
+        last = self._heads.setdefault(name, reference)
+        while last is not reference:
+            living = last()
+            if living is not None:
+                return living
+            last = last.successor.setdefault(_NEXT, reference)
+        self._heads[name] = reference
+        return new
+
+    def __len__(self) -> int:
+        """How many names were asked for so far."""
+        return len(self._heads)
+
+
+class Keyring:
+    """Of one dispatcher: keys for its call stubs, and its operators and packets."""
+
+    __slots__ = ("handles", "keys", "packets")
+
+    def __init__(self) -> None:
+        self.keys: dict[DefinitionReading, object] = {}
+        self.handles: Interned[Any] = Interned()
+        self.packets: Interned[Any] = Interned()
+
+    def key(self, reading: DefinitionReading) -> object:
+        """The key under which entries remember the bound kernels of a call stub."""
+        return self.keys.setdefault(reading, object())
+
+
 class Registry(Protocol):
-    """What handles need of a dispatcher."""
+    """A dispatcher, as its registrations and handles see it."""
 
     state: DispatcherState
+    keyring: Keyring
     dropped: deque[Sequence[Token] | Owner]
 
     def register(self, tokens: Sequence[Token], exclusive: bool = False) -> None:
@@ -76,7 +151,7 @@ class Registry(Protocol):
         """Take down those of the tokens that are live."""
 
 
-class Registration(Closing):
+class Registration(Closeable):
     """What one call registered; a context manager that closes on exit."""
 
     __slots__ = ("__weakref__", "_ledger", "_registry", "key")
@@ -115,21 +190,21 @@ class Registration(Closing):
         return f"<Registration of {', '.join(token.debug for token in self.tokens)}>"
 
 
-def registered(
+def register_tokens(
     registry: Registry, ledger: Ledger, tokens: Tokens, exclusive: bool = False
 ) -> Registration:
     """Make tokens live, owned by a new registration in the ledger.
 
-    Raises what `Registry.register` does; nothing is live then, whatever came when.
+    Raises what `Registry.register` does; none of them is live then.
     """
-    made = Registration(registry, ledger, tokens)
+    registration = Registration(registry, ledger, tokens)
     try:
         registry.register(tokens, exclusive)
-        return made
+        return registration
     except BaseException:
-        if not made.closed:
+        if not registration.closed:
             registry.unregister(tokens)
-        ledger.pop(made.key, None)
+        ledger.pop(registration.key, None)
         raise
 
 
@@ -139,9 +214,9 @@ def take_down(
     keys: Iterable[object],
     tokens: Sequence[Token],
 ) -> None:
-    """Take down what stands in a ledger under some keys, and then these entries.
+    """Take down the tokens of some keys of a ledger, and then the keys.
 
-    Raises what `Registry.unregister` does; they own what is live still.
+    Raises what `Registry.unregister` does; the keys stay if a token is live still.
     """
     try:
         registry.unregister(tokens)

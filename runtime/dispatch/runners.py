@@ -1,9 +1,9 @@
 """Runners: how a kernel is run, by its convention.
 
 The seven conventions of `runtime.dispatch.kernel`, as runners.  A runner is
-`run(operator, bits, values)`: it gets what gives a handle of the operator, for kernels
-that want one, the keyset of the call and the bound arguments, and returns the
-operator's result, converted and checked.
+`run(operator, bits, values)`: it gets a function that returns a handle of the operator,
+for kernels that take one, the keyset of the call and the bound arguments, and returns
+the operator's result, converted and checked.
 
 Rules:
 - everything here is a function of one entry; nothing takes a lock;
@@ -17,9 +17,13 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from runtime.dispatch.dump import listed_keys, reading_of, render_table
 from runtime.dispatch.kernel import Kernel, keyword_places
-from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.state import (
+    OperatorEntry,
+    listed_keys,
+    render_table,
+    table_reading,
+)
 from runtime.dispatch.token import DefinitionReading, Fallback, Implementation
 from runtime.errors.call import KernelError, MissingKernel
 from runtime.keys import (
@@ -34,7 +38,7 @@ from runtime.keys import (
 from runtime.schema.defaults import stripping
 from runtime.schema.values import MISMATCH, converter
 
-# (what gives the operator, keyset bits, bound arguments) -> result
+# (function that returns the operator, keyset bits, bound arguments) -> result
 Runner = Callable[[Callable[[], Any], int, list[Any]], Any]
 
 
@@ -51,7 +55,7 @@ REMEMBERED = 16
 
 # Programs see few keysets; the text of one is for errors only.
 @lru_cache(maxsize=256)
-def _shown(bits: int) -> str:
+def _keyset_text(bits: int) -> str:
     return str(KeySet.from_bits(bits))
 
 
@@ -64,7 +68,7 @@ class Runners:
         "_reading",
         "_runners",
         "_tensors",
-        "_told",
+        "_texts",
         "name",
         "returns",
         "rules",
@@ -88,31 +92,31 @@ class Runners:
         masks = entry.table.masks
         self._masks = masks.by_backend if masks.per_backend else masks.by_backend[:1]
         self._runners: dict[int, Runner] = {}
-        # What a refusal tells of the table, once it was asked for.
-        self._told: list[Any] = []
+        # Texts of the table for errors, made when one is first raised.
+        self._texts: list[Any] = []
 
-    def keys_of(self, values: Sequence[Any]) -> int:
+    def keyset_bits(self, values: Sequence[Any]) -> int:
         """The keyset that a call with these arguments is dispatched by."""
         bits = argument_bits(self._tensors, self._lists, values)
-        return _called_by(bits, self._masks)
+        return _call_bits(bits, self._masks)
 
-    def called_by(self, bits: int) -> int:
+    def call_bits(self, bits: int) -> int:
         """The keyset of a call whose arguments have these bits."""
-        return _called_by(bits, self._masks)
+        return _call_bits(bits, self._masks)
 
-    def linked_at(self, number: int) -> Kernel | None:
+    def linked_kernel(self, number: int) -> Kernel | None:
         """The linked kernel of a slot; None if it holds another kind, or nothing."""
-        held = self.table.held(number)
+        held = self.table.content(number)
         if held is None or isinstance(held, Kernel):
             return None
         return held.kernel if held.kernel.facts.kind == "linked" else None
 
-    def direct_at(self, number: int) -> Callable[..., Any] | None:
+    def direct_function(self, number: int) -> Callable[..., Any] | None:
         """The function of a slot that takes arguments as kernels see them.
 
         None if it holds what has to know more, as a kernel with a keyset does.
         """
-        held = self.table.held(number)
+        held = self.table.content(number)
         if not isinstance(held, Implementation) or held.kernel.with_keyset:
             return None
         facts, function = held.kernel.facts, held.kernel.function
@@ -123,38 +127,38 @@ class Runners:
             return stripping(self.schema, function)
         return None
 
-    def presenting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of stack values that shows them to `function` as to a kernel."""
+    def presented(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function` for values of the stack, which it gets as kernels see them."""
         if not any(self.shown):
             return function
-        return lambda *values: function(*self.presented(values))
+        return lambda *values: function(*self.from_stack(values))
 
-    def presented(self, values: Sequence[Any]) -> Sequence[Any]:
+    def from_stack(self, values: Sequence[Any]) -> Sequence[Any]:
         """Values of the stack as kernels see them: codes as objects, lists fresh."""
         return [
             value if turn is None else turn(value)
             for value, turn in zip_longest(values, self.shown)
         ]
 
-    def stacking(self, values: Sequence[Any]) -> list[Any]:
-        """Arguments as kernels see them in the form of the stack."""
+    def to_stack(self, values: Sequence[Any]) -> list[Any]:
+        """Arguments as kernels see them, as values of the stack."""
         stacked = list(values)
         for place, turn in enumerate(self.shown):
             if turn is not None:
-                stacked[place] = self._stacked(place, stacked[place])
+                stacked[place] = self._on_stack(place, stacked[place])
         return stacked
 
-    def _stacked(self, place: int, value: Any) -> Any:
+    def _on_stack(self, place: int, value: Any) -> Any:
         argument = self.schema.arguments[place]
         converted = converter(argument.type, argument.size)(value)
         return value if converted is MISMATCH else converted
 
     def runner(self, number: int) -> Runner:
         """The runner of a slot; `LINKED` for a linked kernel, which is bound first."""
-        found = self._runners.get(number)
-        if found is not None:
-            return found
-        held = self.table.held(number)
+        runner = self._runners.get(number)
+        if runner is not None:
+            return runner
+        held = self.table.content(number)
         if isinstance(held, Implementation):
             runner = held.memo.get(self._reading) or self._remembered(held, number)
         elif held is None:
@@ -188,7 +192,7 @@ class Runners:
         if fallback or kernel.facts.kind == "python":
             return self._python(function, kernel.with_keyset, fallback)
         if kernel.facts.kind == "direct":
-            return self._direct(self.presenting(function), kernel.with_keyset)
+            return self._direct(self.presented(function), kernel.with_keyset)
         return self._typed(function, kernel)
 
     def _direct(self, function: Callable[..., Any], with_keyset: bool) -> Runner:
@@ -276,33 +280,33 @@ class Runners:
 
     def missing(self, key: DispatchKey) -> Runner:
         """The runner that says that there is no kernel at `key`."""
-        text, table, told = self._reading.text, self.table, self._told
+        text, table, texts = self._reading.text, self.table, self._texts
         tensors, lists = self._tensors, self._lists
         masks = self._masks
 
         def refuse(operator: Any, bits: int, values: list[Any]) -> Any:
-            if not told:
-                reading = reading_of(table)
-                told.extend((listed_keys(reading), render_table(reading)))
-            given = argument_bits(tensors, lists, values)
-            reason, shown = "no kernel", bits
-            if not key.slot and slot_of(_called_by(given, masks)):
+            if not texts:
+                reading = table_reading(table)
+                texts.extend((listed_keys(reading), render_table(reading)))
+            own = argument_bits(tensors, lists, values)
+            reason, keyset = "no kernel", bits
+            if not key.slot and slot_of(_call_bits(own, masks)):
                 reason = "nothing to redispatch to"
             elif not key.slot:
-                reason, shown = _why_none_is_left(given), given
+                reason, keyset = _reason_of_no_key(own), own
             raise MissingKernel(
                 operator=text,
                 key=key.name,
-                keyset=_shown(shown),
-                available=told[0],
-                table=told[1],
+                keyset=_keyset_text(keyset),
+                available=texts[0],
+                table=texts[1],
                 reason=reason,
             )
 
         return refuse
 
 
-def _called_by(bits: int, masks: tuple[int, ...]) -> int:
+def _call_bits(bits: int, masks: tuple[int, ...]) -> int:
     mask = masks[0] if len(masks) == 1 else masks[mask_index(bits)]
     view = LOCAL.view
     return (bits | view.included) & (BACKEND_BITS | ~view.excluded) & mask
@@ -324,9 +328,9 @@ def argument_bits(
     return bits
 
 
-def _why_none_is_left(given: int) -> str:
+def _reason_of_no_key(bits: int) -> str:
     """Why a call of tensors with these keys has no key to go to."""
-    keys = given & ~BACKEND_BITS
+    keys = bits & ~BACKEND_BITS
     if not keys:
         return "no tensor arguments"
     left = keys & ~LOCAL.excluded

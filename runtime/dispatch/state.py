@@ -1,4 +1,4 @@
-"""The state of a dispatcher, and of each operator, as immutable values.
+"""The state of a dispatcher, and of each operator, as immutable values; their texts.
 
 A state is all that is registered: a snapshot is a reference to such a value, a
 fingerprint covers every field, and nothing about registrations is remembered elsewhere.
@@ -11,7 +11,7 @@ Rules of an entry:
 - `definitions` holds one token at most (several under the 2020 rule: those whose
   alias kind is set, then the others, each in the order of their texts);
 - `rules` holds one rule for a class at most, in the order of their texts;
-- `total` counts the live registrations, save for rules: what has rules alone is no
+- `total` counts the live registrations, save for rules: an entry of rules alone is no
   operator, and neither dumps nor look-ups know of it;
 - `memo` is for pure functions of this very entry (callers, texts); it is no state.
 
@@ -23,22 +23,49 @@ Rules of a state:
 
 Both are named tuples because a registration makes one of each, and nothing is faster to
 make; two entries are compared by identity, never by `==`.
+
+Rules of texts:
+- the formats of dumps are upstream's byte for byte (a data format), except that the
+  table shown is the live one;
+- a fingerprint is a whole state as nested text and numbers.  Two states with equal
+  fingerprints answer every question alike and react alike to every registration,
+  provided that kernels with equal descriptions behave alike; the harness gives every
+  step a description of its own.  Its proofs rest on this, and a test changes every
+  field of a state in turn to see the fingerprint change;
+- in a fingerprint, kernels are named by their description and by their position within
+  the entry; the table is taken as it stands, not as it ought to be.
+
+For a dump an entry is first reduced to its readings (see `token`), and the rendering is
+a remembered function of these.  So equal entries share one rendering, a step of an
+exploration costs what it touches, and no memory of a text keeps a kernel alive.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runtime.dispatch.table import NO_FALLBACKS, Fallbacks, Table
+from runtime.dispatch.table import (
+    AMBIGUOUS,
+    NO_FALLBACKS,
+    REMEMBERED,
+    Fallbacks,
+    FallbackTexts,
+    Recipe,
+    Table,
+    numbers,
+)
 from runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
+    DefinitionReading,
     Extractor,
     Implementation,
+    KernelReading,
     Reservation,
     Subscription,
 )
-from runtime.keys import DispatchKey
+from runtime.keys import SLOTS, DispatchKey
 from runtime.schema.schema import Schema
 from runtime.schema.signature import OperatorName
 
@@ -75,14 +102,14 @@ Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
 class OperatorMap(dict[str, OperatorEntry]):
     """The operators of one namespace, by printed name; never changed once published.
 
-    `read` is for what is read off them, as text, `packets` for the overloads of each
-    operator, and `bound_kernels` for what whoever calls some of them finds on their
-    entries, by keys of their own; none of them is state, and all are unset at first.
+    What is remembered of them, unset at first, is no state: their `fingerprint`, the
+    `packets` of overloads by operator, and `bound_kernels` of programs that call
+    several of them, by a key of each program.
     """
 
-    __slots__ = ("bound_kernels", "packets", "read")
+    __slots__ = ("bound_kernels", "fingerprint", "packets")
     bound_kernels: dict[object, Any]
-    read: Hashable
+    fingerprint: Hashable
     packets: Mapping[str, list[OperatorEntry]]
 
     def overloads(self, name: str) -> list[OperatorEntry]:
@@ -90,13 +117,13 @@ class OperatorMap(dict[str, OperatorEntry]):
         try:
             return self.packets.get(name, [])
         except AttributeError:
-            found: dict[str, list[OperatorEntry]] = {}
+            packets: dict[str, list[OperatorEntry]] = {}
             for entry in self.values():
-                found.setdefault(entry.name.name, []).append(entry)
-            for entries in found.values():
+                packets.setdefault(entry.name.name, []).append(entry)
+            for entries in packets.values():
                 entries.sort(key=lambda entry: entry.name.overload)
-            self.packets = found
-            return found.get(name, [])
+            self.packets = packets
+            return packets.get(name, [])
 
 
 class DispatcherState(NamedTuple):
@@ -129,8 +156,8 @@ class DispatcherState(NamedTuple):
             return []
         if isinstance(operators, OperatorMap):
             return operators.overloads(name.name)
-        found = [e for e in operators.values() if e.name.name == name.name]
-        return sorted(found, key=lambda entry: entry.name.overload)
+        entries = [e for e in operators.values() if e.name.name == name.name]
+        return sorted(entries, key=lambda entry: entry.name.overload)
 
     def entries(self) -> Iterator[OperatorEntry]:
         """Every entry, sorted by name."""
@@ -140,3 +167,168 @@ class DispatcherState(NamedTuple):
 
 
 EMPTY = DispatcherState()
+
+
+# Of each key, by value: the reading of its only kernel, or of all, newest first.
+Kernels = tuple[KernelReading | tuple[KernelReading, ...], ...]
+StateReading = tuple[str, DefinitionReading | None, Kernels]
+TableReading = tuple[Recipe, tuple[KernelReading | None, ...], FallbackTexts]
+
+
+def dump_state(entry: OperatorEntry) -> str:
+    """What is registered for one operator: schema, then kernels by key.
+
+    Rules are not shown; the text of an entry of rules alone is empty.
+    """
+    return _render_state(state_reading(entry)) if entry.total else ""
+
+
+def dump_table(entry: OperatorEntry) -> str:
+    """The live table: one line for every slot that has a kernel."""
+    return render_table(table_reading(entry.table)) if entry.total else ""
+
+
+def state_reading(entry: OperatorEntry) -> StateReading:
+    """Everything that `dump_state` prints, unrendered."""
+    definitions = entry.definitions
+    return (
+        str(entry.name),
+        definitions[0].reading if definitions else None,
+        tuple(
+            [
+                held[0].reading if len(held) == 1 else tuple([t.reading for t in held])
+                for held in entry.implementations.values()
+            ]
+        ),
+    )
+
+
+def table_reading(table: Table) -> TableReading:
+    """Everything that `dump_table` prints, unrendered; it refers to no kernel."""
+    return (
+        table.recipe,
+        tuple([None if token is None else token.reading for token in table.kernels]),
+        table.fallbacks.texts,
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _render_state(reading: StateReading) -> str:
+    name, definition, kernels = reading
+    lines = [f"name: {name}\n"]
+    lines.append("schema: (none)\n" if definition is None else definition.shown)
+    for each in kernels:
+        readings = each if isinstance(each, tuple) else (each,)
+        key = readings[0].key
+        alias = "[alias]" if key.is_alias else ""
+        for age, kernel in enumerate(readings):
+            inactive = " (inactive)" if age else ""
+            lines.append(f"{key.name}{alias}{inactive}: {kernel.shown}\n")
+    return "".join(lines)
+
+
+def contents(reading: TableReading) -> list[str | None]:
+    """What every slot of a table holds, as text; None where it is missing."""
+    recipe, kernels, fallbacks = reading
+    texts: list[str | None] = [None] * len(SLOTS)
+    for line, kernel in zip(recipe.lines, kernels, strict=True):
+        if kernel is None:
+            text = AMBIGUOUS.facts.name
+        else:
+            text = f"fallthrough {kernel.debug}" if kernel.through else kernel.debug
+        for number in numbers(line.slots):
+            texts[number] = f"{text} [{line.provenance}]"
+    for slots, debug, through in fallbacks.texts:
+        text = f"fallthrough {debug}" if through else debug
+        for number in numbers(slots & recipe.rest):
+            texts[number] = f"{text} [backend fallback]"
+    return texts
+
+
+@lru_cache(maxsize=REMEMBERED)
+def render_table(reading: TableReading) -> str:
+    """`dump_table` of a reading."""
+    return "".join(
+        f"{key.name}: {text}\n"
+        for key, text in zip(SLOTS, contents(reading), strict=True)
+        if text is not None
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def listed_keys(reading: TableReading) -> tuple[str, ...]:
+    """The names of the keys that a call can reach, `Undefined` left out."""
+    texts = contents(reading)
+    return tuple(SLOTS[n].name for n in range(1, len(SLOTS)) if texts[n] is not None)
+
+
+def fingerprint(state: DispatcherState) -> Hashable:
+    """The state as nested tuples of text and numbers."""
+    return (
+        tuple(
+            [
+                (namespace, _namespace_fingerprint(operators))
+                for namespace, operators in sorted(state.namespaces.items())
+            ]
+        ),
+        state.fallbacks.texts.texts,
+        tuple([(claim.namespace, claim.debug) for claim in state.claims]),
+        tuple([held.debug for held in state.subscriptions]),
+        state.merges_alias_kinds,
+    )
+
+
+def _namespace_fingerprint(operators: Mapping[str, OperatorEntry]) -> Hashable:
+    """The entries of one namespace; remembered with them, as it holds text only."""
+    known: Hashable = getattr(operators, "fingerprint", None)
+    if known is None:
+        ordered = sorted(operators.items())
+        known = tuple([entry_fingerprint(entry) for _, entry in ordered])
+        if isinstance(operators, OperatorMap):
+            operators.fingerprint = known
+    return known
+
+
+def entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    """One operator's part of the fingerprint; remembered on the entry."""
+    known = entry.memo.get("fingerprint")
+    if known is None:
+        known = entry.memo["fingerprint"] = _entry_fingerprint(entry)
+    return known
+
+
+def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    table = entry.table
+    positions: dict[int, tuple[int, int]] = {}
+    kernels = []
+    for key, tokens in entry.implementations.items():
+        value = key.value
+        kernels.append((value, tuple([token.reading.texts for token in tokens])))
+        for age, token in enumerate(tokens):
+            positions[id(token)] = value, age
+    return (
+        str(entry.name),
+        tuple([token.reading.texts for token in entry.definitions]),
+        tuple(kernels),
+        tuple(sorted([token.debug for token in entry.reservations])),
+        tuple([rule.texts for rule in entry.rules]),
+        entry.total,
+        entry.extractor.tensors,
+        entry.extractor.lists,
+        _lines(table.recipe),
+        table.recipe.rest,
+        tuple(
+            [
+                None if token is None else positions.get(id(token), token.debug)
+                for token in table.kernels
+            ]
+        ),
+        table.fallbacks.texts.texts,
+        table.masks,
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lines(recipe: Recipe) -> Hashable:
+    """The lines of a recipe, which many entries share, as text and numbers."""
+    return tuple([(line.slots, line.provenance) for line in recipe.lines])

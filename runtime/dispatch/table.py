@@ -274,8 +274,8 @@ class Table(NamedTuple):
     fallbacks: Fallbacks
     masks: Masks
 
-    def held(self, number: int) -> Implementation | Fallback | Kernel | None:
-        """What fills a slot: a registration, a refusing kernel, or nothing."""
+    def content(self, number: int) -> Implementation | Fallback | Kernel | None:
+        """The registration, or refusing kernel, of a slot; None for a missing one."""
         line = _lines(self.recipe)[number]
         if line == REST:
             return self.fallbacks.slots[number]
@@ -286,38 +286,38 @@ class Table(NamedTuple):
         bit = 1 << number
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
             if line.slots & bit:
-                return _filled(SLOTS[number], line, token)
-        return _left(SLOTS[number], self.fallbacks.slots[number])
+                return _line_slot(SLOTS[number], line, token)
+        return _fallback_slot(SLOTS[number], self.fallbacks.slots[number])
 
     def slots(self) -> tuple[Slot, ...]:
         """All 137 slots, by number."""
-        spelled: list[Slot | None] = [None] * len(SLOTS)
+        slots: list[Slot | None] = [None] * len(SLOTS)
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
             # But for the key, slots of one line are the same.
-            _, *content = _filled(DispatchKey.Undefined, line, token)
+            _, *content = _line_slot(DispatchKey.Undefined, line, token)
             for number in numbers(line.slots):
-                spelled[number] = tuple.__new__(Slot, (SLOTS[number], *content))
-        left = self.fallbacks.slots
+                slots[number] = tuple.__new__(Slot, (SLOTS[number], *content))
+        rest = self.fallbacks.slots
         return tuple(
             [
-                _left(SLOTS[number], left[number]) if slot is None else slot
-                for number, slot in enumerate(spelled)
+                _fallback_slot(SLOTS[number], rest[number]) if slot is None else slot
+                for number, slot in enumerate(slots)
             ]
         )
 
 
-def _filled(key: DispatchKey, line: Line, token: Implementation | None) -> Slot:
+def _line_slot(key: DispatchKey, line: Line, token: Implementation | None) -> Slot:
     """A slot that a line of the recipe fills."""
     if token is None:
         return Slot(key, AMBIGUOUS, None, AMBIGUOUS.facts.name, line.provenance)
     return Slot(key, token.kernel, token, token.reading.debug, line.provenance)
 
 
-def _left(key: DispatchKey, held: Fallback | None) -> Slot:
+def _fallback_slot(key: DispatchKey, token: Fallback | None) -> Slot:
     """A slot that is left to the fallbacks."""
-    if held is None:
+    if token is None:
         return Slot(key, None, None, "missing", "missing")
-    return Slot(key, held.kernel, held, held.debug, "backend fallback")
+    return Slot(key, token.kernel, token, token.debug, "backend fallback")
 
 
 def table_of(
@@ -346,18 +346,18 @@ REST = 255
 @lru_cache(maxsize=REMEMBERED)
 def _lines(recipe: Recipe) -> bytes:
     """Which line of a recipe fills each slot, by their numbers; `REST` for none."""
-    found = bytearray([REST]) * len(SLOTS)
-    for at in reversed(range(len(recipe.lines))):
-        for number in numbers(recipe.lines[at].slots):
-            found[number] = at
-    return bytes(found)
+    lines = bytearray([REST]) * len(SLOTS)
+    for index in reversed(range(len(recipe.lines))):
+        for number in numbers(recipe.lines[index].slots):
+            lines[number] = index
+    return bytes(lines)
 
 
 def numbers(slots: int) -> list[int]:
     """The slot numbers in a set of slots, ascending."""
-    found = []
+    ascending = []
     while slots:
         low = slots & -slots
-        found.append(low.bit_length() - 1)
+        ascending.append(low.bit_length() - 1)
         slots ^= low
-    return found
+    return ascending

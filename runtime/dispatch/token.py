@@ -20,7 +20,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from runtime.dispatch.call_stub import Maker, maker_of
-from runtime.dispatch.kernel import Facts, Kernel
+from runtime.dispatch.kernel import (
+    Facts,
+    Kernel,
+    describe,
+    text_of,
+    wrong_argument,
+)
 from runtime.keys import DispatchKey
 from runtime.schema.binding import binder, converters_of, presenters_of, returner
 from runtime.schema.defaults import stripper
@@ -309,6 +315,31 @@ class ClassRule:
     def texts(self) -> tuple[str, ...]:
         """The rule as text: whose it is, and its description."""
         return ("rule", f"{self.cls.__module__}.{self.cls.__qualname__}", self.debug)
+
+
+def check_rule(cls: object, function: object) -> None:
+    """Whether there can be a rule for this class, of this function.
+
+    Raises `LibraryMisuse`.
+    """
+    if not isinstance(cls, type):
+        raise wrong_argument("cls", "a class", cls)
+    if not callable(function):
+        raise wrong_argument("fn", "a function", function)
+
+
+def rule_for(
+    operator: OperatorName,
+    cls: type,
+    function: Callable[..., Any],
+    debug: str | None,
+    origin: str,
+) -> ClassRule:
+    """The rule of a class for an operator.  Raises `LibraryMisuse`."""
+    check_rule(cls, function)
+    if debug is None:
+        debug = f"{describe(function)} ({origin})"
+    return ClassRule(operator, cls, function, text_of("debug", debug))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

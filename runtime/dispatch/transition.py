@@ -1,25 +1,31 @@
 """The functional core: (state, token) to the next state, or an error.
 
-What registering and removing a token means.  Both directions are pure functions over
-values, so a failing registration has nothing to take back, and several tokens are
-registered together by applying one after the other.
+What registering and removing a token means, and what must hold before.  Both directions
+are pure functions over values, so a failing registration has nothing to take back, and
+several tokens are registered together by applying one after the other.
 
 Rules:
-- every check comes before the first new value is built: of definitions and kernels in
-  `runtime.dispatch.checks`, of all others here;
-- where a conflict has several partners, the one that sorts first is named, so the same
-  live set gives the same error whatever its history;
+- every check comes before the first new value is built;
+- a kernel may come before its schema; its inferred schema waits with it, and whichever
+  comes second is checked.  Kernels are compared with each other by signature, with the
+  definition by schema, two types as the boxed stack sees them (`SymInt` as `int`); a
+  keyword-only parameter must also fit the argument of its name, which it gets;
+- where a conflict has several partners, the one that sorts first is named (a kernel by
+  its key and description), so the same live set gives the same error whatever its
+  history;
 - kernels are kept in the order of their keys' values, not of their coming;
 - a removal never fails: its token is live, or the caller is at fault;
-- `ADD`, `REMOVE` and `AMONG` hold the function of each kind of token; a new kind needs
+- `ADD`, `REMOVE` and `LIVE` hold the function of each kind of token; a new kind needs
   a row in each.  `ADD[type(token)](state, token)` raises `Conflict` where the token
-  cannot be live beside those that are.
+  cannot be live together with the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Protocol
 
-from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
+from runtime.dispatch.kernel import keyword_places
 from runtime.dispatch.state import (
     DispatcherState,
     Implementations,
@@ -32,25 +38,29 @@ from runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
+    DefinitionReading,
     Fallback,
     Implementation,
+    KernelReading,
     Reservation,
     Subscription,
     Token,
 )
 from runtime.errors.registration import Conflict
 from runtime.keys import DispatchKey
+from runtime.schema.compatibility import difference
+from runtime.schema.schema import Schema
 from runtime.schema.signature import OperatorName
 
 # Makes a named tuple of its fields, in half the time that its own class takes.
 MAKE = tuple.__new__
-# So few operators are read anew as fast as they are remembered.
-FEW = 8
-NOTHING: Mapping[str, OperatorEntry] = {}
+# Maps of fewer operators remember nothing: they are read as fast without.
+REMEMBERING = 8
+NO_OPERATORS: Mapping[str, OperatorEntry] = {}
 
 
 class Named(Protocol):
-    """What names an operator as a state holds it: readings and tokens do."""
+    """A reading or token with the keys of its operator in a state."""
 
     @property
     def namespace(self) -> str:
@@ -61,11 +71,147 @@ class Named(Protocol):
         """The second key, the printed name."""
 
 
+def check_definition_fits(
+    entry: OperatorEntry, token: Definition, merges_alias_kinds: bool
+) -> None:
+    """Whether `token` may define the operator of `entry`.
+
+    Raises:
+        Conflict: a definition is live, and under the 2020 rule differs, or their alias
+            kinds do; a live typed kernel differs from the schema.
+    """
+    if entry.definitions:
+        _check_second_definition(entry.definitions[0], token, merges_alias_kinds)
+    for kernel in _typed(entry):
+        _check_pair(token, kernel)
+
+
+def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
+    """Whether the typed kernel of `token` may join the operator of `entry`.
+
+    Raises:
+        Conflict: a live typed kernel has another signature; the live schema differs
+            from the kernel's.
+    """
+    facts = token.reading.facts
+    for kernels in entry.implementations.values():
+        for other in kernels:
+            others = other.reading.facts
+            if others is not facts and others.signature not in (None, facts.signature):
+                raise _signature_mismatch(entry, token)
+    for definition in entry.definitions:  # each may be in force one day
+        _check_pair(definition, token)
+
+
+def check_no_override(state: DispatcherState, token: Implementation) -> None:
+    """Whether `token` is the first kernel for its key.
+
+    Raises:
+        Conflict: it is not.
+    """
+    entry = state.find(token.reading.namespace, token.reading.text)
+    kernels = None if entry is None else entry.implementations.get(token.key)
+    if kernels is not None:
+        raise Conflict(
+            code="OverrideForbidden",
+            operator=str(token.operator),
+            key=token.key.name,
+            kernel=token.debug,
+            original=kernels[0].debug,
+        )
+
+
+def _check_second_definition(
+    held: Definition, token: Definition, merges_alias_kinds: bool
+) -> None:
+    if not merges_alias_kinds or held.schema != token.schema:
+        raise Conflict(
+            code="DuplicateDefinition",
+            operator=str(token.operator),
+            schema=str(token.schema),
+            definition=token.debug,
+            original_schema=str(held.schema),
+            original=held.debug,
+        )
+    kind, original = token.schema.alias_kind, held.schema.alias_kind
+    if kind is not None and kind is not original:
+        raise Conflict(
+            code="AliasKindConflict",
+            operator=str(token.operator),
+            kind=kind.name,
+            definition=token.debug,
+            original_kind=original.name if original else "unset",
+            original=held.debug,
+        )
+
+
+def _check_pair(definition: Definition, token: Implementation) -> None:
+    text = _difference(definition.reading, token.reading)
+    if text is not None:
+        raise Conflict(
+            code="SchemaMismatch",
+            operator=str(token.operator),
+            schema=str(definition.schema),
+            definition=definition.debug,
+            inferred=str(token.reading.facts.inferred),
+            kernel=token.debug,
+            key=token.key.name,
+            difference=text,
+        )
+
+
+# Readings are compared by identity; few pairs meet again and again.
+@lru_cache(maxsize=1024)
+def _difference(definition: DefinitionReading, kernel: KernelReading) -> str | None:
+    assert kernel.facts.inferred is not None, "asked for typed kernels only"
+    inferred = kernel.facts.inferred
+    first = difference(definition.schema, inferred, real=True)
+    if first is None and kernel.facts.keyword_only:
+        by_name = _as_named(definition.schema, inferred, kernel.facts.keyword_only)
+        first = difference(definition.schema, by_name, real=True)
+    return None if first is None else str(first)
+
+
+def _as_named(schema: Schema, inferred: Schema, names: tuple[str, ...]) -> Schema:
+    """`inferred`, with each keyword-only parameter at the argument of its name."""
+    arguments = list(inferred.arguments)
+    named = dict(zip(names, arguments[-len(names) :], strict=True))
+    del arguments[-len(names) :]
+    for name, place in sorted(keyword_places(schema, names).items(), key=itemgetter(1)):
+        arguments.insert(place, named[name])
+    return inferred.clone_with_arguments(tuple(arguments))
+
+
+def _typed(entry: OperatorEntry) -> list[Implementation]:
+    """The live typed kernels, in an order that no history can change."""
+    typed = [
+        token
+        for kernels in entry.implementations.values()
+        for token in kernels
+        if token.reading.facts.signature is not None
+    ]
+    return sorted(typed, key=lambda token: (token.key.value, token.debug))
+
+
+def _signature_mismatch(entry: OperatorEntry, token: Implementation) -> Conflict:
+    other = _typed(entry)[0]
+    return Conflict(
+        code="SignatureMismatch",
+        operator=str(token.operator),
+        signature=token.reading.facts.signature or "",
+        kernel=token.debug,
+        key=token.key.name,
+        other_signature=other.reading.facts.signature or "",
+        other=other.debug,
+        other_key=other.key.name,
+    )
+
+
 def _add_definition(state: DispatcherState, token: Definition) -> DispatcherState:
     reading = token.reading
     entry = state.find(reading.namespace, reading.text)
     if entry is None:
-        entry = _fresh(state, reading.operator)
+        entry = _new_entry(state, reading.operator)
     check_definition_fits(entry, token, state.merges_alias_kinds)
     # Equal but for their texts: which is in force must not depend on who came first.
     definitions = (*entry.definitions, token)
@@ -80,7 +226,7 @@ def _precedence(token: Definition) -> tuple[bool, tuple[Any, ...]]:
 
 
 def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherState:
-    entry = _held(state, token.reading)
+    entry = _live_entry(state, token.reading)
     left = tuple([held for held in entry.definitions if held is not token])
     return _with_definitions(state, token.reading, entry, left, -1)
 
@@ -113,7 +259,7 @@ def _add_implementation(
     reading = token.reading
     entry = state.find(reading.namespace, reading.text)
     if entry is None:
-        entry = _fresh(state, reading.operator)
+        entry = _new_entry(state, reading.operator)
     elif reading.facts.signature is not None:
         check_kernel_fits(entry, token)
     live = entry.implementations
@@ -143,7 +289,7 @@ def _remove_implementation(
     state: DispatcherState, token: Implementation
 ) -> DispatcherState:
     reading = token.reading
-    entry = _held(state, reading)
+    entry = _live_entry(state, reading)
     kernels = dict(entry.implementations)
     left = tuple([held for held in kernels[reading.key] if held is not token])
     if left:
@@ -178,12 +324,12 @@ def _with_kernels(
 
 
 def _add_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
-    entry = state.find(token.namespace, token.text) or _fresh(state, token.operator)
+    entry = state.find(token.namespace, token.text) or _new_entry(state, token.operator)
     return _with_reservations(state, token, entry, (*entry.reservations, token), 1)
 
 
 def _remove_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
-    entry = _held(state, token)
+    entry = _live_entry(state, token)
     left = tuple([held for held in entry.reservations if held is not token])
     return _with_reservations(state, token, entry, left, -1)
 
@@ -202,7 +348,7 @@ def _with_reservations(
 
 
 def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
-    entry = state.find(token.namespace, token.text) or _fresh(state, token.operator)
+    entry = state.find(token.namespace, token.text) or _new_entry(state, token.operator)
     # By identity: a class may compare as it likes, and need not be hashable.
     for held in entry.rules:
         if held.cls is token.cls:
@@ -218,7 +364,7 @@ def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
 
 
 def _remove_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
-    entry = _held(state, token)
+    entry = _live_entry(state, token)
     left = tuple([held for held in entry.rules if held is not token])
     return _with_rules(state, token, entry, left)
 
@@ -229,7 +375,7 @@ def _with_rules(
     entry: OperatorEntry,
     rules: tuple[ClassRule, ...],
 ) -> DispatcherState:
-    # What was made for calls knew the rules of its entry.
+    # A new memo: callers hold the rules of their entry.
     return _replace(state, named, entry._replace(rules=rules, memo={}))
 
 
@@ -298,13 +444,13 @@ def _remove_subscription(
     return state._replace(subscriptions=left)
 
 
-def _held(state: DispatcherState, named: Named) -> OperatorEntry:
+def _live_entry(state: DispatcherState, named: Named) -> OperatorEntry:
     entry = state.find(named.namespace, named.text)
     assert entry is not None, "a live token keeps its entry alive"
     return entry
 
 
-def _fresh(state: DispatcherState, name: OperatorName) -> OperatorEntry:
+def _new_entry(state: DispatcherState, name: OperatorName) -> OperatorEntry:
     """An entry that nothing is registered for yet; it is never published."""
     table = table_of({}, state.fallbacks)
     return OperatorEntry(name, (), {}, (), (), 0, NO_EXTRACTOR, table, {})
@@ -315,8 +461,8 @@ def _replace(
 ) -> DispatcherState:
     """The state with another entry under a name; an entry of nothing disappears."""
     namespaces = dict(state.namespaces)
-    held = namespaces.get(named.namespace, NOTHING)
-    operators = dict(held) if len(held) < FEW else OperatorMap(held)
+    before = namespaces.get(named.namespace, NO_OPERATORS)
+    operators = dict(before) if len(before) < REMEMBERING else OperatorMap(before)
     if entry.total or entry.rules:
         operators[named.text] = entry
     else:
@@ -385,8 +531,8 @@ def _live_rules(state: DispatcherState, token: ClassRule) -> tuple[ClassRule, ..
     return () if entry is None else entry.rules
 
 
-# The live tokens among which one of a kind would be.
-AMONG: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
+# The live tokens of the kind, operator and key of a token.
+LIVE: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
     Definition: _live_definitions,
     Implementation: _live_kernels,
     Reservation: _live_reservations,
@@ -400,4 +546,4 @@ AMONG: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
 def is_live(state: DispatcherState, token: Token) -> bool:
     """Whether this very token, not one that reads like it, is live in a state."""
     # Tokens compare by identity.
-    return token in AMONG[type(token)](state, token)
+    return token in LIVE[type(token)](state, token)

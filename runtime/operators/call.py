@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.namespace import alike
+from runtime.dispatch.handle import OperatorHandle, candidates
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
@@ -47,7 +46,7 @@ def handle_of(name: str) -> OperatorHandle:
         raise LookupFailed(
             code="UnknownOperator",
             operator=full,
-            near=nearest(full, alike(name, known)),
+            near=nearest(full, candidates(name, known)),
         )
     return handle
 
@@ -106,7 +105,7 @@ def direct_call(name: str) -> Callable[..., Any]:
         found = handle(*values)
         callee = handle._callee
         dispatcher, text = callee.dispatcher, callee.text
-        key = callee.keyring.key(callee.caller(callee.published()).reading)
+        key = callee.keyring.key(callee.caller(callee.current_entry()).reading)
         return found
 
     return call

@@ -169,7 +169,7 @@ def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
     """A method that leaves what is neither a tensor nor a number to `other_side`."""
     callee = run._callee
     schema = run._schema
-    key = callee.keyring.key(callee.caller(callee.published()).reading)
+    key = callee.keyring.key(callee.caller(callee.current_entry()).reading)
     rest = [present(each.type, stored_default(each)) for each in schema.arguments[2:]]
     method: Method = _sides(len(rest))(
         *(callee.dispatcher, NAMESPACE, callee.text, key, run, returner(schema)),

@@ -25,9 +25,8 @@ import threading
 from typing import Any, ClassVar, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from runtime.dispatch.arguments import KeyLike, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.library import Library
+from runtime.dispatch.library import KeyLike, Library, origin_of_caller
 from runtime.errors.python_dispatch import ContextError
 from runtime.python_dispatch.context_library import (
     CHANGED,

@@ -43,13 +43,11 @@ from threading import Condition
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from runtime.dispatch.arguments import KeyLike
-from runtime.dispatch.call import Below, BoundKernel
-from runtime.dispatch.checks import check_kernel_fits
+from runtime.dispatch.call import BoundKernel, NextKernel
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Facts, Kernel
-from runtime.dispatch.library import Library
+from runtime.dispatch.library import KeyLike, Library
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import (
@@ -60,6 +58,7 @@ from runtime.dispatch.token import (
     Token,
     read_kernel,
 )
+from runtime.dispatch.transition import check_kernel_fits
 from runtime.errors.python_dispatch import ContextError
 from runtime.errors.registration import LibraryMisuse
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
@@ -134,11 +133,11 @@ class Router:
             self._place = reading.namespace, reading.text, reading.key
         self._dispatcher = ref(dispatcher)
 
-    def __call__(self, below: Below, keyset: KeySet) -> BoundKernel:
+    def __call__(self, below: NextKernel, keyset: KeySet) -> BoundKernel:
         """The function of all arguments, for one keyset of one entry."""
         key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
         fallback = self._place is None
-        main = below.instead(self._kernel, keyset, key, fallback)
+        main = below.bind(self._kernel, keyset, key, fallback)
         copies: WeakKeyDictionary[Held, BoundKernel] = WeakKeyDictionary()
 
         def routed(*arguments: Any) -> Any:
@@ -149,7 +148,7 @@ class Router:
             if not context.registrar:
                 held = self._copy(context, key, below.operator)
                 run = copies.get(held) or copies.setdefault(
-                    held, below.instead(held.kernel, keyset, key, fallback)
+                    held, below.bind(held.kernel, keyset, key, fallback)
                 )
             before = STATE.context
             if context is before:

@@ -42,12 +42,12 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from runtime.dispatch.arguments import origin_of_caller, rule_for
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import linked
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration, registered
+from runtime.dispatch.library import Library, origin_of_caller
+from runtime.dispatch.registration import Registration, register_tokens
+from runtime.dispatch.token import rule_for
 from runtime.errors.python_dispatch import EndlessDispatch
 from runtime.errors.registration import LibraryMisuse
 from runtime.generated import block, is_generated, numbered, template
@@ -298,4 +298,4 @@ def register_torch_dispatch(
     dispatcher = func.dispatcher
     assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"
     token = rule_for(func.name, cls, fn, None, origin_of_caller())
-    return registered(dispatcher, {}, (token,))
+    return register_tokens(dispatcher, {}, (token,))

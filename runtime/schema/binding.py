@@ -1,4 +1,5 @@
-"""Binding: from a call as written to every argument, and from a result to what it is.
+"""Binding: from a call as written to every argument, and from a kernel's result to the
+operator's.
 
 Which values a call of a schema gives its arguments, and what is wrong with a call that
 does not fit; and what an operator returns when its kernel returned a value.
@@ -8,7 +9,9 @@ Rules of arguments:
 - a default is held converted where its type takes it, else as it stands (the language
   accepts `int x=1.5`), and such a default may also be given; list defaults come fresh;
 - surplus positional values of a schema with `...` go behind the last argument as given;
-- names are checked before values (`calls.misfit`), then types.
+- names are checked before values (`calls.misfit`), then types;
+- `python_signature` shows parameters without annotations: an operator that is
+  registered as a kernel says nothing about its types, whatever its schema is.
 
 Rules of returns:
 - None for an operator without returns, the value for one return, a tuple for several,
@@ -18,15 +21,17 @@ Rules of returns:
 - a schema that returns `...` takes whatever comes.
 
 How it works: `binder` turns a schema into one closure, once; whoever calls an operator
-often keeps it.  A closure is a pure function of its schema.  It converts and hopes; if
-anything is left unconverted, the call is looked at again step by step.  Where all
-positional arguments are tensors, it only touches their `key_bits`.  Nothing is cached
-by schema here: equal schemas may convert differently (`ScalarType x` equals `int x`).
+often keeps it.  A closure is a pure function of its schema.  It converts without
+checking the call; if anything is left unconverted, the call is bound again step by
+step, to say what is wrong.  Where all positional arguments are tensors, it only touches
+their `key_bits`.  Nothing is cached by schema here: equal schemas may convert
+differently (`ScalarType x` equals `int x`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from keyword import iskeyword
 from operator import call
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime.errors.call import CallError, KernelError
 from runtime.schema.calls import (
@@ -44,10 +49,14 @@ from runtime.schema.values import (
     converter,
     defined,
     in_place,
+    present,
     presenter,
     same,
     tensor_or_number,
 )
+
+if TYPE_CHECKING:
+    import inspect
 
 # What may hold an undefined tensor without saying so.
 _TENSORS = (TensorType, ListType(TensorType))
@@ -123,6 +132,7 @@ def binder(
     names = [*indices]
     required = [each.name for each in arguments if not each.has_default]
     parameters = Parameters(names[:positional], names, required, schema.is_vararg)
+    by_place = converters[:positional]
     # A required argument starts as a mismatch, and stays one if it is not given.
     start = tuple(
         stored_default(each) if each.has_default else MISMATCH for each in arguments
@@ -132,8 +142,10 @@ def binder(
     def bind_values(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         given = len(args)
         if given > positional:
-            return _diagnosed(schema, parameters, converters, args, kwargs)
-        bound: list[Any] = [*map(call, converters, args), *start[given:]]
+            if not schema.is_vararg:
+                return _diagnosed(schema, parameters, converters, args, kwargs)
+            given = positional
+        bound: list[Any] = [*map(call, by_place, args), *start[given:]]
         for name, value in kwargs.items():
             index = indices.get(name, -1)
             if index < given:
@@ -147,6 +159,11 @@ def binder(
                 bound[index] = bound[index].copy()
         return bound
 
+    def bind_surplus(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        return [*bind_values(args, kwargs), *args[positional:]]
+
+    if schema.is_vararg:
+        return bind_surplus
     tail = start[positional:]
     if (
         fresh
@@ -177,8 +194,8 @@ def _diagnosed(
 ) -> list[Any]:
     """Bind a call step by step, to raise the error that says what is wrong with it.
 
-    Two kinds of call are right all the same: surplus values of a schema with `...`, and
-    a value that is the default although its type does not take it.
+    Nothing is wrong with a value that is the default although its type does not take
+    it.  The surplus values of a schema with `...` are left out.
     """
     fault = misfit(parameters, args, kwargs)
     if fault is not None:
@@ -207,7 +224,7 @@ def _diagnosed(
             # A default that its type does not take is taken as it is.
             converted = value
         bound.append(converted)
-    return [*bound, *args[len(positional) :]]
+    return bound
 
 
 def _facts(
@@ -217,6 +234,29 @@ def _facts(
     operator = str(schema.name)
     call = written_call(operator, args, kwargs)
     return {"operator": operator, "call": call, "schema": str(schema)}
+
+
+def python_signature(schemas: Sequence[Signature]) -> "inspect.Signature":
+    """The parameters of an operator's calls; any at all, unless there is one schema."""
+    from inspect import Parameter, Signature
+
+    if len(schemas) != 1:
+        anything = {"args": Parameter.VAR_POSITIONAL, "kwargs": Parameter.VAR_KEYWORD}
+        return Signature([Parameter(name, kind) for name, kind in anything.items()])
+    (schema,) = schemas
+    parameters = []
+    for argument in schema.arguments:
+        default: Any = Parameter.empty
+        if argument.has_default:
+            default = present(argument.type, argument.default)
+        named = argument.kwarg_only
+        kind = Parameter.KEYWORD_ONLY if named else Parameter.POSITIONAL_OR_KEYWORD
+        name = f"{argument.name}_" if iskeyword(argument.name) else argument.name
+        parameters.append(Parameter(name, kind, default=default))
+    if schema.is_vararg:
+        rest = Parameter("args", Parameter.VAR_POSITIONAL)
+        parameters.insert(schema.kwarg_only_start, rest)
+    return Signature(parameters)
 
 
 Returner = Callable[[Any], Any]

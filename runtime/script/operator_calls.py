@@ -44,7 +44,7 @@ from runtime.dispatch.call_stub import (
     returned,
 )
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.keyring import Published
+from runtime.dispatch.registration import Registry
 from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
 from runtime.dispatch.token import DefinitionReading
 from runtime.errors.call import OperatorGone
@@ -78,7 +78,7 @@ class BoundCall(NamedTuple):
 
 
 def bound_call(
-    dispatcher: Published,
+    dispatcher: Registry,
     name: OperatorName,
     reading: DefinitionReading,
     trusted: Function | None = None,
@@ -104,7 +104,7 @@ def bound_call(
         return defined is reading or str(defined.schema) == text
 
     def current() -> OperatorEntry | None:
-        entry: OperatorEntry | None = callee.published()
+        entry: OperatorEntry | None = callee.current_entry()
         if entry is None or not entry.definitions:
             return None
         if not is_current(entry):
@@ -118,7 +118,7 @@ def bound_call(
         current()
         named = dict(zip(names, values[start:], strict=False))
         rest = values[start + len(names) :]
-        return callee.start(*values[:start], *rest, **named)
+        return callee.call(*values[:start], *rest, **named)
 
     def resolve(bits: int) -> BoundKernel | None:
         entry = current()

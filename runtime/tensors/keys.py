@@ -126,7 +126,9 @@ def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
             kind = "cpu" if device is None else device.type
             kernel = backends.get(kind)
             if kernel is None:
-                kernel = backends[kind] = below.at(KeySet([key_of_device(kind)]))
+                kernel = backends[kind] = below.for_keyset(
+                    KeySet([key_of_device(kind)])
+                )
             return kernel(*arguments)
 
         return run

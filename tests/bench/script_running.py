@@ -111,7 +111,7 @@ def step() -> Iterator[Row]:
         return y
 
     eager(x)
-    bound = callee.caller(callee.published()).bound_kernel(callee, x.key_bits)
+    bound = callee.caller(callee.current_entry()).bound_kernel(callee, x.key_bits)
 
     def bare(x: Any) -> Any:
         y = x

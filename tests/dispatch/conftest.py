@@ -1,7 +1,8 @@
-"""Every test of calls is run twice: the plain way, and by call stubs at once."""
+"""Every test of calls is run twice: by the slow path, and by call stubs at once."""
 
 import threading
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -15,24 +16,24 @@ CALLS = (
 )
 
 
-_plain = Callee.start
+_slow_call = Callee.call
 
 
-def start_with_stub(callee: Callee, /, *args: Any, **kwargs: Any) -> Any:
-    """What stands for `Callee.start`: make the call stub at once, and call it."""
+def call_with_stub(callee: Callee, /, *args: Any, **kwargs: Any) -> Any:
+    """What stands for `Callee.call`: make the call stub at once, and call it."""
     if _SLOW.callee is callee:
-        return _plain(callee, *args, **kwargs)
-    entry = callee.published()
+        return _slow_call(callee, *args, **kwargs)
+    entry = callee.current_entry()
     if entry is not None and entry.definitions:
-        callee._settle(callee.caller(entry))
+        callee._install_stub(callee.caller(entry))
         owner = callee.owner()
-        if owner is not None and owner.func.__name__ == "call":
+        if owner is not None and isinstance(owner.func, FunctionType):
             return owner.func(*args, **kwargs)
-    return _plain(callee, *args, **kwargs)
+    return _slow_call(callee, *args, **kwargs)
 
 
 class _Slow(threading.local):
-    """The callee whose plain way is gone, in this thread."""
+    """The callee whose slow path is taken, in this thread."""
 
     callee: Callee | None = None
 
@@ -41,18 +42,18 @@ _SLOW = _Slow()
 
 
 def _slow(callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What stands for `Callee.slow`: the plain way, without another call stub."""
+    """What stands for `Callee.slow_path`: it, without another call stub."""
     before, _SLOW.callee = _SLOW.callee, callee
     try:
-        return callee.start(*args, **kwargs)
+        return callee.call(*args, **kwargs)
     finally:
         _SLOW.callee = before
 
 
 def with_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call goes by a call stub from the first on; the plain way stays plain."""
-    monkeypatch.setattr(Callee, "start", start_with_stub)
-    monkeypatch.setattr(Callee, "slow", _slow)
+    """Every call goes by a call stub from the first on; the slow path stays slow."""
+    monkeypatch.setattr(Callee, "call", call_with_stub)
+    monkeypatch.setattr(Callee, "slow_path", _slow)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -5,7 +5,8 @@ from typing import Any, cast
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.dispatch.arguments import kernel_for, origin_of_caller
+from runtime.dispatch.kernel import kernel_for
+from runtime.dispatch.library import origin_of_caller
 from runtime.errors.registration import LibraryMisuse, LookupFailed
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from types import FunctionType, MethodType
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def warm(handle: Any, *args: Any, **kwargs: Any) -> Any:
     """The handle, called until it has its call stub."""
     for _ in range(WARM + 1):
         handle(*args, **kwargs)
-    assert handle.func.__name__ == "call"
+    assert isinstance(handle.func, FunctionType)
     return handle
 
 
@@ -187,7 +188,7 @@ def test_numbers_stand_for_tensors_where_the_tag_says_so() -> None:
         library.impl(name, lambda x, y: f"{y.shape} {y.number}", "CPU")
     handle = op(dispatcher)
     assert [handle(X, 2.5) for _ in range(WARM + 2)] == ["() 2.5"] * (WARM + 2)
-    assert handle.func.__name__ == "call"
+    assert isinstance(handle.func, FunctionType)
     with pytest.raises(WrongArgumentType):
         handle(X, "2")
     with pytest.raises(WrongArgumentType):
@@ -202,7 +203,7 @@ def test_some_schemas_have_no_call_stub(schema: str) -> None:
     if "..." in schema:
         handle = op(dispatcher)
         assert {handle(X, 1, 2) for _ in range(2 * WARM)} == {"a"}
-        assert handle.func.__name__ == "start"
+        assert isinstance(handle.func, MethodType)
 
 
 def test_a_call_stub_keeps_no_kernel_and_no_dispatcher() -> None:

@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed, fallthrough, fingerprint
-from runtime.dispatch.dump import entry_fingerprint, list_keys
-from runtime.dispatch.state import DispatcherState, OperatorEntry
+from runtime.dispatch.state import (
+    DispatcherState,
+    OperatorEntry,
+    entry_fingerprint,
+    listed_keys,
+    table_reading,
+)
 from runtime.dispatch.table import Fallbacks, Table, fallbacks_of, masks_of, recipe_of
 from runtime.dispatch.token import (
     Claim,
@@ -187,7 +192,7 @@ def test_listed_keys_leave_undefined_out() -> None:
     library.impl("foo", fallthrough, "Tracer")
     entry = d.entry("test::foo")
     assert entry is not None
-    keys = list_keys(entry)
+    keys = listed_keys(table_reading(entry.table))
     assert "Undefined" not in keys
     assert keys[0] == "CPU"
     assert keys[-2:] == ("AutogradCPU", "Tracer")

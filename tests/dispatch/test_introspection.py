@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Library, OperatorHandle
-from runtime.dispatch.handle import OperatorPacket, signature_of
+from runtime.dispatch.handle import OperatorPacket
+from runtime.errors.schema import SchemaError
 from runtime.schema import NO_DEFAULT, parse_schema
+from runtime.schema.binding import python_signature
 from runtime.schema.signature import Argument
 from runtime.schema.types import IntType
 from tests.dispatch.samples import defined, on, op, says, silent
@@ -32,15 +34,17 @@ from tests.dispatch.samples import defined, on, op, says, silent
 )
 def test_a_signature_has_the_schema_s_parameters(arguments: str, shown: str) -> None:
     schema = parse_schema(f"t::f({arguments}) -> ()")
-    assert str(signature_of([schema])) == shown
+    assert str(python_signature([schema])) == shown
 
 
-def test_what_stands_before_a_required_argument_is_required() -> None:
+def test_no_operator_has_a_default_before_a_required_argument() -> None:
+    """So each default is one for Python, too."""
     # No text says so, but a schema can be made that does.
     arguments = (Argument("a", IntType, default=1), Argument("b", IntType, None))
     assert arguments[1].default is NO_DEFAULT
     schema = parse_schema("t::f() -> ()").clone_with_arguments(arguments)
-    assert str(signature_of([schema])) == "(a, b)"
+    with pytest.raises(SchemaError, match="`b` has no default, but follows one that"):
+        Library("t", "FRAGMENT", dispatcher=silent()).define(schema)
 
 
 @pytest.mark.parametrize("calls", [0, 40])

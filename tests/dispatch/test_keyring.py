@@ -9,7 +9,7 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, OperatorHandle
 from runtime.dispatch.handle import OperatorPacket
-from runtime.dispatch.keyring import Interned
+from runtime.dispatch.registration import Interned
 from runtime.schema import OperatorName
 from tests.dispatch.samples import defined, on, op, says, silent
 
@@ -22,19 +22,19 @@ def test_the_first_one_of_a_name_is_the_one() -> None:
     interned: Interned[Thing] = Interned()
     assert interned.get("a") is None
     first, second, other = Thing(), Thing(), Thing()
-    assert interned.settle("a", first) is first
-    assert interned.settle("a", second) is first
-    assert interned.settle("b", other) is other
+    assert interned.setdefault("a", first) is first
+    assert interned.setdefault("a", second) is first
+    assert interned.setdefault("b", other) is other
     assert (interned.get("a"), interned.get("b"), len(interned)) == (first, other, 2)
 
 
 def test_nothing_is_kept_alive_and_the_next_one_takes_its_place() -> None:
     interned: Interned[Thing] = Interned()
-    interned.settle("a", Thing())
+    interned.setdefault("a", Thing())
     assert interned.get("a") is None
     for _ in range(3):
         second = Thing()
-        assert interned.settle("a", second) is second
+        assert interned.setdefault("a", second) is second
         assert interned.get("a") is second
         del second
     assert len(interned) == 1
@@ -42,15 +42,15 @@ def test_nothing_is_kept_alive_and_the_next_one_takes_its_place() -> None:
 
 def test_a_head_that_lags_behind_leads_to_the_end() -> None:
     interned: Interned[Thing] = Interned()
-    interned.settle("a", Thing())
+    interned.setdefault("a", Thing())
     stale = interned._heads["a"]
-    second = interned.settle("a", Thing())
+    second = interned.setdefault("a", Thing())
     interned._heads["a"] = stale  # a thread that was slow to cut the chain short
     assert interned.get("a") is None
-    assert interned.settle("a", Thing()) is second
+    assert interned.setdefault("a", Thing()) is second
     del second
     third = Thing()
-    assert interned.settle("a", third) is third
+    assert interned.setdefault("a", third) is third
     assert interned._heads["a"]() is third
 
 
@@ -61,7 +61,7 @@ def test_who_asks_while_another_one_settles_gets_the_same() -> None:
         def setdefault(self, name: str, made: Any = None) -> Any:
             if not self.meddled:
                 self.meddled = True
-                settled.append(interned.settle("a", Thing()))
+                settled.append(interned.setdefault("a", Thing()))
             return super().setdefault(name, made)
 
         meddled = False
@@ -70,11 +70,11 @@ def test_who_asks_while_another_one_settles_gets_the_same() -> None:
         interned: Interned[Thing] = Interned()
         settled: list[Thing] = []
         if dead:
-            interned.settle("a", Thing())
-            interned._heads["a"].after = Meddling()
+            interned.setdefault("a", Thing())
+            interned._heads["a"].successor = Meddling()
         else:
             interned._heads = Meddling()
-        assert interned.settle("a", Thing()) is settled[0]
+        assert interned.setdefault("a", Thing()) is settled[0]
 
 
 def test_threads_get_one_handle() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from runtime.dispatch.call import Below
+from runtime.dispatch.call import NextKernel
 from runtime.dispatch.dispatcher import release
 from runtime.dispatch.kernel import direct, linked, untyped_kernel_of
 from runtime.errors.call import KernelError, MissingKernel
@@ -90,7 +90,9 @@ def test_at_runs_the_kernel_of_another_keyset() -> None:
     library.impl("foo", says("cuda"), "CUDA")
 
     def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
-        links = {k.lower(): below.at(KeySet(DispatchKey[k])) for k in ("CPU", "CUDA")}
+        links = {
+            k.lower(): below.for_keyset(KeySet(DispatchKey[k])) for k in ("CPU", "CUDA")
+        }
         return lambda device: links[device](device)
 
     library.impl("foo", linked(factory, "select"), "BackendSelect")
@@ -344,8 +346,8 @@ def test_another_kernel_runs_where_the_linked_one_stands(
     own = direct(lambda x: ("own", x), "own")
     library.impl("foo", own, "CompositeExplicitAutograd")
 
-    def factory(below: Below, keyset: KeySet) -> Callable[..., Any]:
-        return below.instead(kernel, keyset, DispatchKey.BackendSelect, fallback)
+    def factory(below: NextKernel, keyset: KeySet) -> Callable[..., Any]:
+        return below.bind(kernel, keyset, DispatchKey.BackendSelect, fallback)
 
     library.impl("foo", linked(factory, "stands"), "BackendSelect")
     keyset = KeySet([DispatchKey.BackendSelect, DispatchKey.CPU])

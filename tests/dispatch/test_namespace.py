@@ -3,6 +3,7 @@
 import sys
 from copy import copy
 from itertools import permutations
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -174,7 +175,7 @@ def test_a_packet_keeps_its_attributes_when_it_gets_its_call_stub() -> None:
     kept = packet.default
     for _ in range(30):
         assert packet(1) == "plain"
-    assert packet.func.__name__ == "call"
+    assert isinstance(packet.func, FunctionType)
     assert (packet.overloads(), packet.default) == (("default",), kept)
     assert vars(packet) == {"noted": 1, "default": kept}
     assert repr(packet) == "<OperatorPacket test::f: default>"

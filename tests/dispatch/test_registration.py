@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, Registration, fingerprint
-from runtime.dispatch.registration import Closing
+from runtime.dispatch.registration import Closeable
 from runtime.errors.registration import LibraryMisuse
 from tests.coded import code
 from tests.dispatch.samples import FOO, Ear, everything, op, says, silent
@@ -292,7 +292,7 @@ def test_a_listener_cannot_close_a_handle_which_stays() -> None:
     assert d.op_names() == ()
 
 
-class Counted(Closing):
+class Counted(Closeable):
     closed = 0
 
     def close(self) -> None:
@@ -313,5 +313,5 @@ def test_an_exception_goes_on() -> None:
 
 
 def test_how_it_ends_has_to_be_said() -> None:
-    with pytest.raises(NotImplementedError, match="Closing does not say how it ends"):
-        Closing().close()
+    with pytest.raises(NotImplementedError, match="Closeable does not say how it ends"):
+        Closeable().close()

@@ -276,7 +276,7 @@ def test_what_calls_use_is_what_the_slots_say(keys: tuple[str, ...]) -> None:
     kernels = entry_of(d).implementations if keys else {}
     table = table_of(kernels, d.snapshot().fallbacks)
     for number, slot in enumerate(table.slots()):
-        held = table.held(number)
+        held = table.content(number)
         assert slot == table.slot(number)
         assert held is (AMBIGUOUS if slot.kernel is AMBIGUOUS else slot.token)
 

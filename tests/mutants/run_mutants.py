@@ -132,7 +132,7 @@ RUN = (
         "the writer's lock is held while a kernel runs",
         "kernels_run_without_the_lock",
         "+def +cpu ?CPU",
-        replacing(Callee, "start", _calls_under_the_lock),
+        replacing(Callee, "call", _calls_under_the_lock),
     ),
     Mutant(
         "stale_caller",
@@ -146,6 +146,6 @@ RUN = (
         "a call does not skip the keys that fall through",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU,AutogradCPU",
-        replacing(Runners, "keys_of", _ignores_masks),
+        replacing(Runners, "keyset_bits", _ignores_masks),
     ),
 )

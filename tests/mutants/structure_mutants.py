@@ -34,7 +34,7 @@ def _defines_the_base(right: Change) -> Change:
     def wrong(state: DispatcherState, token: Definition) -> DispatcherState:
         base = OperatorName(token.operator.name)
         place = SimpleNamespace(namespace=token.reading.namespace, text=str(base))
-        entry = state.entry(base) or transition._fresh(state, base)
+        entry = state.entry(base) or transition._new_entry(state, base)
         held = (*entry.definitions, token)
         return transition._with_definitions(state, place, entry, held, 1)
 
@@ -52,7 +52,9 @@ def _reads_once_a_key(right: Any) -> Any:
 
 def _takes_any_rule(right: Change) -> Change:
     def wrong(state: DispatcherState, token: ClassRule) -> DispatcherState:
-        entry = state.entry(token.operator) or transition._fresh(state, token.operator)
+        entry = state.entry(token.operator) or transition._new_entry(
+            state, token.operator
+        )
         return transition._with_rules(state, token, entry, (*entry.rules, token))
 
     return wrong
@@ -93,7 +95,7 @@ def _lists_twice(right: Change) -> Change:
 
 def _files_under_the_alias(right: Change) -> Change:
     def wrong(state: DispatcherState, token: Implementation) -> DispatcherState:
-        entry = transition._fresh(state, token.operator)
+        entry = transition._new_entry(state, token.operator)
         kernels = {DispatchKey.parse("Autograd"): (token,)}
         return transition._with_kernels(state, token.reading, entry, kernels, 1)
 

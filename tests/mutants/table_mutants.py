@@ -189,7 +189,7 @@ TABLE = (
         "a slot that is missing gets a kernel all the same",
         "a_slot_without_kernel_says_missing",
         "+cpu",
-        replacing(table, "_left", _fills_missing_slots),
+        replacing(table, "_fallback_slot", _fills_missing_slots),
         also=frozenset({"slots_run_what_the_rules_say"}),
     ),
     Mutant(

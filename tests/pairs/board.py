@@ -11,7 +11,7 @@ from typing import Any
 
 from invariants import check, check_step, second_table
 from runtime.dispatch import Dispatcher, Library, Registration, fallthrough
-from runtime.dispatch.dump import dump_state, dump_table, fingerprint
+from runtime.dispatch.state import dump_state, dump_table, fingerprint
 from runtime.keys import DispatchKey
 from runtime.schema.signature import OperatorName
 

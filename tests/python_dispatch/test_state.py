@@ -252,7 +252,7 @@ def test_installing_leaves_the_bound_kernels_of_plain_calls() -> None:
         return (
             entry.memo["caller"]
             ._bound[dispatcher.keyring, False]
-            .top(entry.memo["caller"].runners.called_by(x.key_bits))
+            .for_call(entry.memo["caller"].runners.call_bits(x.key_bits))
         )
 
     before = bound()

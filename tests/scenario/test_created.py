@@ -17,7 +17,7 @@ from harness.scenario import (
 )
 from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.dump import fingerprint
+from runtime.dispatch.state import fingerprint
 from runtime.schema.parser import parse_name
 from tests.coded import code
 

@@ -25,7 +25,7 @@ from harness.systems.dispatcher import DispatcherSystem, condensed_table
 from harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.call import Callee
-from runtime.dispatch.dump import dump_table, table_reading
+from runtime.dispatch.state import dump_table, table_reading
 from runtime.keys import SLOTS
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
@@ -83,9 +83,9 @@ def test_nothing_is_lost(path: str) -> None:
         for entry in system.dispatcher.snapshot().entries():
             # Dumps know of no operator with rules alone.
             if entry.total:
-                assert rebuilt(condensed_table(table_reading(entry))) == dump_table(
-                    entry
-                )
+                assert rebuilt(
+                    condensed_table(table_reading(entry.table))
+                ) == dump_table(entry)
     for handle in held:
         handle.close()
     system.close()
@@ -96,7 +96,7 @@ def test_an_empty_table_is_no_line() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target)
     library.reserve("b")
     (entry,) = target.snapshot().entries()
-    assert condensed_table(table_reading(entry)) == ""
+    assert condensed_table(table_reading(entry.table)) == ""
 
 
 def test_runs_are_one_line_and_emptied_slots_are_missing() -> None:
@@ -106,7 +106,7 @@ def test_runs_are_one_line_and_emptied_slots_are_missing() -> None:
     library.impl("b", on_cpu, "NestedTensorCPU")
     (entry,) = target.snapshot().entries()
     # AutogradNestedTensor is guarded and falls back, as it does in the empty table.
-    assert condensed_table(table_reading(entry)) == (
+    assert condensed_table(table_reading(entry.table)) == (
         "Undefined .. SparseCsrMeta (70): composed (here) [math kernel]\n"
         "NestedTensorCPU: on_cpu (here) [kernel]\n"
         "NestedTensorCUDA .. NestedTensorMeta (15): composed (here) [math kernel]\n"
@@ -119,7 +119,7 @@ def test_a_slot_that_the_empty_table_has_can_be_missing() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target, origin="here")
     library.reserve("b")
     (entry,) = target.snapshot().entries()
-    shown = condensed_table(table_reading(entry)).splitlines()
+    shown = condensed_table(table_reading(entry.table)).splitlines()
     assert "BackendSelect: missing" in shown
     assert {line.partition(": ")[2] for line in shown} == {"missing"}
     assert rebuilt("\n".join(shown)) == ""
@@ -130,7 +130,10 @@ def test_fallthroughs_say_so() -> None:
     library = Library("a", "FRAGMENT", dispatcher=target, origin="here")
     library.impl("b", fallthrough, "CUDA")
     (entry,) = target.snapshot().entries()
-    assert condensed_table(table_reading(entry)) == "CUDA: fallthrough here [kernel]\n"
+    assert (
+        condensed_table(table_reading(entry.table))
+        == "CUDA: fallthrough here [kernel]\n"
+    )
 
 
 FLIP = define("a::flip(Tensor x) -> Tensor")
@@ -350,13 +353,13 @@ def test_the_fingerprint_knows_what_listeners_know() -> None:
 
 def test_a_law_of_calls_is_told_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first of several replays would take it away from the others."""
-    right = Callee.start
+    right = Callee.call
 
     def under_the_lock(callee: Any, /, *args: Any, **named: Any) -> Any:
         with callee.dispatcher._lock:
             return right(callee, *args, **named)
 
-    monkeypatch.setattr(Callee, "start", under_the_lock)
+    monkeypatch.setattr(Callee, "call", under_the_lock)
     found = explore(Scenario(FLIP, CPU, probes=["cpu"])).exploration
     (violation,) = found.violations
     assert [each.law for each in violation.found] == ["kernels_run_without_the_lock"]  # type: ignore[attr-defined]  # violations of laws

@@ -195,7 +195,7 @@ def linking(below, keyset):
 
 def linking_by_hand(below, keyset):
     """The same, by what a linked kernel can ask."""
-    cpu = below.at(KeySet(DispatchKey.CPU))
+    cpu = below.for_keyset(KeySet(DispatchKey.CPU))
     return lambda *values: f"{below.operator()} {below.schema.name} > {cpu(*values)}"
 
 

@@ -6,7 +6,7 @@ from harness.scenario import Scenario, define, fallback, impl, listen, reserve, 
 from harness.scenario.registrations import Known
 from runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from runtime.dispatch.dispatcher import PASSED, release
-from runtime.dispatch.dump import list_keys
+from runtime.dispatch.state import listed_keys, table_reading
 from tests.scenarios.asking import ask, asked
 from tests.scenarios.kernels import (
     composed,
@@ -100,7 +100,11 @@ look_ups = Scenario(
 
 def _keys(target: Dispatcher) -> str:
     entry = target.entry("store::keep")
-    return "nothing" if entry is None else ", ".join(list_keys(entry))
+    return (
+        "nothing"
+        if entry is None
+        else ", ".join(listed_keys(table_reading(entry.table)))
+    )
 
 
 # The keys that a call can reach: of kernels, of composites, of fallbacks.

@@ -5,6 +5,7 @@ the same one before, in between and after.
 """
 
 from copy import copy, deepcopy
+from functools import partial
 from pickle import dumps, loads
 from typing import Any
 
@@ -12,7 +13,12 @@ import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
 from harness.scenario import Scenario, define, fallback, impl, reserve
 from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
-from runtime.dispatch.handle import PROVIDERS, again, packet_again
+from runtime.dispatch.handle import (
+    PROVIDERS,
+    OperatorHandle,
+    OperatorPacket,
+    load_operator,
+)
 from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
 from runtime.schema import parse_name
 from tests.scenarios.asking import Question, answer, ask, asked, handle
@@ -189,8 +195,10 @@ def _provided(target: Dispatcher) -> list[str]:
     for provider in ({}, {"tree": "no.such.module"}):
         PROVIDERS.update(provider)
         try:
-            found.append(answer(lambda: again(target, name)))
-            found.append(answer(lambda: packet_again(target, name)))
+            found += [
+                answer(partial(load_operator, kind, target, name))
+                for kind in (OperatorHandle, OperatorPacket)
+            ]
         finally:
             PROVIDERS.pop("tree", None)
     return found

@@ -14,7 +14,7 @@ from harness.scenario import Scenario, define, impl
 from harness.scenario.effects import probe_tensor
 from runtime.dispatch import Dispatcher, Library, fingerprint
 from runtime.dispatch.call import COLD, WARM
-from runtime.dispatch.transition import FEW
+from runtime.dispatch.transition import REMEMBERING
 from tests.scenarios.asking import ask, asked, handle
 from tests.scenarios.kernels import on_cpu
 
@@ -94,7 +94,7 @@ def _reading(target: Dispatcher) -> str:
     """A state that was read once, with more operators than are read one by one."""
     fresh = Dispatcher(warns_of_overrides=False)
     with Library("text", "FRAGMENT", dispatcher=fresh, origin="fresh") as library:
-        for number in range(2 * FEW):
+        for number in range(2 * REMEMBERING):
             library.reserve(f"op{number}")
         return _few(12, lambda: fingerprint(fresh.state))
 

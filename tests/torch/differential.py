@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.dispatch.dump import fingerprint
+from runtime.dispatch.state import fingerprint
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import SLOTS, DispatchKey, kernel_key, members
 from runtime.schema.parser import parse_schema

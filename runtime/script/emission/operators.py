@@ -15,8 +15,12 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from runtime.dispatch.handle import OperatorHandle, OperatorPacket
-from runtime.dispatch.namespace import OperatorNamespace, Operators
+from runtime.dispatch.handle import (
+    OperatorHandle,
+    OperatorNamespace,
+    OperatorPacket,
+    Operators,
+)
 from runtime.operators import functions
 from runtime.operators.methods import CONVERSIONS
 from runtime.schema.codes import DType, Layout, MemoryFormat
