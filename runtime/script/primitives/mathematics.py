@@ -13,11 +13,10 @@ Rules:
 
 import cmath
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from runtime.script.primitives.numbers import bounded, overflow
-from runtime.script.primitives.row import Row, call, row
+from runtime.script.primitives.row import call, functions, row
 
 # Of a number whose kind shows when the program runs; complex ones are refused.
 _SCALAR = "0.5; 1; 1j; True"
@@ -44,7 +43,6 @@ _OF_TWO = {
     "fmod": True,
     "hypot": False,
     "nextafter": False,
-    "pow": True,
     "remainder": True,
 }
 # C(68, 34) and 21! are the first that do not fit 64 bits.
@@ -77,76 +75,72 @@ def _is_close(a: float, b: float, rel_tol: float, abs_tol: float) -> bool:
     return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
 
 
-def _of_floats() -> Iterator[Row]:
-    for name in _OF_ONE:
-        function: Callable[..., Any] = getattr(math, name)
-        schema = f"{name}.float(float x) -> float"
-        yield row(schema, call(function), function, _ANY, raises=name not in _TOTAL)
-        schema = f"{name}.Scalar(Scalar x) -> float"
-        yield row(schema, call(function), function, _SCALAR, raises=True)
-    schema = "log.base(float x, float base) -> float"
-    samples = "8.0, 2.0; 8.0, 1.0; -1.0, 2.0; 2.0, 0.0"
-    yield row(schema, call(math.log), math.log, samples, raises=True)
-    for name, raises in _OF_TWO.items():
-        function = getattr(math, name)
-        own = "math_pow" if name == "pow" else name
-        schema = f"{own}.float(float x, float y) -> float"
-        yield row(schema, call(function), function, _TWO, raises=raises)
-    for name in ("isfinite", "isinf", "isnan"):
-        function = getattr(math, name)
-        schema = f"{name}.float(float x) -> bool"
-        yield row(schema, call(function), function, _ANY)
-        schema = f"{name}.Scalar(Scalar x) -> bool"
-        yield row(schema, call(function), function, _SCALAR, raises=True)
-    schema = (
-        "isclose.float(float a, float b, *, float rel_tol=1e-09, float abs_tol=0.)"
-        " -> bool"
-    )
-    samples = (
-        "1.0, 1.0 + 1e-10; 1.0, 1.1, rel_tol=0.2; inf, inf; 1.0, 1.0, abs_tol=-1.0"
-    )
-    yield row(schema, call(math.isclose), _is_close, samples, raises=True)
-    for name in ("ceil", "floor", "trunc"):
-        function = getattr(math, name)
-        whole = bounded(f"math.{name}", function)
-        samples = "2.5; -2.5; -0.0; 1e19; inf; nan; -9223372036854775808.0"
-        schema = f"{name}.float(float x) -> int"
-        yield row(schema, call(function), whole, samples, raises=True)
-        schema = f"{name}.int(int x) -> int"
-        yield row(schema, call(function), function, "MOST; -3")
-        schema = f"{name}.Scalar(Scalar x) -> int"
-        yield row(schema, call(function), whole, "MOST; -2.5; 1j; 1e19", raises=True)
-    schema = "modf.float(float x) -> (float, float)"
-    yield row(schema, call(math.modf), math.modf, _ANY)
-    schema = "frexp.float(float x) -> (float, int)"
-    yield row(schema, call(math.frexp), math.frexp, _ANY)
-    schema = "ldexp.float(float x, int i) -> float"
-    samples = "1.5, 3; 1.0, 5000; 1.0, -5000; inf, 1; nan, MOST; 1.0, LEAST; 0.0, MOST"
-    yield row(schema, call(math.ldexp), math.ldexp, samples, raises=True)
-    schema = "dist.float(float[] p, float[] q) -> float"
-    samples = "[0.0, 0.0], [3.0, 4.0]; [1.0], []; [], []"
-    yield row(schema, call(math.dist), math.dist, samples, raises=True)
+def _of_one(name: str) -> str:
+    raises = "" if name in _TOTAL else "  raises"
+    return f"""
+{name}.float(float x) -> float{raises}
+    {_ANY}
+{name}.Scalar(Scalar x) -> float  raises
+    {_SCALAR}
+"""
 
 
-def _of_ints() -> Iterator[Row]:
-    for name in ("gcd", "lcm"):
-        function: Callable[..., Any] = getattr(math, name)
-        samples = "12, 18; 0, 0; LEAST, 0; MOST, 2; -4, 6"
-        schema = f"{name}.int(int a, int b) -> int"
-        whole = bounded(f"math.{name}", function)
-        yield row(schema, call(function), whole, samples, raises=True)
-    schema = "factorial.int(int x) -> int"
-    samples = "0; 20; 21; -1; 1000"
-    yield row(schema, call(math.factorial), _factorial, samples, raises=True)
-    schema = "comb.int(int n, int k) -> int"
-    samples = "5, 2; 5, 6; -1, 1; 66, 33; 67, 33; 68, 34; MOST, 2; 1000, 500"
-    yield row(schema, call(math.comb), _comb, samples, raises=True)
-    schema = "perm.int(int n, int k) -> int"
-    samples = "5, 2; 5, 6; 5, -1; 20, 20; 21, 21; MOST, 2; 1000, 500"
-    yield row(schema, call(math.perm), _perm, samples, raises=True)
-    schema = "isqrt.int(int n) -> int"
-    yield row(schema, call(math.isqrt), math.isqrt, "10; MOST; -1; 0", raises=True)
+def _of_two(name: str) -> str:
+    raises = "  raises" if _OF_TWO[name] else ""
+    return f"{name}.float(float x, float y) -> float{raises}\n    {_TWO}"
 
+
+def _test(name: str) -> str:
+    return f"""
+{name}.float(float x) -> bool
+    {_ANY}
+{name}.Scalar(Scalar x) -> bool  raises
+    {_SCALAR}
+"""
+
+
+def _rounding(name: str) -> str:
+    return f"""
+{name}.float(float x) -> int  raises
+    2.5; -2.5; -0.0; 1e19; inf; nan; -9223372036854775808.0
+{name}.int(int x) -> int
+    MOST; -3
+{name}.Scalar(Scalar x) -> int  raises
+    MOST; -2.5; 1j; 1e19
+"""
+
+
+_LOG_BASE = """
+log.base(float x, float base) -> float  raises
+    8.0, 2.0; 8.0, 1.0; -1.0, 2.0; 2.0, 0.0
+"""
+_REST = """
+modf.float(float x) -> (float, float)
+    0.5; -0.5; 0.0; inf; nan; 1e308; -2.0
+frexp.float(float x) -> (float, int)
+    0.5; -0.5; 0.0; inf; nan; 1e308; -2.0
+ldexp.float(float x, int i) -> float  raises
+    1.5, 3; 1.0, 5000; 1.0, -5000; inf, 1; nan, MOST; 1.0, LEAST; 0.0, MOST
+dist.float(float[] p, float[] q) -> float  raises
+    [0.0, 0.0], [3.0, 4.0]; [1.0], []; [], []
+gcd.int(int a, int b) -> int  raises
+    12, 18; 0, 0; LEAST, 0; MOST, 2; -4, 6
+lcm.int(int a, int b) -> int  raises
+    12, 18; 0, 0; LEAST, 0; MOST, 2; -4, 6
+factorial.int(int x) -> int  raises
+    0; 20; 21; -1; 1000
+comb.int(int n, int k) -> int  raises
+    5, 2; 5, 6; -1, 1; 66, 33; 67, 33; 68, 34; MOST, 2; 1000, 500
+perm.int(int n, int k) -> int  raises
+    5, 2; 5, 6; 5, -1; 20, 20; 21, 21; MOST, 2; 1000, 500
+isqrt.int(int n) -> int  raises
+    10; MOST; -1; 0
+"""
+_TESTS, _ROUNDED = ("isfinite", "isinf", "isnan"), ("ceil", "floor", "trunc")
+_WHOLE = {
+    name: bounded(f"math.{name}", getattr(math, name))
+    for name in (*_ROUNDED, "gcd", "lcm")
+}
 
 # Functions of `cmath` of one complex number.
 _COMPLEX = (
@@ -155,28 +149,69 @@ _COMPLEX = (
 )
 # Those of them that raise for no number.
 _TOTAL_COMPLEX = frozenset({"acos", "acosh", "asin", "asinh", "sqrt"})
+_PLANE = (
+    "1+2j; 0j; -1+0j; complex(inf, nan); complex(0, 1e308); complex(0, inf); 1j; "
+    "1+0j; complex(inf, 0); complex(1e308, 1e-320); complex(1e308, 1.7e308)"
+)
 
 
-def _of_complex_numbers() -> Iterator[Row]:
-    samples = (
-        "1+2j; 0j; -1+0j; complex(inf, nan); complex(0, 1e308); complex(0, inf); 1j; "
-        "1+0j; complex(inf, 0); complex(1e308, 1e-320); complex(1e308, 1.7e308)"
-    )
-    for name in _COMPLEX:
-        function: Callable[..., Any] = getattr(cmath, name)
-        schema = f"{name}.complex(complex z) -> complex"
-        raises = name not in _TOTAL_COMPLEX
-        yield row(schema, call(function), function, samples, raises=raises)
-    for name in ("isfinite", "isinf", "isnan"):
-        function = getattr(cmath, name)
-        schema = f"{name}.complex(complex z) -> bool"
-        yield row(schema, call(function), function, samples)
-    schema = "phase.complex(complex z) -> float"
-    yield row(schema, call(cmath.phase), cmath.phase, samples, raises=True)
-    schema = "polar.complex(complex z) -> (float, float)"
-    yield row(schema, call(cmath.polar), cmath.polar, samples, raises=True)
-    schema = "rect.float(float r, float phi) -> complex"
-    yield row(schema, call(cmath.rect), cmath.rect, f"{_TWO}; 1.0, inf", raises=True)
+def _of_complex(name: str) -> str:
+    raises = "" if name in _TOTAL_COMPLEX else "  raises"
+    return f"{name}.complex(complex z) -> complex{raises}\n    {_PLANE}"
 
 
-ROWS = (*_of_floats(), *_of_ints(), *_of_complex_numbers())
+_COMPLEX_REST = f"""
+isfinite.complex(complex z) -> bool
+    {_PLANE}
+isinf.complex(complex z) -> bool
+    {_PLANE}
+isnan.complex(complex z) -> bool
+    {_PLANE}
+phase.complex(complex z) -> float  raises
+    {_PLANE}
+polar.complex(complex z) -> (float, float)  raises
+    {_PLANE}
+rect.float(float r, float phi) -> complex  raises
+    {_TWO}; 1.0, inf
+"""
+
+ROWS = (
+    *functions(
+        math,
+        "\n".join(
+            (
+                *map(_of_one, _OF_ONE),
+                _LOG_BASE,
+                *map(_of_two, _OF_TWO),
+                *map(_test, _TESTS),
+                *map(_rounding, _ROUNDED),
+                _REST,
+            )
+        ),
+        {
+            **{f"{name}.float": _WHOLE[name] for name in _ROUNDED},
+            **{f"{name}.Scalar": _WHOLE[name] for name in _ROUNDED},
+            **{name: _WHOLE[name] for name in ("gcd", "lcm")},
+            "factorial": _factorial,
+            "comb": _comb,
+            "perm": _perm,
+        },
+    ),
+    row(
+        "isclose.float(float a, float b, *, float rel_tol=1e-09, float abs_tol=0.)"
+        " -> bool",
+        call(math.isclose),
+        _is_close,
+        "1.0, 1.0 + 1e-10; 1.0, 1.1, rel_tol=0.2; inf, inf; 1.0, 1.0, abs_tol=-1.0",
+        raises=True,
+    ),
+    # `pow` is the name of the operator.
+    row(
+        "math_pow.float(float x, float y) -> float",
+        call(math.pow),
+        math.pow,
+        _TWO,
+        raises=True,
+    ),
+    *functions(cmath, "\n".join((*map(_of_complex, _COMPLEX), _COMPLEX_REST))),
+)

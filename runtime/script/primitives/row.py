@@ -4,9 +4,22 @@ A row says of a primitive all there is to say, with the ways in which programs r
 
     Row       a schema, the way to it, the function that does it, samples for its test
     Way       how a program spells it: by an operator, a function, a method, ...
-    Samples   arguments as a program writes them, with "; " between them
+    row       one row, whose way is given
+    operators, functions, methods, attributes    the rows of a table in text
 
-Rules:
+A row of a table is a line with the schema, and lines below it with the samples:
+
+    pop.t(t[](a!) self, int index=-1) -> t(*)  raises
+        [1, 2]; [1, 2], 0; [1], 1; []
+
+Rules of tables:
+- the name in the schema is that in Python: of a function of the module `operator`, of a
+  function of a module, or of a method;
+- the row's function is what has this name, unless `kernels` says another one, by the
+  name or by the name with the overload;
+- `raises` stands behind the schema.
+
+Rules of rows:
 - `function` takes every argument of the schema by position, in the order of the schema,
   and gives the value, or a tuple for several;
 - what Python refuses raises what Python raises; where Python has a result of which the
@@ -20,8 +33,11 @@ Rules:
   without elements in memory), `tensor` and `device`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from runtime.schema.parser import parse_schema
@@ -94,40 +110,103 @@ def row(
     return Row(parsed, way, function, tuple(samples.split("; ")), raises, tags)
 
 
-def binary(symbol: str) -> Way:
-    """An operator between two operands."""
-    return Way("operator", symbol, f"{{0}} {symbol} {{1}}")
-
-
-def prefix(symbol: str) -> Way:
-    """An operator before its operand, under the name `x-` to tell it from `-`."""
-    return Way("operator", f"{symbol}x", f"{symbol} {{0}}")
-
-
-def special(symbol: str, pattern: str) -> Way:
-    """An operator of a form of its own: subscripts, `in`, augmented assignments."""
-    return Way("operator", symbol, pattern)
-
-
 def call(function: Function) -> Way:
     """The call of a function of Python."""
-    module = function.__module__
-    name = function.__name__
+    module, name = function.__module__, function.__name__
     return Way(
         "function", function, name if module == "builtins" else f"{module}.{name}"
     )
 
 
-def method(name: str) -> Way:
-    """The call of a method; the object is the first argument."""
-    return Way("method", name, name)
-
-
-def attribute(name: str) -> Way:
-    """An attribute that is read."""
-    return Way("attribute", name, f"{{0}}.{name}")
-
-
 def form(pattern: str) -> Way:
     """An expression that is more than one call in Python, and one step in a script."""
     return Way("form", pattern, pattern)
+
+
+# Function of the module `operator` -> its symbol between two operands.
+_BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and_": "&",
+    "or_": "|",
+    "xor": "^",
+    "is_": "is",
+    "is_not": "is not",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
+# -> its symbol before the operand; the key has an `x` to tell it from the others.
+_PREFIX = {"neg": "-", "pos": "+", "invert": "~", "not_": "not "}
+# -> its key, and a pattern of its own; slices are no functions there.
+_SPECIAL = {
+    "contains": ("in", "{1} in {0}"),
+    "getitem": ("[]", "{0}[{1}]"),
+    "setitem": ("[]=", "{0}[{1}] = {2}"),
+    "delitem": ("del []", "del {0}[{1}]"),
+    "slice": ("[:]", "{0}[{1}:{2}:{3}]"),
+    "setslice": ("[:]=", "{0}[{1}:{2}:{3}] = {4}"),
+    "delslice": ("del [:]", "del {0}[{1}:{2}:{3}]"),
+    "iadd": ("+=", "{0} += {1}"),
+    "imul": ("*=", "{0} *= {1}"),
+    "ior": ("|=", "{0} |= {1}"),
+}
+# Function of the module `operator` -> how programs write it.
+OPERATOR_WAYS: Mapping[str, Way] = {
+    **{name: Way("operator", s, f"{{0}} {s} {{1}}") for name, s in _BINARY.items()},
+    **{name: Way("operator", f"{s}x", f"{s} {{0}}") for name, s in _PREFIX.items()},
+    **{name: Way("operator", *each) for name, each in _SPECIAL.items()},
+}
+# The schema of a row, perhaps `raises`, and its samples.
+_ENTRY = re.compile(r"^(\S.*?)(  raises)?$\n?((?:^ .*\n?)*)", re.MULTILINE)
+_NONE: Mapping[str, Function] = {}
+
+
+def operators(text: str, kernels: Mapping[str, Function] = _NONE) -> Iterator[Row]:
+    """The rows of operators of the language."""
+    return _rows(text, kernels, OPERATOR_WAYS.__getitem__, operator)
+
+
+def functions(
+    owner: Any, text: str, kernels: Mapping[str, Function] = _NONE
+) -> Iterator[Row]:
+    """The rows of functions, or classes, of a module of Python."""
+    return _rows(text, kernels, lambda name: call(getattr(owner, name)), owner)
+
+
+def methods(
+    owner: type, text: str, kernels: Mapping[str, Function] = _NONE
+) -> Iterator[Row]:
+    """The rows of methods of a class; the object is the first argument."""
+    return _rows(text, kernels, lambda name: Way("method", name, name), owner)
+
+
+def attributes(text: str, kernels: Mapping[str, Function] = _NONE) -> Iterator[Row]:
+    """The rows of attributes that are read."""
+    return _rows(text, kernels, lambda name: Way("attribute", name, f"{{0}}.{name}"))
+
+
+def _rows(
+    text: str,
+    kernels: Mapping[str, Function],
+    way_of: Callable[[str], Way],
+    owner: Any = None,
+) -> Iterator[Row]:
+    for schema, raises, samples in _ENTRY.findall(text):
+        overload = schema.partition("(")[0]
+        name = overload.partition(".")[0]
+        kernel = kernels.get(overload) or kernels.get(name)
+        if kernel is None:
+            kernel = attrgetter(name) if owner is None else getattr(owner, name)
+        joined = " ".join(samples.split("\n    ")).strip()
+        yield row(schema, way_of(name), kernel, joined, raises=bool(raises))

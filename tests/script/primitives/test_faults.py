@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from runtime.script.primitives import Row
-from runtime.script.primitives.row import binary, call, method, row, special
+from runtime.script.primitives.row import OPERATOR_WAYS, Way, call, row
 from tests.script.primitives import test_rows as checks
 
-ITEM = special("[]", "{0}[{1}]")
+ITEM = OPERATOR_WAYS["getitem"]
 Check = Callable[[Row], None]
+
+
+def _method(name: str) -> Way:
+    return Way("method", name, name)
 
 
 def first_and_cleared(self: list[Any], index: int) -> Any:
@@ -40,23 +44,39 @@ def one_less(self: list[Any]) -> None:
 FAULTS: dict[str, tuple[Check, Row]] = {
     "another value": (
         checks.test_a_primitive_does_what_python_does,
-        row("f(int a, int b) -> int", binary("//"), rounded_to_zero, "7, -2"),
+        row(
+            "f(int a, int b) -> int",
+            OPERATOR_WAYS["floordiv"],
+            rounded_to_zero,
+            "7, -2",
+        ),
     ),
     "another type": (
         checks.test_a_primitive_does_what_python_does,
-        row("f(int a, int b) -> float", binary("/"), operator.floordiv, "4, 2"),
+        row(
+            "f(int a, int b) -> float",
+            OPERATOR_WAYS["truediv"],
+            operator.floordiv,
+            "4, 2",
+        ),
     ),
     "wrapped around": (
         checks.test_a_primitive_does_what_python_does,
-        row("f(int a, int b) -> int", binary("+"), wrapped, "MOST, 1"),
+        row("f(int a, int b) -> int", OPERATOR_WAYS["add"], wrapped, "MOST, 1"),
     ),
     "beyond 64 bits": (
         checks.test_a_primitive_does_what_python_does,
-        row("f(int a, int b) -> int", binary("+"), operator.add, "MOST, 1"),
+        row("f(int a, int b) -> int", OPERATOR_WAYS["add"], operator.add, "MOST, 1"),
     ),
     "another exception": (
         checks.test_a_primitive_does_what_python_does,
-        row("f(int a, int b) -> int", binary("//"), refused, "1, 0", raises=True),
+        row(
+            "f(int a, int b) -> int",
+            OPERATOR_WAYS["floordiv"],
+            refused,
+            "1, 0",
+            raises=True,
+        ),
     ),
     "another state": (
         checks.test_a_primitive_does_what_python_does,
@@ -79,11 +99,11 @@ FAULTS: dict[str, tuple[Check, Row]] = {
     ),
     "writes untold": (
         checks.test_what_is_written_and_shared_is_told,
-        row("f(t[] self) -> ()", method("clear"), list.clear, "[1]"),
+        row("f(t[] self) -> ()", _method("clear"), list.clear, "[1]"),
     ),
     "writes before it raises": (
         checks.test_what_is_written_and_shared_is_told,
-        row("f(t[](a!) self) -> ()", method("x"), one_less, "[1]", raises=True),
+        row("f(t[](a!) self) -> ()", _method("x"), one_less, "[1]", raises=True),
     ),
     "shares untold": (
         checks.test_what_is_written_and_shared_is_told,
@@ -95,7 +115,7 @@ FAULTS: dict[str, tuple[Check, Row]] = {
     ),
     "keeps untold": (
         checks.test_what_is_written_and_shared_is_told,
-        row("f(t[](a!) self, t el) -> ()", method("append"), list.append, "[], [1]"),
+        row("f(t[](a!) self, t el) -> ()", _method("append"), list.append, "[], [1]"),
     ),
     "told to write": (
         checks.test_nothing_is_told_that_no_sample_shows,
@@ -108,7 +128,7 @@ FAULTS: dict[str, tuple[Check, Row]] = {
     "told to keep": (
         checks.test_nothing_is_told_that_no_sample_shows,
         row(
-            *("f(t[](a!) self, t(b -> *) el) -> ()", method("remove"), list.remove),
+            *("f(t[](a!) self, t(b -> *) el) -> ()", _method("remove"), list.remove),
             "[[1]], [1]",
         ),
     ),
