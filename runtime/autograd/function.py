@@ -1,4 +1,4 @@
-"""Function: operators with a gradient, written in Python by whoever needs one.
+"""Function: operators with a gradient, written in Python by users.
 
     class Exp(Function):
         @staticmethod
@@ -76,7 +76,7 @@ def misused(function: str, fault: str, remedy: str) -> AutogradMisuse:
 
 
 class Context:
-    """What a `Function` is told of a call, and tells; attributes are free to use."""
+    """The `ctx` of one call of a `Function`; attributes may be set on it."""
 
     def __init__(self, function: str, needs_input_grad: tuple[bool, ...]) -> None:
         self.function = function

@@ -21,7 +21,9 @@ section 8.1.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from runtime.autograd.engine import grad
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
@@ -29,10 +31,6 @@ from runtime.operators.call import core
 from runtime.tensors.construction import from_numpy
 from runtime.tensors.shape import may_overlap_itself
 from runtime.tensors.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 Outputs = Callable[[], Sequence[Tensor]]
 
@@ -44,14 +42,12 @@ def parts_of(output: Tensor) -> tuple[complex, ...]:
 
 def numerical(
     outputs: Outputs, point: Tensor, eps: float
-) -> "list[np.ndarray[Any, Any]]":
+) -> list[np.ndarray[Any, Any]]:
     """The Jacobian of each output by the elements of `point`, by central differences.
 
     `outputs` computes them from `point`, whose elements are changed for a moment; its
     version is not.
     """
-    import numpy as np
-
     elements = core.detach(point).numpy()
     found: list[list[Any]] = []
     steps = (eps, 1j * eps) if point.dtype.is_complex else (eps,)
@@ -77,12 +73,8 @@ def numerical(
     return [np.stack(rows, axis=1) for rows in zip(*found, strict=True)]
 
 
-def analytical(
-    output: Tensor, points: Sequence[Tensor]
-) -> "list[np.ndarray[Any, Any]]":
+def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     """The Jacobian of one output by each of `points`, by running backwards."""
-    import numpy as np
-
     count = output.numel()
     parts = parts_of(output)
     found = [
@@ -109,24 +101,18 @@ def analytical(
     return found
 
 
-def _arrays(outputs: Sequence[Tensor]) -> "list[np.ndarray[Any, Any]]":
-    import numpy as np
-
+def _arrays(outputs: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     return [np.array(core.detach(output).numpy()).reshape(-1) for output in outputs]
 
 
-def _split(difference: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _split(difference: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The difference as its parts, each a row."""
-    import numpy as np
-
     if np.iscomplexobj(difference):
         return np.stack([difference.real, difference.imag]).astype(np.complex128)
     return difference[None].astype(np.complex128)
 
 
-def _empty(output: Tensor, rows: int) -> "np.ndarray[Any, Any]":
-    import numpy as np
-
+def _empty(output: Tensor, rows: int) -> np.ndarray[Any, Any]:
     return np.zeros((len(parts_of(output)), rows, output.numel()), np.complex128)
 
 
@@ -242,14 +228,12 @@ _DIFFERS = "the gradient is not that of finite differences"
 
 def _compare(
     which: tuple[int, int],
-    found: "np.ndarray[Any, Any]",
-    expected: "np.ndarray[Any, Any]",
+    found: np.ndarray[Any, Any],
+    expected: np.ndarray[Any, Any],
     atol: float,
     rtol: float,
     reason: str,
 ) -> None:
-    import numpy as np
-
     near = np.isclose(found, expected, rtol, atol, equal_nan=True)
     if near.all():
         return
@@ -308,8 +292,6 @@ def _points(given: Sequence[Any]) -> list[Tensor]:
 
 def _fixed(output: Tensor) -> Tensor:
     """A gradient of either sign that is the same at every run."""
-    import numpy as np
-
     steps = np.arange(1, output.numel() + 1, dtype=np.float64)
     values: Any = np.cos(steps * 2.5)
     if output.dtype.is_complex:

@@ -1,6 +1,6 @@
 """History: how a call that is recorded is bound to the tensors that it takes and gives.
 
-Two rules, each one function, which everybody who records uses:
+Two rules, each one function, are used by all that records:
 
 | rule                                      | function       | its plain case as text |
 |-------------------------------------------|----------------|------------------------|
@@ -208,7 +208,7 @@ def meta_of(tensor: Tensor) -> Meta:
 
 
 def metas_of(outputs: Sequence[Any]) -> tuple[Meta, ...]:
-    """What the gradients of outputs must look like.
+    """Shape, dtype and device of the gradients of outputs.
 
     None for what is no tensor: no edge leads to it.
     """
@@ -226,7 +226,7 @@ def detached_alias(tensor: Tensor) -> Tensor:
 
 
 def _detached(tensor: Tensor) -> Tensor:
-    """What a handler makes of `detach`; a plain tensor where it is switched off."""
+    """The result of `detach` by the handler, or of a plain tensor if it is off."""
     view = LOCAL.view
     if not is_handled(tensor):
         return alias_of(tensor, tensor.key_bits & UNHANDLED)
@@ -248,7 +248,7 @@ def _detached(tensor: Tensor) -> Tensor:
 
 
 def is_inference(tensor: Tensor) -> bool:
-    """Whether the tensor was made in inference mode, so that nobody tracks it."""
+    """Whether the tensor was made in inference mode, so that it is not tracked."""
     return tensor.key_bits & TRACKED != TRACKED
 
 
@@ -310,7 +310,7 @@ def _list(base: Tensor, view: Tensor) -> None:
             if each() is None:
                 views.pop(number, None)
     if base._requires_grad:
-        # Since it was asked: whoever told its views may have missed this one.
+        # It requires grad since it was asked above, and this view may have been missed.
         view._requires_grad = True
 
 

@@ -96,7 +96,7 @@ from runtime.tensors.keys import MODED, PYTHON, inference
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor
 
-# What may come anywhere, and finds no frame left for whoever handles it.
+# Errors that may come anywhere, and leave no frame for a handler of them.
 EXHAUSTED = (RecursionError, MemoryError)
 
 
@@ -129,10 +129,10 @@ def bumping(schema: Schema) -> Factory:
 
 
 def bumping_once(below: Any, keyset: Any) -> Function:
-    """The same for a function that may write by any number of operators, or by none.
+    """At ADInplaceOrView, of a function that writes by any number of operators.
 
-    For those outside it is one call: every version is one higher after it, no more and
-    no less.  One that raises leaves versions as the function left them.
+    It counts as one write: every version is one higher after the call, no more and no
+    less.  One that raises leaves versions as the function left them.
     """
     schema: Schema = below.schema
     operator = str(schema.name)
@@ -278,7 +278,7 @@ def _following(count: int, several: bool, turns: bool) -> list[str]:
 def replay_of(
     operator: Callable[[], Any], schema: Schema, place: int, *values: Any
 ) -> Replay:
-    """What makes a view of another origin, as a call with these values made one.
+    """The function that makes a view of another origin, as these values made one.
 
     The origin is the value at `place`.
     """
@@ -483,7 +483,7 @@ class _Shown:
 
 
 class CopySlices(Node):
-    """What writing to a view did to its base."""
+    """The node of the base of a view that was written to."""
 
     __slots__ = ("_base", "_inner", "_number", "_replay", "_view", "shown")
 

@@ -7,7 +7,7 @@ tensor.
 `data` is the elements past autograd.  What has the elements of a tensor, and its
 version:
 
-| who              | same elements as the tensor | same version | handler is asked    |
+| tensor           | same elements as the tensor | same version | handler is asked    |
 |------------------|-----------------------------|--------------|---------------------|
 | `x.detach()`     | yes                         | yes          | once                |
 | `x.data`         | yes                         | no           | once, by `detach`   |
@@ -15,8 +15,8 @@ version:
 | `x.set_(other)`  | those of `other`            | its version  | as by any operator  |
 
 Rules:
-- what is written through `data` is seen by nobody who saved the tensor for a gradient;
-- replacing the elements counts as writing to them: who saved the old ones hears of it;
+- a write through `data` is not noticed where the tensor was saved for a gradient;
+- replacing the elements counts as writing to them, and is noticed there;
 - elements are replaced by some of the same dtype on the same device; the shape may
   become another one only while the tensor has no gradient and came from no operator;
 - a wrapper has no elements, neither to give nor to replace; `set_`, which its handler

@@ -220,7 +220,7 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
             inside = view_of(view.included & ~_TRACKING, view.excluded | _AUTOGRAD)
         else:
             inside = view_of(view.included | _TRACKING, view.excluded & ~_AUTOGRAD)
-        # Before: no moment has a thread in the mode of which nobody knows.
+        # Before the thread is in the mode: `INFERRING` is never empty while one is.
         presence = Presence(INFERRING) if self._mode else None
         keys = view, LOCAL.switched_in, LOCAL.switched_out
         saved = presence, keys, GRAD.enabled, inference.active

@@ -70,7 +70,7 @@ class Table(dict[int, Callable[..., Any]]):
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove` takes the hook off, once."""
+    """A registered hook; `remove` takes the hook off, once."""
 
     __slots__ = ("_number", "_table")
 
@@ -291,7 +291,7 @@ def layout_of(tensor: Tensor) -> Layout:
 
 
 class ViewOf:
-    """What a view knows: its base, how it was made, and which version it knows of.
+    """Of a view: its base, how it was made, and which version it was renewed at.
 
     `replay` makes it again, in another dtype or of what Python handles; None is
     `as_strided`.
@@ -441,7 +441,7 @@ def unshared(gradient: Tensor) -> bool:
     flat, place = gradient._flat, gradient._place
     if flat is None or getrefcount(gradient) > _ENGINE_ONLY:
         return False
-    # An array of somebody's that a tensor was made of shares its memory.
+    # An array that the tensor was made of may be in use elsewhere.
     if getattr(flat, "base", None) is not None:
         return False
     if place is None:

@@ -158,7 +158,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a plan is made from: the operator's name, arguments and gradients.
+    """The facts of an operator that a plan is made of.
 
     `kinds` are those of the arguments; `places` the arguments that have gradients, of
     which `lists` says that the only one is a list; `mask` those that are wanted.
@@ -303,7 +303,7 @@ def _gradient(name: str) -> str:
 
 
 def parameters_of(formula: Formula) -> tuple[str, ...]:
-    """What a formula needs, by name."""
+    """The names of the parameters of a formula."""
     code = formula.__code__
     return tuple(
         name.removesuffix("_") for name in code.co_varnames[: code.co_argcount]

@@ -74,7 +74,7 @@ def run_below(run: Function, *args: Any) -> Any:
 
 
 def below_autograd(below: Any, keyset: KeySet) -> Function:
-    """What a kernel at an Autograd key runs: what is below all of these keys.
+    """The function that a kernel at an Autograd key runs, below all of these keys.
 
     Tensors of several backends may bring several, of which one is called.
     """

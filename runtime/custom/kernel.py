@@ -460,7 +460,7 @@ _CURRENT = _Current()
 
 
 class FakeContext:
-    """What a fake kernel may ask for; see `get_ctx`."""
+    """The context of fake kernels; see `get_ctx`."""
 
     __slots__ = ()
 

@@ -6,7 +6,7 @@ methods.  For any other what is registered belongs to `lib`, or to a library of 
 module that is never closed, one for each namespace of the default dispatcher; a
 `Registration` that is returned ends one of its registrations all the same.
 
-Whoever overrides a kernel and wants to call the one before takes it first:
+A kernel that overrides another one and calls it takes that one first:
 
     before = get_kernel("mylib::scale", "CPU")
     library.impl("scale", mine, "CPU")      # mine calls before.call_boxed(keyset, x)
@@ -431,7 +431,7 @@ def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
 
 
 def _debug(lib: Library | None, fn: Any) -> str | None:
-    """What dumps show of a kernel; a library of somebody's says it itself."""
+    """The origin of a kernel in dumps; None for a library that was given."""
     if lib is not None:
         return None
     origin = origin_of_caller(3)

@@ -20,25 +20,21 @@ from runtime.modules.module import Module
 
 
 class _Indexed(Module):
-    """What lists and chains have in common."""
+    """Base of lists and chains: modules by their places."""
 
     def _place(self, index: Any) -> int:
         length = len(self._modules)
         try:
             place = as_index(index)
         except TypeError:
-            found = described(index)
+            shown, fits = described(index), False
+        else:
+            shown, fits = str(place), -length <= place < length
+        if not fits:
             raise ModuleError(
                 code="UnfitIndex",
                 module=type(self).__name__,
-                index=found,
-                length=length,
-            ) from None
-        if not -length <= place < length:
-            raise ModuleError(
-                code="UnfitIndex",
-                module=type(self).__name__,
-                index=str(place),
+                index=shown,
                 length=length,
             )
         return place % length

@@ -68,11 +68,11 @@ class Module:
     # What it computes.
 
     def forward(self, *_args: Any, **_kwargs: Any) -> Any:
-        """What the module computes; its class says."""
+        """Compute; defined by each class of modules."""
         raise ModuleError(code="NoForward", module=type(self).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` gives, through the hooks."""
+        """Call `forward`, through the hooks."""
         if not self._forward_pre_hooks and not self._forward_hooks:
             return self.forward(*args, **kwargs)
         for number, hook in [*self._forward_pre_hooks.items()]:

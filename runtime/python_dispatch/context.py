@@ -1,6 +1,6 @@
 """Contexts: several interpreters in one process.
 
-A context is a name, who is in it, and whether it is open.  Its kernels are found by
+A context has a name, classes and modes, and may be closed.  Its kernels are found by
 `runtime.python_dispatch.context_library`.
 
     plugin = Context("plugin")

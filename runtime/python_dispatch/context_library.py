@@ -164,16 +164,13 @@ class Router:
     def _copy(
         self, context: Any, key: DispatchKey, operator: Callable[[], Any]
     ) -> Held:
-        """What the context registered here.  Raises `ContextError`."""
+        """The kernel that the context registered here.  Raises `ContextError`."""
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
         held = None if own is None else self._held(own.state, key)
         if held is not None:
             return held
-        if not context.alive:
-            raise ContextError(
-                code="ContextClosed", context=context.name, asked=str(operator())
-            )
+        context.check_open(str(operator()))
         raise ContextError(
             code="NoCopy", context=context.name, operator=str(operator()), key=key.name
         )
@@ -189,7 +186,7 @@ class Router:
 
 @lru_cache(maxsize=REMEMBERED)
 def _standing(facts: Facts) -> Facts:
-    """What a router tells about itself: all that its kernel does, but for the kind.
+    """The facts of a router: those of its kernel, but for the kind.
 
     One object for each kernel, as what is remembered of an operator goes by it.
     """
@@ -197,7 +194,7 @@ def _standing(facts: Facts) -> Facts:
 
 
 def routed(token: Token, dispatcher: Dispatcher) -> Token:
-    """What is registered instead of `token`; it reads the same."""
+    """The token that is registered instead of `token`; it reads the same."""
     if isinstance(token, (Implementation, Fallback)):
         kernel = token.kernel
         if kernel.function is not None:
@@ -349,7 +346,7 @@ def _is_met(state: DispatcherState, token: Token) -> bool:
 def _beside(
     state: DispatcherState, token: Token
 ) -> list[tuple[Implementation | Fallback, ...]]:
-    """What stands in each of the places of a kernel; no places for other tokens."""
+    """The tokens at each place of a kernel; no places for other tokens."""
     if isinstance(token, Implementation):
         entry = state.entry(token.operator)
         return [() if entry is None else entry.implementations.get(token.key, ())]

@@ -40,11 +40,11 @@ from runtime.python_dispatch.modes import (
     mode_names,
     same_modes,
 )
+from runtime.python_dispatch.wrappers import aliases_of
 from runtime.schema.binding import returner
 from runtime.schema.calls import shortened
 from runtime.schema.defaults import presented_stripper
 from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
 from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
 from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.storage import WrapperStorage
@@ -152,9 +152,9 @@ class Handling:
         raise _not_implemented(func, stack, found)
 
     def refused(self, *arguments: Any) -> Any:
-        """Go on where the first who was asked returned NotImplemented.
+        """Go on where the first handler returned NotImplemented.
 
-        That was the innermost mode, or else the one class of the arguments.
+        That was the innermost mode's, or else that of the one class of the arguments.
         """
         stack, view, before = STATE.stack, LOCAL.view, STATE.context
         func, found = self.operator(), self._overloaded(arguments)
@@ -169,19 +169,19 @@ class Handling:
             STATE.context = before
 
     def _by(self, asked: Any) -> Any:
-        """Who answers for a mode or tensor: the rule of its class, or itself."""
+        """The rule of the class of a mode or tensor, or the mode or tensor itself."""
         for rule in self._rules:
             if rule.cls is type(asked):
                 return rule
         return asked
 
     def _asked(
-        self, handler: Any, who: Any, func: Any, types: Any, arguments: Any
+        self, handler: Any, subject: Any, func: Any, types: Any, arguments: Any
     ) -> Any:
-        """What a rule says of `who`, the mode or class, or what a handler does."""
+        """The result of a handler, or of a rule, which is given the mode or class."""
         given, by_name = self.strip(*arguments)
         if isinstance(handler, ClassRule):
-            return handler.function(who, func, types, given, by_name)
+            return handler.function(subject, func, types, given, by_name)
         return handler.__torch_dispatch__(func, types, given, by_name)
 
 
@@ -258,12 +258,11 @@ def finisher(schema: Schema) -> Finish:
             schema=str(schema),
         )
 
-    written = _written(schema)
-    if written is not None:
-        return _identical(written, converted)
-    shown = _shown(schema)
-    if shown is not None:
-        return _counting(shown, converted)
+    aliases = aliases_of(schema)
+    if aliases.written and len(aliases.written) == len(schema.returns):
+        return _identical(aliases.written, converted)
+    if schema.is_view and aliases.shown:
+        return _counting(aliases.shown[0][0], converted)
     return lambda value, arguments, handler: converted(value, handler)
 
 
@@ -293,33 +292,8 @@ def _counting(shown: int, converted: Callable[..., Any]) -> Finish:
     return finish
 
 
-def _written(schema: Schema) -> tuple[int, ...] | None:
-    """The argument that each result is, if all results are written arguments."""
-    places = []
-    for result in schema.returns:
-        place = _origin(schema, result)
-        if place is None or not result.is_write:
-            return None
-        places.append(place)
-    return tuple(places) or None
-
-
-def _shown(schema: Schema) -> int | None:
-    """The argument that the results are views of, if nothing is written."""
-    if not schema.returns or not schema.is_view:
-        return None
-    return _origin(schema, schema.returns[0])
-
-
-def _origin(schema: Schema, result: Argument) -> int | None:
-    for place, argument in enumerate(schema.arguments):
-        if argument.sets_before & result.sets_before:
-            return place
-    return None
-
-
 def _foreign(result: Any) -> str:
-    """What passes for a tensor and is none, for instance the class itself; or ""."""
+    """A value that has keys and is no tensor, such as a class of tensors; or ""."""
     if isinstance(result, (list, tuple)):
         return next(filter(None, map(_foreign, result)), "")
     if isinstance(result, Tensor) or not hasattr(result, "key_bits"):
@@ -328,7 +302,7 @@ def _foreign(result: Any) -> str:
 
 
 def _problem(error: KernelError) -> str:
-    """What does not fit, without the words for kernels."""
+    """The misfit that an error of a kernel tells, as one of a handler."""
     found, expected = error.found, error.expected
     if error.code == "WrongReturnCount":
         noun = "value" if found == 1 else "values"

@@ -1,4 +1,4 @@
-"""Modes: who sees every operator that a thread calls, with or without tensors.
+"""Modes: handlers of every operator that a thread calls, with or without tensors.
 
     with Logging() as mode:
         runtime.ones(2) + 1       # `mode` is asked about both operators
@@ -170,7 +170,8 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
 def leave(mode: TorchDispatchMode) -> None:
     """Leave a mode wherever it stands, its innermost entry if it has several.
 
-    For who cannot leave in reverse: `with` is the usual way.  Raises `ModeStackError`.
+    For code that cannot leave modes in reverse order; others use `with`.  Raises
+    `ModeStackError`.
     """
     stack = STATE.stack
     for at in reversed(range(len(stack))):

@@ -197,7 +197,7 @@ def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
 
 
 def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
-    """What `__tensor_flatten__` gives, checked."""
+    """The names and the context that `__tensor_flatten__` gives, checked."""
     found = wrapper.__tensor_flatten__()
     if not isinstance(found, (list, tuple)) or len(found) != 2:
         shown = f"a {type(found).__name__}"
@@ -242,16 +242,14 @@ def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
 
 
 class Aliases(NamedTuple):
-    """What the results of a schema share, by places.
+    """The memory that the results of a schema share with its arguments, by places.
 
     `shown`: pairs of an argument that is not written to and a result that shows it.
-    `written`: for each result the argument that it is; None if no result is one.
-    `names`: of the arguments.
+    `written`: the arguments that results are, as these were written to.
     """
 
     shown: tuple[tuple[int, int], ...]
-    written: tuple[int, ...] | None
-    names: tuple[str, ...]
+    written: tuple[int, ...]
 
 
 def return_and_correct_aliasing(
@@ -260,7 +258,7 @@ def return_and_correct_aliasing(
     kwargs: Mapping[str, Any] | None,
     out: Any,
 ) -> Any:
-    """What a handler is to return for `func(*args, **kwargs)`, made of `out`.
+    """The result of a handler for `func(*args, **kwargs)`, made of `out`.
 
     Raises:
         HandlerError: a wrapper's view is of another class than the wrapper.
@@ -273,17 +271,17 @@ def return_and_correct_aliasing(
     schema = reading.schema
     aliases: Aliases | None = reading.memo.get("aliases")
     if aliases is None:
-        aliases = reading.memo["aliases"] = aliases_of(schema)
-    if not aliases.shown and aliases.written is None:
+        aliases = reading.memo["aliases"] = correctable_aliases(schema)
+    if not aliases.shown and not aliases.written:
         return out
     values = func.bind(tuple(args), kwargs or {})
     for place, number in aliases.shown:
         result = _results(func, schema, out)[number]
         for each in result if isinstance(result, (list, tuple)) else (result,):
-            _share(func, aliases.names[place], values[place], each)
+            _share(func, schema.arguments[place].name, values[place], each)
     if "inplace_view" in func.tags:
         _reshape(func, schema, values, args, kwargs or {})
-    if aliases.written is None:
+    if not aliases.written:
         return out
     if len(schema.returns) == 1:
         return values[aliases.written[0]]
@@ -291,9 +289,24 @@ def return_and_correct_aliasing(
     return kind(values[place] for place in aliases.written)
 
 
+def correctable_aliases(schema: Schema) -> Aliases:
+    """The aliases of a schema that results can be corrected by.
+
+    Raises `HandlerError`.
+    """
+    aliases = aliases_of(schema)
+    if aliases.written and len(aliases.written) != len(schema.returns):
+        raise HandlerError(
+            code="UnsupportedAliases",
+            operator=str(schema.name),
+            reason="some results are arguments that were written to, and some are not",
+            schema=str(schema),
+        )
+    return aliases
+
+
 def aliases_of(schema: Schema) -> Aliases:
-    """What the results of a schema share.  Raises `HandlerError`."""
-    names = tuple(argument.name for argument in schema.arguments)
+    """The memory that the results of a schema share with its arguments."""
     shown, written = [], []
     for number, result in enumerate(schema.returns):
         for place, argument in enumerate(schema.arguments):
@@ -304,16 +317,7 @@ def aliases_of(schema: Schema) -> Aliases:
             elif result.is_write:
                 written.append(place)
                 break
-    if not written:
-        return Aliases(tuple(shown), None, names)
-    if len(written) != len(schema.returns):
-        raise HandlerError(
-            code="UnsupportedAliases",
-            operator=str(schema.name),
-            reason="some results are arguments that were written to, and some are not",
-            schema=str(schema),
-        )
-    return Aliases(tuple(shown), tuple(written), names)
+    return Aliases(tuple(shown), tuple(written))
 
 
 def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:

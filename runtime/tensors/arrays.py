@@ -75,7 +75,7 @@ MOST_DIMENSIONS = 64
 
 
 def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
-    """What refuses to set an attribute that says what the memory is."""
+    """The setter of an attribute of the memory, which refuses."""
 
     def refuse(tensor: object, value: object) -> None:
         raise NotReplaceable(code="FixedAttribute", name=name, instead=instead)
@@ -86,7 +86,7 @@ def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
 class TensorBase(Declared):
     """The parts of a tensor, and what it says of them; its class is `Tensor`."""
 
-    # Whoever wants to may note something on a tensor.
+    # With `__dict__`: attributes may be set on any tensor.
     __slots__ = (
         "__dict__",
         "__weakref__",

@@ -1,4 +1,4 @@
-"""What a tensor can hold: dtypes, their sizes, relatives and limits, and promotion.
+"""The dtypes of tensors: their sizes, relatives and limits, and promotion.
 
 One table has the supported dtypes and their NumPy forms.  bfloat16 has no NumPy form of
 its own; ml_dtypes brings one.  16-bit floats are stored, but computed with as float32.
@@ -140,7 +140,7 @@ def itemsize(dtype: DType) -> int:
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """What kernels compute in: float32 for 16-bit floats, else the dtype itself."""
+    """The dtype that kernels compute in: float32 for 16-bit floats, else itself."""
     return _COMPUTE[dtype]
 
 

@@ -11,7 +11,7 @@ elements travel through it as uint16, and the code of their type is rewritten in
 the capsule, on the way out and in.  Only host memory is handed over; CUDA tensors have
 the CUDA array interface.
 
-Rules: a read-only array is never taken, as anybody who has a tensor may write to it.  A
+Rules: a read-only array is never taken, as elements of a tensor may be written to.  A
 capsule of the protocol before 1.0 does not say whether it is one: it is taken to be
 writable, as everywhere but in NumPy.
 """
@@ -207,7 +207,7 @@ def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
 
 
 class _Writable:
-    """The elements of an array that NumPy calls read-only, since nobody told it."""
+    """The elements of an array that NumPy calls read-only, as an old capsule may be."""
 
     def __init__(self, elements: "np.ndarray[Any, Any]") -> None:
         self._elements = elements

@@ -1,4 +1,4 @@
-"""The dispatch keys of a tensor, and who handles it in Python.
+"""The dispatch keys of a tensor, and its handler in Python.
 
 A tensor has the key of its device, `ADInplaceOrView`, the autograd key of its backend,
 and the autocast key of its backend where the model has one (Meta has none).
@@ -47,7 +47,7 @@ INFERRING: set[ref[Any]] = set()
 class _Inference(threading.local):
     """Whether the thread makes inference tensors; a thread starts without.
 
-    Whoever sets it holds a `Presence` in `INFERRING` as long.
+    As long as it is set, a `Presence` is in `INFERRING`.
     """
 
     active: bool = False
@@ -107,13 +107,13 @@ def tell(tensor: Any, asked: str) -> None:
 
 
 def watcher() -> Watcher | None:
-    """Who is to be told of what the thread does now, or None."""
+    """The tracer that watches the thread now, or None."""
     view = LOCAL.view
     return WATCHER.answer if view.included & ~view.excluded & TRACER else None
 
 
 def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
-    """What makes a linked kernel at BackendSelect: on to the backend of a device.
+    """The factory of a linked kernel at BackendSelect: on to the backend of a device.
 
     `place` is where the device stands among the arguments; None is the CPU.
     """
@@ -137,7 +137,7 @@ def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
 
 
 class Keyed(Protocol):
-    """What the dispatcher takes for a tensor."""
+    """A tensor, to the dispatcher."""
 
     key_bits: int
 
@@ -148,7 +148,7 @@ HANDLED = PYTHON | DispatchKey.PythonTLSSnapshot.bits
 # Every bit but these: what a plain tensor keeps of the keys of one with a handler.
 UNHANDLED = FULL.bits & ~HANDLED
 
-# With either of these in a call, somebody sees it.
+# The keys at which calls are seen, by handlers and tracers.
 _SEEN = PYTHON | TRACER
 
 # The keys between Python and PythonDispatcher, which looks at calls only.
@@ -175,7 +175,7 @@ MODED: set[ref[Any]] = set()
 
 
 class _State(threading.local):
-    """What a thread is in; a new one starts with nothing.
+    """The modes and the context of a thread; a new one starts without modes.
 
     `stack` holds the modes that were entered, outermost first; `snapshot` is what the
     thread included and excluded when the outermost call was dispatched to Python, None
@@ -197,7 +197,7 @@ STATE = _State()
 
 
 class _Disabled:
-    """The handler of those who have none; see `disabled`."""
+    """The handler of classes without one; see `disabled`."""
 
     __slots__ = ()
     __name__ = "disabled"
@@ -234,7 +234,7 @@ disabled = _Disabled()
 
 
 def handler_bits(kind: type) -> int:
-    """What a new tensor of that class carries for its handler: `HANDLED`, or nothing.
+    """The key bits of the handler of a class: `HANDLED`, or 0 without one.
 
     A class above this one may have it, or the class's own class.
     """
@@ -261,9 +261,9 @@ def check_unhandled(tensor: Keyed, asked: str) -> None:
 
 
 def init_from_data(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
-    """What subclasses have for `__init__`: nothing is left to do, or all of it.
+    """The `__init__` of subclasses, which does nothing if `__new__` made the tensor.
 
-    A tensor that nobody made is one of the data or sizes given, as `Tensor(...)` is.
+    Else the tensor is made of the data or sizes given, as by `Tensor(...)`.
     Raises `SubclassError` for one with a handler, which decides what it is made of, and
     as `runtime.tensors.data.fill`.
     """

@@ -5,10 +5,10 @@ device type that has no memory of its own keeps its elements in host memory: tha
 a new backend starts, and it may bring its own by `register_memory`.  `meta` has none.
 
 A *storage* is a run of elements on a device.  Two tensors are views of each other
-exactly if they have one storage; whoever writes to the elements raises `version`, so
-that who kept a tensor can tell.  A storage is never absent: on `meta` it has a device,
-a dtype and a count, but no array, and its address is 0.  A wrapper, which computes by
-its handler, has a `WrapperStorage`: who asks it for elements hears so by name.
+exactly if they have one storage; each write to the elements raises `version`, by which
+a saved tensor is known to be unchanged.  A storage is never absent: on `meta` it has a
+device, a dtype and a count, but no array, and its address is 0.  A wrapper, which
+computes by its handler, has a `WrapperStorage`, whose elements are refused by name.
 
 Rules:
 - `array` is one-dimensional and holds exactly `count` elements of `dtype`, or is None
@@ -281,7 +281,10 @@ def restored_storage(
 
 
 def _check_bytes(raw: Any, device: Device, size: int) -> None:
-    """What is loaded may have been written by anybody.  Raises `UnfitValue`."""
+    """Whether bytes that were loaded, from an untrusted file perhaps, are elements.
+
+    Raises `UnfitValue`.
+    """
     import numpy as np
 
     if raw is None and device.type == "meta":
@@ -314,7 +317,7 @@ class WrapperStorage(Storage):
         self.device = device
         self.dtype = dtype
         self.count = count
-        # One cell, shared by those who count together.
+        # One cell, shared by the storages that count together.
         self._counter = [0]
 
     if not TYPE_CHECKING:
@@ -357,7 +360,7 @@ class WrapperStorage(Storage):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "WrapperStorage":
         made = self.copy()
-        # Who counts together goes on to.
+        # Copies of storages that count together count together.
         made._counter = memo.setdefault(id(self._counter), made._counter)
         return made
 
@@ -375,7 +378,7 @@ class WrapperStorage(Storage):
 
 def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> WrapperStorage:
     """A storage without elements.  Raises `BadSize`."""
-    # What is loaded may have been written by anybody.
+    # The pickle may be of an untrusted file.
     count = index(count)
     if count < 0:
         raise BadSize(code="BadSize", asked=(count,), elements=0)

@@ -378,7 +378,7 @@ _NO_STATE = frozenset({"__dict__", "__weakref__"})
 def reduced(tensor: Tensor) -> tuple[Any, ...]:
     """The parts of a tensor, for `pickle` and `copy`; a subclass keeps its attributes.
 
-    Its class decides anew whether it has a handler, and belongs to who reads it.
+    Whether there is a handler is decided by the class, where the tensor is read.
     """
     storage, offset, strides = claimed(tensor)
     bits = tensor.key_bits & ~HANDLED
@@ -422,7 +422,7 @@ def _policy_of(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _state_of(tensor: Tensor) -> Any:
-    """What a class put on a tensor, in the form that `pickle` knows; None for nothing.
+    """The attributes of a class on a tensor, as `pickle` knows them; None for none.
 
     That is a dict, or a pair of one (or None) and of the slots that are filled.
     """
@@ -503,7 +503,7 @@ def restored(
     policy: int = 0,
 ) -> Tensor:
     """A tensor of pickled parts.  Raises `UnfitValue` and `BadSize`."""
-    # What is loaded may have been written by anybody.
+    # The pickle may be of an untrusted file.
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
     offset = index(offset)
     _check_parts(kind, storage, keys, number, shape)

@@ -11,8 +11,8 @@ from runtime.errors.call import CallError
 from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.python_dispatch import no_dispatch
 from runtime.python_dispatch.wrappers import (
-    aliases_of,
     check_class,
+    correctable_aliases,
     flatten,
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
@@ -406,7 +406,7 @@ def test_mixed_results_are_unsupported() -> None:
     """7.12 step 3: "mixed write/non-write returns -> Unsupported schema"."""
     schema = parse_schema("aliasing_test::mixed(Tensor(a!) x) -> (Tensor(a!), Tensor)")
     with pytest.raises(HandlerError, check=code("UnsupportedAliases")) as caught:
-        aliases_of(schema)
+        correctable_aliases(schema)
     assert str(caught.value) == (
         "The results of `aliasing_test::mixed` cannot be corrected: some results are\n"
         "arguments that were written to, and some are not.\n"

@@ -157,13 +157,13 @@ def _alias_not_seen(sample: Sample, trial: Trial) -> OpCheckError | None:
             result=sample.result_labels(number + 1)[number],
             declared=_declared(sample, number),
             seen=words,
-            right=corrected(sample.schema, Seen(alone={number})),
+            right=corrected(sample.schema, Seen(unshared={number})),
         )
     return None
 
 
 def _unseen(trial: Trial) -> list[int]:
-    """The results that are annotated, and share memory with nobody."""
+    """The results that are annotated, and share memory with no argument."""
     found: dict[int, bool] = {}
     for result in trial.results:
         if result.place >= len(trial.sample.schema.returns):
@@ -216,16 +216,16 @@ def _sized(sample: Sample, values: Sequence[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class Seen:
-    """What a call did: who was written to, and who shares memory with whom.
+    """The effects of a call: written arguments, and shared memory.
 
     `shares` maps results at fault to the arguments that they share memory with,
-    `pairs` are results that share memory, `alone` results that share with nobody.
+    `pairs` are results that share memory, `unshared` results that share none.
     """
 
     written: set[int] = field(default_factory=set)
     shares: dict[int, set[int]] = field(default_factory=dict)
     pairs: set[tuple[int, int]] = field(default_factory=set)
-    alone: set[int] = field(default_factory=set)
+    unshared: set[int] = field(default_factory=set)
 
 
 def may_share(one: Argument, other: Argument) -> bool:
@@ -262,7 +262,7 @@ def corrected(schema: Schema, seen: Seen) -> str:
         for number in {one, other}:
             names = tuple(sorted({*returns[number].sets_after, common}))
             returns[number] = _annotated(returns[number], names, False)
-    for number in seen.alone:
+    for number in seen.unshared:
         returns[number] = replace(returns[number], alias=None)
     _forget_unused(schema, arguments, returns)
     right = replace(schema, arguments=tuple(arguments), returns=tuple(returns))

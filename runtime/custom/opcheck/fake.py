@@ -29,6 +29,8 @@ and the same arguments as the call in place.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from runtime.autograd.methods import set_source
 from runtime.custom.kernel import DynamicSizes, dynamic_sizes
 from runtime.custom.opcheck.sample import (
@@ -277,8 +279,6 @@ def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _grown(tensor: Tensor, size: int) -> Tensor:
-    import numpy as np
-
     grows = [(0, int(have == size)) for have in tensor.shape]
     plain = Copier().tensor(tensor)
     values = host_copy(plain, "opcheck()")

@@ -21,7 +21,9 @@ Rules:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from runtime.custom.kernel import named_tensors, shares
 from runtime.dispatch.handle import OperatorHandle
@@ -37,10 +39,7 @@ from runtime.tensors.keys import keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 META = Device("meta")
@@ -120,7 +119,7 @@ def _on_meta(bits: int, device: Device) -> int:
 
 
 def first_paragraph(error: Exception) -> str:
-    """What an error says up to the first empty line, on one line."""
+    """The text of an error up to the first empty line, on one line."""
     return " ".join(str(error).partition("\n\n")[0].split())
 
 
@@ -179,7 +178,7 @@ class Sample:
         return parts_of(self.result_labels(len(values)), values)
 
     def result_labels(self, count: int) -> list[str]:
-        """What findings call so many results."""
+        """The names of so many results in findings."""
         names = [each.name for each in self.schema.returns]
         names += [""] * (count - len(names))
         return [
@@ -216,18 +215,14 @@ def shared(one: Tensor, other: Tensor) -> str:
     return "they are on one storage" if on_one else "their memory overlaps"
 
 
-def bytes_of(storage: Storage) -> "Bytes | None":
+def bytes_of(storage: Storage) -> Bytes | None:
     """A copy of the bytes of a storage; None on `meta`."""
-    import numpy as np
-
     elements = storage.numpy()
     return None if elements is None else elements.view(np.uint8).copy()
 
 
-def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> "np.ndarray[Any, Any]":
+def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> np.ndarray[Any, Any]:
     """Which of `size` bytes of its storage a tensor of that layout shows."""
-    import numpy as np
-
     shown = np.zeros(size, np.bool_)
     shape, strides, offset = layout
     width = itemsize(tensor.dtype)
@@ -340,10 +335,8 @@ def _changed(picture: Picture) -> Iterator[Change]:
         yield Change(picture.part, "storage", "it is on another storage")
 
 
-def _difference(picture: Picture, before: "Bytes", after: "Bytes") -> str:
+def _difference(picture: Picture, before: Bytes, after: Bytes) -> str:
     """The first element that changed, and how many did."""
-    import numpy as np
-
     dtype, layout = picture.part.tensor.dtype, picture.layout
     one, other = strided(before, dtype, *layout), strided(after, dtype, *layout)
     width = one.dtype.itemsize

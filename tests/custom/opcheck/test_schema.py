@@ -505,9 +505,9 @@ def test_tensors_without_elements(define: Planted) -> None:
         ("Tensor(a) x) -> (Tensor(a), Tensor)", Seen(pairs={(0, 1)}),
          "Tensor(a) x) -> (Tensor(a|b), Tensor(b))"),
         ("Tensor x) -> Tensor[]", Seen(pairs={(0, 0)}), "Tensor x) -> Tensor(a)[]"),
-        ("Tensor(a) x, Tensor(a) y) -> (Tensor(a), Tensor(a))", Seen(alone={1}),
+        ("Tensor(a) x, Tensor(a) y) -> (Tensor(a), Tensor(a))", Seen(unshared={1}),
          "Tensor(a) x, Tensor(a) y) -> (Tensor(a), Tensor)"),
-        ("Tensor(a!) x) -> Tensor(a!)", Seen(alone={0}), "Tensor(a!) x) -> Tensor"),
+        ("Tensor(a!) x) -> Tensor(a!)", Seen(unshared={0}), "Tensor(a!) x) -> Tensor"),
         ("Tensor x, ...) -> Tensor", Seen(written={3}, shares={0: {4}}), None),
     ],
 )  # fmt: skip
