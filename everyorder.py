@@ -294,11 +294,11 @@ class _Standby:
         self._folder: str | None = None
         self._plugin: Plugin | None = None
         self._hider: str | None = None
-        self._told = False
+        self._is_reported = False
         # Lines about scenarios that are not collected, and the modules looked through.
         self._uncollected: list[str] = []
-        self._looked: set[str] = set()
-        if self._is_set() and not self.is_aside():
+        self._modules: set[str] = set()
+        if self._is_set() and not self.is_disabled():
             from harness.plugin_session import options_of
 
             options_of(config)
@@ -319,7 +319,7 @@ class _Standby:
 
     @property
     def plugin(self) -> "Plugin":
-        """The plugin itself; asked for only where it `is_aside` not."""
+        """The plugin itself; asked for only where it `is_disabled` not."""
         if self._plugin is None:
             from harness.plugin import Plugin
             from harness.plugin_session import options_of
@@ -327,7 +327,7 @@ class _Standby:
             self._plugin = Plugin(self.config, options_of(self.config), self)
         return self._plugin
 
-    def is_aside(self) -> bool:
+    def is_disabled(self) -> bool:
         """Whether a package of ours is hidden, so that there is no plugin."""
         if self._plugin is not None:
             return False
@@ -357,10 +357,10 @@ class _Standby:
 
     def pytest_report_header(self) -> str | None:
         """The line that says why there is no plugin, if there is none."""
-        if not self.is_aside():
+        if not self.is_disabled():
             return None
         assert self._hider is not None, "that is what it is aside for"
-        self._told = True
+        self._is_reported = True
         return f"everyorder: {_reason(self._hider)}; its plugin is off"
 
     def pytest_configure_node(self, node: Any) -> None:
@@ -374,22 +374,22 @@ class _Standby:
         scenarios: Any = sys.modules.get("harness.scenario")
         if not (getattr(scenarios, "__file__", None) or "").startswith(_HOME):
             return None
-        if collector.nodeid not in self._looked and not self.is_aside():
-            self._looked.add(collector.nodeid)
-            self._look_through(collector)
-        if not isinstance(obj, scenarios.Scenario) or self.is_aside():
+        if collector.nodeid not in self._modules and not self.is_disabled():
+            self._modules.add(collector.nodeid)
+            self._note_uncollected(collector)
+        if not isinstance(obj, scenarios.Scenario) or self.is_disabled():
             return None
         return self.plugin.item(collector, name, obj)
 
-    def _look_through(self, collector: Any) -> None:
+    def _note_uncollected(self, collector: Any) -> None:
         """Note the scenarios of a module that are in no public variable of it."""
         import pytest
 
         if isinstance(collector, pytest.Module):
-            from harness.uncollected import uncollected
+            from harness.collection import uncollected_scenarios
 
             source = collector.nodeid.partition("::")[0]
-            found = uncollected(collector.obj, collector.path, source)
+            found = uncollected_scenarios(collector.obj, collector.path, source)
             if found is not None:
                 self._uncollected.append(found.render())
 
@@ -412,7 +412,7 @@ class _Standby:
         asking = any("explore" in _fixtures_of(item) for item in session.items)
         if self._plugin is None and not asking and not self._has_expectations():
             return
-        if not self.is_aside():
+        if not self.is_disabled():
             self.plugin.collected(session.items)
 
     def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
@@ -428,14 +428,14 @@ class _Standby:
             self.config.workeroutput[_UNCOLLECTED] = self._uncollected  # type: ignore[attr-defined]  # pytest-xdist's
         if self.input is not None or self._folder is None:
             return
-        if any(self.folder.iterdir()) and not self.is_aside():
+        if any(self.folder.iterdir()) and not self.is_disabled():
             self.plugin.finish(session, exitstatus)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """What the plugin has to tell, or why there is none where one was wanted."""
         if self._plugin is not None:
             self._plugin.tell(terminalreporter)
-        elif self._hider is not None and not self._told:
+        elif self._hider is not None and not self._is_reported:
             terminalreporter.write_line(
                 f"everyorder: {_reason(self._hider)}; its plugin is off"
             )
@@ -473,7 +473,7 @@ def _fixtures(standby: _Standby) -> object:
             Fails the test if an order makes a difference, or if what is observed is not
             what the test's expect file says.  Returns the report.
             """
-            if standby.is_aside():
+            if standby.is_disabled():
                 assert standby._hider is not None, "that is what it is aside for"
                 pytest.fail(f"everyorder: {_reason(standby._hider)}", pytrace=False)
             from harness.plugin import Explore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.engine import Budget, Exploration, Violation
-    from harness.exploring import explore
+    from harness.exploration import explore
     from harness.imports import of_imports
     from harness.outcome import Report
     from harness.scenario import (
@@ -86,7 +86,7 @@ _ELSEWHERE = {
     "Exploration": "harness.engine",
     "Violation": "harness.engine",
     "Report": "harness.outcome",
-    "explore": "harness.exploring",
+    "explore": "harness.exploration",
     "of_imports": "harness.imports",
 }
 

@@ -17,7 +17,8 @@ Rules of the catalogue:
   of the catalogue is loaded all the same;
 - two variables of one name are no second load of the same: the second is `Broken`;
 - a module that skips itself is kept as `Skipped`, with its reason;
-- scenarios elsewhere than in public variables are kept as `Uncollected`, by place;
+- scenarios elsewhere than in public variables are kept by their places, as
+  `UncollectedScenarios`;
 - asking for something that does not exist is an error that names what is near; where a
   broken module may have it, what was asked for is `Broken` beside that module.
 
@@ -43,9 +44,13 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from harness.collection import (
+    UncollectedScenarios,
+    assigned_lines,
+    uncollected_scenarios,
+)
 from harness.errors import NotFound
 from harness.scenario import Scenario
-from harness.uncollected import Uncollected, assigned_lines, uncollected
 
 PREPEND = "prepend"
 APPEND = "append"
@@ -234,7 +239,7 @@ class Catalogue:
     entries: tuple[Entry, ...] = ()
     broken: tuple[Broken, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    uncollected: tuple[Uncollected, ...] = ()
+    uncollected: tuple[UncollectedScenarios, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -293,7 +298,7 @@ def load_file(file: Path, root: Path) -> Catalogue:
         Entry(scenario, file, root, variable)
         for variable, scenario in _variables(module, source)
     )
-    others = uncollected(module, file, source)
+    others = uncollected_scenarios(module, file, source)
     found = Catalogue(root, entries, uncollected=(others,) if others else ())
     return _merged(Catalogue(root), found)
 

@@ -79,14 +79,14 @@ class Child(Protocol):
     pid: int
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `ended`."""
+        """Send a request; one that is dead is told of by `termination`."""
         ...
 
     def read(self) -> list[Any]:
         """The messages that have arrived; prints what the child has printed."""
         ...
 
-    def ended(self) -> str | None:
+    def termination(self) -> str | None:
         """How it ended ("exit code 0", "signal 9, Killed"), or None."""
         ...
 
@@ -116,10 +116,10 @@ CAN_FORK = hasattr(os, "fork")
 def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> Child:
     """Start a child that runs `main(parent, *arguments)`."""
     if fork:
-        return Forked(main, arguments)
-    from harness.spawned import Spawned
+        return ForkedChild(main, arguments)
+    from harness.spawn import SpawnedChild
 
-    return Spawned(main, arguments)
+    return SpawnedChild(main, arguments)
 
 
 def wait(children: Iterable[Child], seconds: float) -> None:
@@ -136,7 +136,7 @@ def wait(children: Iterable[Child], seconds: float) -> None:
     poll.poll(seconds * 1000)
 
 
-class Forked:
+class ForkedChild:
     """A forked child."""
 
     def __init__(self, main: Main, arguments: tuple[Any, ...]) -> None:
@@ -144,7 +144,7 @@ class Forked:
         self.cells = memoryview(self._memory).cast("Q")
         self._frames = bytearray()
         self._stack = bytearray()
-        self._ended: str | None = None
+        self._termination: str | None = None
         pipes = [os.pipe() for _ in range(6)]
         (up, up_end), (down_end, down), (life_end, life) = pipes[:3]
         (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
@@ -158,11 +158,11 @@ class Forked:
         prctl()  # looked up once, here, rather than in every child
         self.pid = -1
         try:
-            with _signals_wait() as mask:
+            with _blocked_signals() as mask:
                 self._fork(main, arguments, ends, mask)
         except BaseException:  # Ctrl-C, which has waited until here
             if self.pid == 0:
-                _tell_defect()
+                _print_traceback()
                 os._exit(1)
             if self.pid > 0:
                 self.kill()
@@ -174,7 +174,7 @@ class Forked:
         """Fork; returns in the parent only.  `mask` are the signals to block after."""
         drawn = _random_state()
         parent = os.getpid()
-        with fork_unwarned():
+        with without_fork_warning():
             self.pid = os.fork()
         if self.pid:
             # Both do it, so that it is done before either goes on.
@@ -182,26 +182,26 @@ class Forked:
                 os.setpgid(self.pid, self.pid)
             for end in ends:
                 os.close(end)
-            _living.add(self)
+            _children.add(self)
             return
         os.setpgid(0, 0)
         # What came from the parent is nobody's garbage here.
         gc.freeze()
-        for other in (self, *_living):
+        for other in (self, *_children):
             other.close()
-        _living.clear()
-        _settle(ends, parent)
+        _children.clear()
+        _become_process(ends, parent)
         if drawn is not None:
             sys.modules["random"].setstate(drawn)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _run(main, _Upward(self.cells, ends.up, ends.down), arguments)
+        _run(main, _ParentPipe(self.cells, ends.up, ends.down), arguments)
 
     def sources(self) -> Sequence[int]:
         """The ends of its pipes that are open."""
         return [each for each in (self._up, *self._printed) if each in self._open]
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `ended`."""
+        """Send a request; one that is dead is told of by `termination`."""
         with suppress(OSError):
             send_message(self._down, request)
 
@@ -219,21 +219,21 @@ class Forked:
             del self._frames[:end]
         return messages
 
-    def ended(self) -> str | None:
+    def termination(self) -> str | None:
         """How it ended, or None while it lives."""
-        if self._ended is None:
+        if self._termination is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:  # somebody else has waited for it
-                self._ended = "how is not known: its exit status was taken"
+                self._termination = "how is not known: its exit status was taken"
             else:
                 if pid:
-                    self._ended = _how(os.waitstatus_to_exitcode(status))
-        return self._ended
+                    self._termination = _exit_text(os.waitstatus_to_exitcode(status))
+        return self._termination
 
     def stack(self, *, living: bool) -> str:
         """Where it died, or where it stands, as faulthandler tells it."""
-        if living and self.ended() is None:
+        if living and self.termination() is None:
             with suppress(OSError):
                 os.kill(self.pid, STACK_SIGNAL)
             self._await_stack()
@@ -257,24 +257,24 @@ class Forked:
         """End it in good order: no request will follow."""
         self._close(self._down)
         until = monotonic() + STACK_SECONDS
-        while self.ended() is None and monotonic() < until:
+        while self.termination() is None and monotonic() < until:
             wait([self], 0.01)
             self.read()
         self.kill()
 
     def kill(self) -> None:
         """End it now, with what it has started, and let go of everything."""
-        if self._ended is None:
+        if self._termination is None:
             # Its group has its number, which is its own until it is waited for.
             for kill in (os.killpg, os.kill):
                 with suppress(OSError):
                     kill(self.pid, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
-            self._ended = _how(-signal.SIGKILL)
+            self._termination = _exit_text(-signal.SIGKILL)
         self.read()
         self.close()
-        _living.discard(self)
+        _children.discard(self)
 
     def close(self) -> None:
         """Close the parent's ends."""
@@ -305,7 +305,7 @@ class Forked:
         # A letter of several bytes may arrive in two parts.
         whole = len(text)
         if source in self._open:
-            whole -= _unfinished(text)
+            whole -= _incomplete(text)
         self._printed[source] = (name, text[whole:])
         if whole:
             stream: IO[str] | None = getattr(sys, name)
@@ -315,7 +315,7 @@ class Forked:
 
 
 # Those whose pipes are open in this process: a new child closes them.
-_living: set[Forked] = set()
+_children: set[ForkedChild] = set()
 
 
 class _Ends(NamedTuple):
@@ -329,7 +329,7 @@ class _Ends(NamedTuple):
     stack: int
 
 
-class _Upward:
+class _ParentPipe:
     """The line of a forked child to its parent."""
 
     def __init__(self, cells: memoryview, up: int, down: int) -> None:
@@ -381,7 +381,7 @@ def _exactly(end: int, size: int) -> bytes:
     return bytes(parts)
 
 
-def _unfinished(text: bytes) -> int:
+def _incomplete(text: bytes) -> int:
     """How many bytes at the end are the beginning of a letter of UTF-8."""
     for back in range(1, min(4, len(text)) + 1):
         byte = text[-back]
@@ -393,7 +393,7 @@ def _unfinished(text: bytes) -> int:
     return 0
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     name = signal.strsignal(-code)
@@ -419,7 +419,7 @@ _ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 @contextmanager
-def _signals_wait() -> Iterator[set[int]]:
+def _blocked_signals() -> Iterator[set[int]]:
     """Let signals wait, because a child must never run the handlers of its parent.
 
     Gives those that were blocked before.
@@ -432,7 +432,7 @@ def _signals_wait() -> Iterator[set[int]]:
 
 
 @contextmanager
-def fork_unwarned() -> Iterator[None]:
+def without_fork_warning() -> Iterator[None]:
     """From 3.12 on Python warns of a fork beside threads: they may hold locks.
 
     Those that matter (of imports, logging, the interpreter's streams) are made anew in
@@ -446,7 +446,7 @@ def fork_unwarned() -> Iterator[None]:
         yield
 
 
-def _settle(ends: _Ends, parent: int) -> None:
+def _become_process(ends: _Ends, parent: int) -> None:
     """In the child: make it a process of its own, with its own streams and handlers."""
     signal.set_wakeup_fd(-1)
     # What has arrived was meant for the parent: to ignore it once forgets it.
@@ -454,7 +454,7 @@ def _settle(ends: _Ends, parent: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _die_with(parent, ends.life)
+    _follow_parent(parent, ends.life)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -505,7 +505,7 @@ def end_with_parent(parent: int) -> bool:
     return ends
 
 
-def _die_with(parent: int, life: int) -> None:
+def _follow_parent(parent: int, life: int) -> None:
     if end_with_parent(parent):
         return
     from threading import Thread
@@ -525,14 +525,14 @@ def _run(main: Main, parent: Parent, arguments: tuple[Any, ...]) -> NoReturn:
     except (BrokenPipeError, EOFError):  # the parent is gone
         code = 1
     except BaseException:
-        _tell_defect()
+        _print_traceback()
         code = 1
     _save_coverage()
     flush_streams()
     os._exit(code)
 
 
-def _tell_defect() -> None:
+def _print_traceback() -> None:
     with suppress(Exception):
         import traceback
 

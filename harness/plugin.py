@@ -35,6 +35,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from harness.collection import assigned_lines
 from harness.engine import DEFAULT_BUDGET, Budget, Progress
 from harness.errors import DamagedExpectFile, ExplorationDied, HarnessError
 from harness.expectations import (
@@ -46,9 +47,9 @@ from harness.expectations import (
     explain,
     render,
 )
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.outcome import Report
-from harness.plugin_child import explore_apart
+from harness.plugin_child import explore_in_child
 from harness.plugin_session import ALL, Options, Summary, finish, source_and_name
 from harness.report import notes_of
 from harness.report.text import (
@@ -61,7 +62,6 @@ from harness.report.text import (
 )
 from harness.scenario import Scenario, Step
 from harness.systems.outcomes import ScenarioSkipped
-from harness.uncollected import assigned_lines
 
 # The files of the harness begin with this.
 OURS = f"{Path(__file__).parent}{os.sep}"
@@ -104,23 +104,23 @@ class Run:
         __tracebackhide__ = True
         failure = skipped = None
         try:
-            report = self._explored(
+            report = self._explore(
                 scenario, strategy or self.options.strategy, budget or self._budget()
             )
             item.user_properties += _properties(report)
             if check:
                 own = strategy is not None and budget is not None
                 effort = own or not self.options.by_hand
-                failure = self._judged(report, item, effort=effort)
+                failure = self._failure(report, item, effort=effort)
         except ExplorationDied as error:
-            failure = self._died(error, item)
+            failure = self._death_text(error, item)
         except ScenarioSkipped as error:
-            skipped = self._skipped(error, scenario, item)
+            skipped = self._note_skip(error, scenario, item)
         except HarnessError as error:
             failure = f"{scenario.path}: {error}"
         except (Exception, SystemExit) as error:
             if not item.config.getoption("fulltrace"):
-                _shorten(error)
+                _drop_our_frames(error)
             raise
         # Not in a handler: the error is no context of what is told.
         if skipped is not None:
@@ -130,18 +130,18 @@ class Run:
             pytest.fail(failure, pytrace=False)
         return report
 
-    def _explored(
+    def _explore(
         self, scenario: Scenario, strategy: str, budget: Budget | None
     ) -> Report:
         def explored(progress: Progress | None = None) -> Report:
             return explore(scenario, strategy, budget=budget, progress=progress)
 
-        if not self.options.apart:
+        if not self.options.in_children:
             return explored()
         limits, root = self.options.limits, self.store.root
-        return explore_apart(scenario, explored, limits, root)
+        return explore_in_child(scenario, explored, limits, root)
 
-    def _died(self, error: ExplorationDied, item: pytest.Item) -> str:
+    def _death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
         """Why the test fails of which the child has died."""
         item.user_properties += [
             ("scenario", error.scenario),
@@ -152,7 +152,7 @@ class Run:
         command = f"pytest {shlex.quote(item.nodeid)} --everyorder-in-process"
         return f"{error.scenario}: {error}\n    {command}"
 
-    def _skipped(
+    def _note_skip(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
     ) -> str:
         """Why the test is skipped of which a function has skipped the scenario."""
@@ -164,11 +164,13 @@ class Run:
         self._append(scenario.path, item, "skipped")
         return error.reason
 
-    def _judged(self, report: Report, item: pytest.Item, *, effort: bool) -> str | None:
+    def _failure(
+        self, report: Report, item: pytest.Item, *, effort: bool
+    ) -> str | None:
         """Why the test fails, if it does; what was had goes into the journal."""
         if not report.passed:
             self._record(report, item, report.verdict)
-            return _violated(report, item)
+            return _violation_text(report, item)
         return self._compare(report, item, effort=effort)
 
     def _budget(self) -> Budget | None:
@@ -232,7 +234,7 @@ class Run:
         self.journal.append({**BLANK, **own, **known})
 
 
-def _shorten(error: BaseException) -> None:
+def _drop_our_frames(error: BaseException) -> None:
     """Leave the error the frames from the first on that is none of ours.
 
     A function without a frame (`observe=len`) leaves our last one, and a word on it.
@@ -269,7 +271,7 @@ def _properties(report: Report) -> list[tuple[str, object]]:
     return properties
 
 
-def _violated(report: Report, item: pytest.Item) -> str:
+def _violation_text(report: Report, item: pytest.Item) -> str:
     lines = [f"{report.scenario}: {SENTENCES[report.verdict]}"]
     found = report.exploration
     lines += [render_violation(report, violation) for violation in found.violations]

@@ -79,7 +79,7 @@ class ErrorRecord:
     base: type[BaseException]
     pickled: bytes
     notes: tuple[str, ...]
-    places: tuple[FrameRecord, ...]
+    frames: tuple[FrameRecord, ...]
     cause: "ErrorRecord | None" = None
     context: "ErrorRecord | None" = None
     suppressed: bool = False
@@ -88,29 +88,29 @@ class ErrorRecord:
 
 def record_error(error: BaseException) -> ErrorRecord:
     """The exception as data that can be pickled."""
-    return _carried(error, frozenset())
+    return _record(error, frozenset())
 
 
-def _carried(error: BaseException, above: frozenset[int]) -> ErrorRecord:
+def _record(error: BaseException, above: frozenset[int]) -> ErrorRecord:
     above |= {id(error)}
 
     def linked(other: BaseException | None) -> ErrorRecord | None:
-        return None if other is None or id(other) in above else _carried(other, above)
+        return None if other is None or id(other) in above else _record(other, above)
 
     kind = type(error)
     members: tuple[ErrorRecord, ...] = ()
     if isinstance(error, BaseExceptionGroup):
-        members = tuple(_carried(each, above) for each in error.exceptions)
+        members = tuple(_record(each, above) for each in error.exceptions)
     return ErrorRecord(
         kind.__qualname__,
         kind.__module__,
         error.message
         if isinstance(error, BaseExceptionGroup)
-        else _shown_text(error, str),
+        else _text_of(error, str),
         next(filter(_is_importable, kind.__mro__)),
         b"" if members else _pickled(error),
         tuple(map(str, getattr(error, "__notes__", ()))),
-        tuple(_places(error.__traceback__)),
+        tuple(_frame_records(error.__traceback__)),
         linked(error.__cause__),
         linked(error.__context__),
         error.__suppress_context__,
@@ -127,18 +127,18 @@ def _pickled(error: BaseException) -> bytes:
     }
     recipes: tuple[Callable[[], Any], ...] = (
         lambda: error,
-        lambda: (_address(type(error)), error.args, state),
+        lambda: (_import_name(type(error)), error.args, state),
     )
     for recipe in recipes:
         with suppress(Exception):
             pickled = pickle.dumps(recipe())
-            made = _made(pickled)
+            made = _unpickled(pickled)
             if type(made) is type(error) and str(made) == str(error):
                 return pickled
     return b""
 
 
-def _made(pickled: bytes) -> BaseException:
+def _unpickled(pickled: bytes) -> BaseException:
     recipe = pickle.loads(pickled)  # noqa: S301  # from our own child
     if isinstance(recipe, BaseException):
         return recipe
@@ -150,7 +150,7 @@ def _made(pickled: bytes) -> BaseException:
     return made
 
 
-def _address(kind: type) -> tuple[str, str]:
+def _import_name(kind: type) -> tuple[str, str]:
     """Module and name of a class; pytest's outcomes say that theirs is `builtins`.
 
     Raises LookupError where it is not found there.
@@ -175,7 +175,7 @@ def _is_importable(kind: type) -> bool:
     return issubclass(kind, BaseException) and _is_picklable(kind)
 
 
-def _places(traceback: TracebackType | None) -> Iterator[FrameRecord]:
+def _frame_records(traceback: TracebackType | None) -> Iterator[FrameRecord]:
     while traceback is not None:
         frame = traceback.tb_frame
         code = frame.f_code
@@ -188,8 +188,8 @@ def _places(traceback: TracebackType | None) -> Iterator[FrameRecord]:
             str(frame.f_globals.get("__name__", "")),
             code.co_firstlineno,
             _position(code, traceback),
-            _texts(frame, names, wanted=True),
-            _texts(frame, names, wanted=False),
+            _variable_texts(frame, names, wanted=True),
+            _variable_texts(frame, names, wanted=False),
         )
         traceback = traceback.tb_next
 
@@ -204,7 +204,9 @@ def _position(code: CodeType, traceback: TracebackType) -> tuple[int, int, int, 
     return line, last, start, end
 
 
-def _texts(frame: FrameType, names: tuple[str, ...], *, wanted: bool) -> dict[str, str]:
+def _variable_texts(
+    frame: FrameType, names: tuple[str, ...], *, wanted: bool
+) -> dict[str, str]:
     """The variables of these names, or all others, as texts."""
     if frame.f_code.co_name == "<module>" and not wanted:
         return {}
@@ -214,12 +216,12 @@ def _texts(frame: FrameType, names: tuple[str, ...], *, wanted: bool) -> dict[st
         if (name in names) is wanted and name.isidentifier() and not iskeyword(name)
     }
     return {
-        name: _shown_text(value, repr)
+        name: _text_of(value, repr)
         for name, value in islice(found.items(), MOST_VARIABLES)
     }
 
 
-def _shown_text(value: object, show: type[str] | Any) -> str:
+def _text_of(value: object, show: type[str] | Any) -> str:
     try:
         text: str = show(value)
     except Exception as error:
@@ -227,7 +229,7 @@ def _shown_text(value: object, show: type[str] | Any) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."
 
 
-class _Shown:
+class _RemoteValue:
     """A variable of another process."""
 
     def __init__(self, text: str) -> None:
@@ -249,7 +251,7 @@ def rebuild_error(carried: ErrorRecord) -> BaseException:
         error.__context__ = rebuild_error(carried.context)
     error.__suppress_context__ = carried.suppressed
     traceback = None
-    for place in reversed(carried.places):
+    for place in reversed(carried.frames):
         frame, lasti = _frame(place)
         traceback = TracebackType(traceback, frame, lasti, place.position[0])
     return error.with_traceback(traceback)
@@ -258,7 +260,7 @@ def rebuild_error(carried: ErrorRecord) -> BaseException:
 def _error_of(carried: ErrorRecord) -> BaseException:
     if carried.pickled:
         with suppress(Exception):
-            return _made(carried.pickled)
+            return _unpickled(carried.pickled)
     members = [rebuild_error(each) for each in carried.members]
     if members:
         with suppress(Exception):
@@ -291,15 +293,15 @@ def _frame(place: FrameRecord) -> tuple[FrameType, int]:
     namespace: dict[str, Any] = {
         "__name__": place.module,
         "__file__": place.file,
-        "__raised__": _Stop,
-        "__variables__": _shown(place.variables),
+        "__raised__": _FrameProbe,
+        "__variables__": _remote_values(place.variables),
     }
     exec(compile(tree, place.file, "exec"), namespace)  # noqa: S102  # one `def`
     made = namespace.pop("function")
     made.__code__ = made.__code__.replace(co_name=place.name, co_qualname=place.name)
     try:
-        made(**_shown(place.arguments))
-    except _Stop as stopped:
+        made(**_remote_values(place.arguments))
+    except _FrameProbe as stopped:
         reached = stopped.__traceback__
     # The first frame is this one.
     inside = reached and reached.tb_next
@@ -307,12 +309,12 @@ def _frame(place: FrameRecord) -> tuple[FrameType, int]:
     return inside.tb_frame, inside.tb_lasti
 
 
-class _Stop(Exception):
+class _FrameProbe(Exception):
     """Raised to have a frame."""
 
 
-def _shown(texts: Mapping[str, str]) -> dict[str, _Shown]:
-    return {name: _Shown(text) for name, text in texts.items()}
+def _remote_values(texts: Mapping[str, str]) -> dict[str, _RemoteValue]:
+    return {name: _RemoteValue(text) for name, text in texts.items()}
 
 
 # Packages of ours: what is imported of them says nothing to anybody else.
@@ -344,7 +346,7 @@ class _Result:
     modules: tuple[str, ...]
 
 
-def explore_apart(
+def explore_in_child(
     scenario: Scenario, explore: Explore, limits: Limits, root: Path
 ) -> Report:
     """The report of `explore`, which is called in a child.
@@ -358,7 +360,7 @@ def explore_apart(
         child.finish()
     finally:
         child.kill()
-    _warn(result.warnings)
+    _reissue(result.warnings)
     for name in result.modules:
         with suppress(ImportError):
             import_module(name)
@@ -372,23 +374,23 @@ def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
     watch = Watch(child, limits)
     while True:
         wait((child,), TICK)
-        how = child.ended()
+        how = child.termination()
         for message in child.read():
             if isinstance(message, _Result):
                 return message
             _log(message)
-        told = watch.lost(subject, how)
-        if told is not None:
+        unexplored = watch.failure(subject, how)
+        if unexplored is not None:
             raise ExplorationDied(
-                scenario=told.scenario,
-                verdict=told.verdict,
-                sentence=told.sentence,
-                operation=told.operation,
-                report=told.render(),
+                scenario=unexplored.scenario,
+                verdict=unexplored.verdict,
+                sentence=unexplored.sentence,
+                operation=unexplored.operation,
+                report=unexplored.render(),
             )
 
 
-def _warn(noted: Iterable[_Warning]) -> None:
+def _reissue(noted: Iterable[_Warning]) -> None:
     """Show what was shown there: whether it is to be was decided there."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -408,8 +410,8 @@ def _explore(parent: Parent, explore: Explore) -> None:
     """The child's main function."""
     known = set(sys.modules)
     outcome: Report | ErrorRecord
-    with _noting() as noted, pulse.watched(parent.cells) as beats:
-        _pass_on_logs(parent)
+    with _recorded_warnings() as noted, pulse.watched(parent.cells) as beats:
+        _forward_logs(parent)
         try:
             outcome = explore(beats.progress)
         except BaseException as error:
@@ -422,7 +424,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
         if name.partition(".")[0] in _OURS and name not in known
     )
     try:
-        parent.send(_Result(outcome, _picklable(noted.values()), modules))
+        parent.send(_Result(outcome, _picklable_warnings(noted.values()), modules))
     except OSError:
         raise
     except Exception as error:
@@ -431,7 +433,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
 
 
 @contextmanager
-def _noting() -> Iterator[dict[tuple[str, str, int], _Warning]]:
+def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
     """The warnings that are shown meanwhile, each once."""
     noted: dict[tuple[str, str, int], _Warning] = {}
 
@@ -454,11 +456,11 @@ def _noting() -> Iterator[dict[tuple[str, str, int], _Warning]]:
         yield noted
 
 
-def _picklable(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
+def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
     """The warnings, as plain ones where their own class or arguments cannot cross."""
     import pickle
 
-    told = []
+    unexplored = []
     for each in noted:
         try:
             pickle.dumps(each)
@@ -466,27 +468,27 @@ def _picklable(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
             text = f"{each.category.__name__}: {each.message}"
             base = next(kind for kind in each.category.__mro__ if _is_builtin(kind))
             assert issubclass(base, Warning), "every warning is one"
-            told.append(_Warning(base(text), base, each.file, each.line))
+            unexplored.append(_Warning(base(text), base, each.file, each.line))
         else:
-            told.append(each)
-    return tuple(told)
+            unexplored.append(each)
+    return tuple(unexplored)
 
 
 def _is_builtin(kind: type) -> bool:
     return kind.__module__ == "builtins"
 
 
-def _pass_on_logs(parent: Parent) -> None:
+def _forward_logs(parent: Parent) -> None:
     """Let the parent have what the root's handlers would have had."""
     root = logging.getLogger()
     if not root.handlers:
         return
-    passing = _Passing(parent)
+    passing = _ForwardingHandler(parent)
     passing.setLevel(min(handler.level for handler in root.handlers))
     root.handlers[:] = [passing]
 
 
-class _Passing(logging.Handler):
+class _ForwardingHandler(logging.Handler):
     """Sends records to the parent, with texts in place of their arguments."""
 
     def __init__(self, parent: Parent) -> None:

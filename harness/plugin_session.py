@@ -105,7 +105,7 @@ class Options:
     in_process: bool = False
 
     @property
-    def apart(self) -> bool:
+    def in_children(self) -> bool:
         """Whether each scenario is explored in a child of its own."""
         return CAN_FORK and not self.in_process
 

@@ -81,7 +81,7 @@ class Subject:
             return "create()"
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
-    def played(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
+    def position(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
         """What was about to be played, "" between two operations, and all before it."""
         lines = [self.line(beat) for beat in trail.beats]
         if lines and trail.beats[0].operation != RESET:
@@ -108,19 +108,19 @@ class Watch:
         self._still = 0.0
         self._whole = 0.0
 
-    def lost(self, subject: Subject, how: str | None) -> Unexplored | None:
+    def failure(self, subject: Subject, how: str | None) -> Unexplored | None:
         """What is told of the child, if it has ended (`how`) or stands still.
 
         To be asked at every look, when what it had sent before was read.
         """
         if how is not None:
             return crash_of(subject, self._child, how)
-        overdue = self.overdue()
-        if overdue is None:
+        exceeded_limit = self.exceeded_limit()
+        if exceeded_limit is None:
             return None
-        return hang_of(subject, self._child, self._limits, overdue)
+        return hang_of(subject, self._child, self._limits, exceeded_limit)
 
-    def overdue(self) -> Literal["operation", "scenario"] | None:
+    def exceeded_limit(self) -> Literal["operation", "scenario"] | None:
         """Which limit is exceeded, if one is; to be asked at every look."""
         now = monotonic()
         passed = min(now - self._looked, MOST)
@@ -144,14 +144,14 @@ class Watch:
 def crash_of(subject: Subject, child: Child, how: str) -> Unexplored:
     """What is told of a child that has ended while it explored."""
     reason = f"the process that explored it ended ({how})"
-    return _told(subject, child, "crashed", reason, living=False)
+    return _unexplored(subject, child, "crashed", reason, living=False)
 
 
 def hang_of(
     subject: Subject,
     child: Child,
     limits: Limits,
-    overdue: Literal["operation", "scenario"],
+    exceeded_limit: Literal["operation", "scenario"],
 ) -> Unexplored:
     """What is told of a child that stands still; it lives, and is to be killed.
 
@@ -161,14 +161,14 @@ def hang_of(
     fatal = _FATAL.match(child.stack(living=True))
     if fatal is not None:
         return crash_of(subject, child, fatal[1])
-    if overdue == "operation":
+    if exceeded_limit == "operation":
         reason = f"an operation was not over after {limits.operation:g} s"
     else:
         trail = pulse.read(child.cells)
         reason = f"it was not over after {limits.scenario:g} s"
         if trail.planned:
             reason += f"; {trail.done:,} of {trail.planned:,} operations were played"
-    return _told(subject, child, "hung", reason, living=True)
+    return _unexplored(subject, child, "hung", reason, living=True)
 
 
 def import_death(
@@ -181,13 +181,13 @@ def import_death(
 ) -> Unexplored:
     """What is told of a child that ended, or stands still, while it imported a file."""
     frames = _frames(child.stack(living=verdict == "hung"))
-    where = _where(frames, source, file)
+    where = _location(frames, source, file)
     name = source.removeprefix("tests/")
-    stack = _shown(frames, root)
+    stack = _stack_lines(frames, root)
     return Unexplored(name, where, reason, verdict, f"import {source}", (), stack)
 
 
-def _told(
+def _unexplored(
     subject: Subject,
     child: Child,
     verdict: Literal["crashed", "hung"],
@@ -196,15 +196,15 @@ def _told(
     living: bool,
 ) -> Unexplored:
     frames = _frames(child.stack(living=living))
-    operation, history = subject.played(pulse.read(child.cells))
-    where = _where(frames, subject.source, subject.root / subject.source)
-    stack = _shown(frames, subject.root)
+    operation, history = subject.position(pulse.read(child.cells))
+    where = _location(frames, subject.source, subject.root / subject.source)
+    stack = _stack_lines(frames, subject.root)
     return Unexplored(
         subject.scenario, where, reason, verdict, operation, history, stack
     )
 
 
-def _where(frames: Sequence[tuple[str, str, str]], source: str, file: Path) -> str:
+def _location(frames: Sequence[tuple[str, str, str]], source: str, file: Path) -> str:
     """FILE:LINE of the innermost frame in that file; the file alone without one."""
     for name, line, _ in frames:
         if name == str(file):
@@ -212,7 +212,7 @@ def _where(frames: Sequence[tuple[str, str, str]], source: str, file: Path) -> s
     return source
 
 
-def _shown(frames: Sequence[tuple[str, str, str]], root: Path) -> tuple[str, ...]:
+def _stack_lines(frames: Sequence[tuple[str, str, str]], root: Path) -> tuple[str, ...]:
     return tuple(
         f'File "{_relative(file, root)}", line {line} in {name}'
         for file, line, name in frames

@@ -11,7 +11,7 @@ from invariants.checking import (
 )
 from invariants.law import SOMETIMES, Law, Sometimes, Violation, never_seen, sightings
 from invariants.live import Change
-from invariants.run import Call, Deed, Run, Surroundings, surroundings
+from invariants.run import Call, Operation, Run, Surroundings, surroundings
 from invariants.second_table import second_masks, second_table, slot_reached
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "SOMETIMES",
     "Call",
     "Change",
-    "Deed",
     "Law",
+    "Operation",
     "Run",
     "Sometimes",
     "Surroundings",

@@ -23,7 +23,7 @@ from weakref import ReferenceType
 from invariants import run, state_laws
 from invariants.law import Law, Scope, Violation
 from invariants.live import Change, FiledOperator, replaced_names, shape_of, step_of
-from invariants.run import Call, Deed, Run
+from invariants.run import Call, Operation, Run
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import Token
 
@@ -117,17 +117,19 @@ def check_run(run: Run) -> list[Violation]:
     return _broken(RUN_LAWS, run)
 
 
-def check_thread(calls: Sequence[Call], deeds: Sequence[Deed] = ()) -> list[Violation]:
+def check_thread(
+    calls: Sequence[Call], operations: Sequence[Operation] = ()
+) -> list[Violation]:
     """The laws about threads and locks alone, for calls of which no more is known."""
-    if not (calls or deeds):
+    if not (calls or operations):
         return []
-    run = Run(EMPTY, EMPTY, calls=tuple(calls), deeds=tuple(deeds))
+    run = Run(EMPTY, EMPTY, calls=tuple(calls), operations=tuple(operations))
     return _broken(THREAD_LAWS, run)
 
 
-def check_memory(gone: Sequence[tuple[str, ReferenceType[Any]]]) -> list[Violation]:
-    """The law about memory alone: `gone` must be dead."""
-    return _broken(MEMORY_LAWS, Run(EMPTY, EMPTY, gone=tuple(gone)))
+def check_memory(released: Sequence[tuple[str, ReferenceType[Any]]]) -> list[Violation]:
+    """The law about memory alone: `released` must be dead."""
+    return _broken(MEMORY_LAWS, Run(EMPTY, EMPTY, released=tuple(released)))
 
 
 def _broken(laws: Iterable[Law], subject: object) -> list[Violation]:

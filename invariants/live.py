@@ -254,7 +254,7 @@ def differences(before: Reading, after: Reading) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def shown(value: Any, otherwise: str) -> str:
+def part_text(value: Any, otherwise: str) -> str:
     """A part of a reading in words; `otherwise` where it would fill a page."""
     match value:
         case None:
@@ -284,7 +284,7 @@ Row: TypeAlias = tuple[str, str, Sequence[Any], Sequence[Any]]
 class Step:
     """What step laws look at; made by `step_of`, and not changed after that.
 
-    `came` and `went` are the tokens that are live on one side only, as each place
+    `added` and `removed` are the tokens that are live on one side only, as each place
     tells it; `rows` are the sequences of tokens that are not the same object; `quiet`
     are the entries that were replaced although no token of theirs came or went.
     """
@@ -293,8 +293,8 @@ class Step:
     after: DispatcherState
     change: Change
     tokens: tuple[Token, ...] | None
-    came: list[Token] = field(default_factory=list)
-    went: list[Token] = field(default_factory=list)
+    added: list[Token] = field(default_factory=list)
+    removed: list[Token] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     quiet: list[tuple[str, OperatorEntry, OperatorEntry]] = field(default_factory=list)
 
@@ -304,14 +304,14 @@ class Step:
         """Take in one sequence of tokens, as it was and as it is."""
         if before is not after:
             self.rows.append((operator, part, before, after))
-            self.came += [token for token in after if token not in before]
-            self.went += [token for token in before if token not in after]
+            self.added += [token for token in after if token not in before]
+            self.removed += [token for token in before if token not in after]
 
     def compare_operators(
         self, text: str, before: OperatorEntry | None, after: OperatorEntry | None
     ) -> None:
         """Take in one operator; None where it does not exist."""
-        moved = len(self.came) + len(self.went)
+        moved = len(self.added) + len(self.removed)
         old = {} if before is None else before.implementations
         new = {} if after is None else after.implementations
         if new is not old:
@@ -337,7 +337,7 @@ class Step:
         rules = () if after is None else after.rules
         if ruled is not rules:
             self.compare(text, "rules", ruled, rules)
-        if before and after and len(self.came) + len(self.went) == moved:
+        if before and after and len(self.added) + len(self.removed) == moved:
             self.quiet.append((text, before, after))
 
 

@@ -30,8 +30,8 @@ from invariants.live import (
     differences,
     entry_reading,
     live_tokens,
+    part_text,
     reading,
-    shown,
 )
 from invariants.second_table import (
     AMBIGUOUS,
@@ -172,7 +172,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Operation:
     """Something besides a call: a registration, a removal, a look; what it was."""
 
     what: str
@@ -184,16 +184,16 @@ class Deed:
 class Run:
     """One run, finished; `held` are the tokens whose handles are still open.
 
-    `gone` names what must be dead by now: kernels, handles, modes, classes, contexts.
-    The caller collects garbage first, if what it drove is allowed to have cycles.
+    `released` names what must be dead by now: kernels, handles, modes, classes and
+    contexts.  The caller collects garbage first, if what it drove may have cycles.
     """
 
     start: DispatcherState
     end: DispatcherState
     held: tuple[Token, ...] = ()
     calls: tuple[Call, ...] = ()
-    gone: tuple[tuple[str, ReferenceType[Any]], ...] = ()
-    deeds: tuple[Deed, ...] = ()
+    released: tuple[tuple[str, ReferenceType[Any]], ...] = ()
+    operations: tuple[Operation, ...] = ()
 
 
 @law("step", "fail")
@@ -217,13 +217,13 @@ def closing_twice_changes_nothing(step: Step) -> list[Finding]:
 @law("step", "add")
 def an_add_adds_exactly_its_tokens(step: Step) -> list[Finding]:
     """A registration makes its own tokens live, and no other token comes or goes."""
-    return _exactly(step.tokens, ("came", step.came), ("ended", step.went))
+    return _exactly(step.tokens, ("came", step.added), ("ended", step.removed))
 
 
 @law("step", "remove")
 def a_removal_removes_exactly_its_tokens(step: Step) -> list[Finding]:
     """A removal ends its own tokens, and no other token comes or goes."""
-    return _exactly(step.tokens, ("ended", step.went), ("came", step.came))
+    return _exactly(step.tokens, ("ended", step.removed), ("came", step.added))
 
 
 @law("step", "add")
@@ -275,7 +275,7 @@ def bystanders_are_left_alone(step: Step) -> list[Finding]:
 def _unchanged(step: Step) -> list[Finding]:
     before, after = reading(step.before), reading(step.after)
     return [
-        (part, shown(old, "as before"), shown(new, "changed"))
+        (part, part_text(old, "as before"), part_text(new, "changed"))
         for part, old, new in differences(before, after)
     ]
 
@@ -301,7 +301,7 @@ def teardown_leaves_nothing(run: Run) -> list[Finding]:
     if run.held:
         return []
     return [
-        (part, shown(old, "as at the start"), shown(new, "changed"))
+        (part, part_text(old, "as at the start"), part_text(new, "changed"))
         for part, old, new in differences(reading(run.start), reading(run.end))
     ]
 
@@ -323,9 +323,11 @@ def open_handles_own_what_is_live(run: Run) -> list[Finding]:
 
 
 @law("run", "memory")
-def what_is_gone_is_dead(run: Run) -> list[Finding]:
+def released_objects_are_dead(run: Run) -> list[Finding]:
     """Nothing keeps alive what a step made once the step is undone."""
-    return [(name, "dead", "alive") for name, watch in run.gone if watch() is not None]
+    return [
+        (name, "dead", "alive") for name, watch in run.released if watch() is not None
+    ]
 
 
 def changed(what: str, before: Surroundings, after: Surroundings) -> list[Finding]:
@@ -348,11 +350,11 @@ def calls_restore_their_thread(run: Run) -> list[Finding]:
 
 
 @law("run", "thread")
-def deeds_leave_the_thread_alone(run: Run) -> list[Finding]:
+def operations_leave_the_thread_alone(run: Run) -> list[Finding]:
     """A registration, its removal, a refusal or a look leaves its thread as it was."""
     return [
         finding
-        for deed in run.deeds
+        for deed in run.operations
         for finding in changed(deed.what, deed.before, deed.after)
     ]
 

@@ -111,7 +111,7 @@ class _Work:
     done: int = 0
 
 
-class Crew:
+class ChildPool:
     """The children of one command; a context that leaves none of them behind.
 
     `tick` is called several times a second, and may raise.
@@ -132,7 +132,7 @@ class Crew:
         self._idle: list[Child] = []
         self._busy: dict[Child, _Work] = {}
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "ChildPool":
         return self
 
     def __exit__(
@@ -161,7 +161,7 @@ class Crew:
             child = start(serve, self._effort, fork=self._fork)
             self._busy[child] = _Work(-1, Watch(child, Limits(None, None)))
             child.send(Load(tuple(paths), Path.cwd(), died))
-            answer = self._loading(child)
+            answer = self._await_listing(child)
             del self._busy[child]
             if isinstance(answer, Listing):
                 self._idle.append(child)
@@ -169,17 +169,19 @@ class Crew:
             child.kill()
             if isinstance(answer, HarnessError):
                 raise answer
-            source, told = answer
-            died[source] = told
+            source, unexplored = answer
+            died[source] = unexplored
 
-    def _loading(self, child: Child) -> Listing | HarnessError | tuple[str, Unexplored]:
+    def _await_listing(
+        self, child: Child
+    ) -> Listing | HarnessError | tuple[str, Unexplored]:
         """The listing, an error, or the module at which it died and what is told."""
         module: Importing | None = None
         looked, passed = monotonic(), 0.0
         while True:
             wait((child,), TICK)
             self._tick()
-            how = child.ended()
+            how = child.termination()
             for message in child.read():
                 if not isinstance(message, Importing):
                     assert isinstance(message, Listing | HarnessError), (
@@ -200,8 +202,8 @@ class Crew:
             else:
                 how = f"the process that imported it ended ({how})"
             file, root = module.file, module.root
-            told = import_death(child, module.source, file, root, how, verdict)
-            return module.source, told
+            unexplored = import_death(child, module.source, file, root, how, verdict)
+            return module.source, unexplored
 
     def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
         """Perform the tasks in at most `jobs` processes and tell what happens.
@@ -218,7 +220,7 @@ class Crew:
             wait(self._busy, TICK)
             self._tick()
             for child, work in list(self._busy.items()):
-                outcome = self._look(child, work, tasks[work.index])
+                outcome = self._poll(child, work, tasks[work.index])
                 if outcome is not None:
                     yield Finished(work.index, outcome)
                     continue
@@ -229,7 +231,9 @@ class Crew:
 
     def _begin(self, task: Task, index: int) -> Child:
         child = self._idle.pop() if self._idle else None
-        if child is not None and child.ended() is not None:  # by something left behind
+        if (
+            child is not None and child.termination() is not None
+        ):  # by something left behind
             child.kill()
             child = None
         child = child or start(serve, self._effort, fork=self._fork)
@@ -237,19 +241,19 @@ class Crew:
         child.send(task)
         return child
 
-    def _look(self, child: Child, work: _Work, task: Task) -> Outcome | None:
+    def _poll(self, child: Child, work: _Work, task: Task) -> Outcome | None:
         """The outcome of a child's task, if it has one by now."""
-        how = child.ended()
+        how = child.termination()
         for outcome in child.read():
             del self._busy[child]
             self._idle.append(child)
             assert isinstance(outcome, Outcome), "a task is answered by an outcome"
             return outcome
-        told = work.watch.lost(task.subject, how)
-        if told is not None:
+        unexplored = work.watch.failure(task.subject, how)
+        if unexplored is not None:
             del self._busy[child]
             child.kill()
-        return told
+        return unexplored
 
 
 def serve(parent: Parent, effort: Effort) -> None:
@@ -265,7 +269,7 @@ def serve(parent: Parent, effort: Effort) -> None:
             continue
         with pulse.watched(parent.cells) as beats:
             beats.progress(0, request.planned)
-            outcome = _performed(request, effort, entries, beats)
+            outcome = _outcome(request, effort, entries, beats)
             beats.rest()
             _send(parent, request, outcome)
 
@@ -293,7 +297,7 @@ def _load(
         return error
 
 
-def _performed(
+def _outcome(
     task: Task, effort: Effort, entries: "dict[str, Entry]", beats: pulse.Pulse
 ) -> Outcome:
     """The outcome of a task, whatever its scenario raises."""
@@ -304,7 +308,7 @@ def _performed(
         if entry is not None:
             return failure_of(entry, error)
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        operation, history = task.subject.played(beats.trail())
+        operation, history = task.subject.position(beats.trail())
         return Unexplored(
             task.path, task.source, reason, operation=operation, history=history
         )
@@ -459,15 +463,15 @@ class Campaign:
         self._limits = limits
         self._in_process = in_process
         self._contexts = ExitStack()
-        self._crew: Crew | None = None
+        self._pool: ChildPool | None = None
         self._entries: dict[str, Entry] = {}
 
     def __enter__(self) -> "Campaign":
         if not self._in_process:
             # Interrupts are deferred last, so that they are while the crew is closed.
             check = self._contexts.enter_context(deferring_interrupts())
-            crew = Crew(self.effort, self._limits, tick=check)
-            self._crew = self._contexts.enter_context(crew)
+            pool = ChildPool(self.effort, self._limits, tick=check)
+            self._pool = self._contexts.enter_context(pool)
         return self
 
     def __exit__(
@@ -483,8 +487,8 @@ class Campaign:
 
         Raises `NotFound`, `BadStrategy`, and KeyboardInterrupt.
         """
-        if self._crew is not None:
-            return self._crew.load(paths)
+        if self._pool is not None:
+            return self._pool.load(paths)
         from harness.catalogue import load
 
         catalogue = load(paths)
@@ -505,10 +509,10 @@ class Campaign:
                         outcomes[event.index] = event.outcome
                     display.show(event)
 
-                if self._crew is None:
+                if self._pool is None:
                     self._explore_here(tasks, show)
                 else:
-                    for event in self._crew.explore(
+                    for event in self._pool.explore(
                         tasks, processes(tasks, self._jobs)
                     ):
                         show(event)

@@ -32,6 +32,7 @@ from harness.cli.command import (
     STALE,
 )
 from harness.cli.task import Listing, Outcome
+from harness.collection import statements_of
 from harness.errors import DamagedExpectFile, FileError
 from harness.expectations import (
     Comparison,
@@ -47,7 +48,6 @@ from harness.expectations.compare import header_diffs
 from harness.outcome import Report, Unexplored
 from harness.report import render
 from harness.report.text import plural
-from harness.uncollected import statements_of
 
 
 def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class Judgement:
         """Whether it was explored, and all is as expected."""
         return self.code == OK and not self.skipped
 
-    def told_skipped(self) -> str:
+    def skip_line(self) -> str:
         """The reason, after its name."""
         return f"skipped: {self.scenario}: {self.text}".rstrip(": ")
 

@@ -26,7 +26,7 @@ from harness.imports import (
     of_imports,
     usual_isolation,
 )
-from harness.imports.exploring import Tell
+from harness.imports.exploration import Tell
 from harness.report.table import duration
 from harness.report.text import plural
 from harness.writing import SECONDS as OF_TRIALS

@@ -42,7 +42,7 @@ from harness.engine.protocol import operations_of
 from harness.engine.reference import ways
 from harness.engine.session import Meter, Session
 from harness.errors import CannotReplay, HarnessError, NotFound
-from harness.exploring import SEVERAL, ask, opened, system_of, texts_of
+from harness.exploration import MOST_VIOLATIONS, ask, closing, system_of, texts_of
 from harness.outcome import Report
 from harness.report import sections
 from harness.report.observation import difference, readable, whole_text
@@ -67,7 +67,7 @@ MOST_SECONDS = 20.0
 FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
 
 
-def _asked(texts: Report, question: Callable[[], T]) -> T:
+def _answer(texts: Report, question: Callable[[], T]) -> T:
     """The answer to a question about the system of a scenario.
 
     Raises `CannotReplay`, and whatever the question does.
@@ -105,15 +105,15 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
     """
     effort = effort_of(strategy, None, None)
-    texts, make = _found(replay_id, paths)
+    texts, make = _scenario_of_id(replay_id, paths)
     # One system for all: torch's registry, for one, exists once in a process.
-    with opened(make()) as system:
-        history = _asked(texts, lambda: _history(replay_id, texts, system, effort))
-        before, watched = _asked(texts, lambda: _watched(texts, system, history))
+    with closing(make()) as system:
+        history = _answer(texts, lambda: _history(replay_id, texts, system, effort))
+        before, watched = _answer(texts, lambda: _observed_play(texts, system, history))
         operations = plural(len(history), "operation")
         click.echo(f"{texts.scenario}: {operations} from a fresh system\n")
-        _tell_history(texts, history, before, watched)
-        lines = _asked(texts, lambda: verdict(texts, system, history))
+        _print_history(texts, history, before, watched)
+        lines = _answer(texts, lambda: verdict(texts, system, history))
     click.echo("\n".join(lines or ["nothing is wrong with this history"]))
     raise SystemExit(FAILED if lines else OK)
 
@@ -131,7 +131,11 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
         ]
     meter = Meter(Budget(seconds=MOST_SECONDS), None)
     session = Session(
-        system, operations_of(system), meter, ordering=ordering, stop_after=SEVERAL
+        system,
+        operations_of(system),
+        meter,
+        ordering=ordering,
+        stop_after=MOST_VIOLATIONS,
     )
     # What the end of the history is compared with; the judge has the same two.
     states = {action.state for action in played.actions[-3:]}
@@ -155,7 +159,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
     return []
 
 
-def _found(
+def _scenario_of_id(
     replay_id: str, paths: tuple[str, ...]
 ) -> tuple[Report, Callable[[], System]]:
     """The texts that an id belongs to, and what makes a system of them."""
@@ -201,7 +205,7 @@ def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> H
     )
 
 
-def _watched(
+def _observed_play(
     texts: Report, system: System, history: History
 ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
     """What nothing at all shows, and the history with a look after every operation."""
@@ -210,7 +214,7 @@ def _watched(
     return before, play(system, history, order_dependent=pinned, watch=True).actions
 
 
-def _tell_history(
+def _print_history(
     texts: Report,
     history: History,
     before: tuple[Action, ...],
@@ -230,7 +234,7 @@ def _tell_history(
         for action in look[:1]:
             now = dict(sections(action.value))
             for title in dict.fromkeys((*shown, *now)):
-                _tell_change(title, shown.get(title, ""), now.get(title, ""))
+                _print_change(title, shown.get(title, ""), now.get(title, ""))
             shown = now
     click.echo()
 
@@ -245,7 +249,7 @@ def _outcome(texts: Report, action: Action) -> str:
     return f"     at {where}"
 
 
-def _tell_change(title: str, was: str, now: str) -> None:
+def _print_change(title: str, was: str, now: str) -> None:
     if was == now:
         return
     click.echo(f"       {title or 'observed'}:")
@@ -290,9 +294,9 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     entry = _entry(name)
     texts = texts_of(entry.scenario)
     wanted = _state(state, len(texts.steps))
-    with opened(system_of(entry.scenario)) as system:
+    with closing(system_of(entry.scenario)) as system:
         # Told when it is over: it may have to begin again.
-        lines, held = _asked(texts, lambda: _done(texts, system, wanted))
+        lines, held = _answer(texts, lambda: _do_steps(texts, system, wanted))
         click.echo(texts.scenario)
         for number, text in enumerate(texts.steps, 1):
             click.echo(f"{number:>4}  {text}")
@@ -300,10 +304,10 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
         if table or trace:
             _show_inside(entry.scenario, system, table=table, trace=trace)
         else:
-            _tell_texts(sections(_asked(texts, system.observe)))
+            _print_texts(sections(_answer(texts, system.observe)))
         for step in reversed(list(held)):
             handle = held.pop(step)
-            _asked(texts, partial(system.undo, step, handle))
+            _answer(texts, partial(system.undo, step, handle))
 
 
 def _show_inside(
@@ -316,13 +320,13 @@ def _show_inside(
         option = "--table" if table else "--trace"
         raise CannotReplay(code="NotADispatcher", scenario=scenario.path, option=option)
     if table:
-        _tell_texts(
+        _print_texts(
             (f"table of {operator}", system.dispatcher.dump_table(operator))
             for operator in scenario.operators
             if system.dispatcher.find_op(operator) is not None
         )
     if trace:
-        _tell_texts(_traces(scenario, system))
+        _print_texts(_traces(scenario, system))
 
 
 def _entry(name: str) -> Entry:
@@ -351,7 +355,7 @@ def _state(text: str | None, steps: int) -> State:
     return state
 
 
-def _done(
+def _do_steps(
     texts: Report, system: System, state: State
 ) -> tuple[list[str], dict[int, object]]:
     """Do the steps; a text for each, and the handles of those that succeeded."""
@@ -372,7 +376,7 @@ def _done(
     return lines, held
 
 
-def _tell_texts(texts: Any) -> None:
+def _print_texts(texts: Any) -> None:
     for title, text in texts:
         click.echo(f"-- {title or 'observed'}")
         click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
@@ -409,4 +413,4 @@ def _show_operator(name: str, table: bool) -> None:
     texts = [("state", dispatcher.dump_state(name))]
     if table:
         texts.append(("table", dispatcher.dump_table(name)))
-    _tell_texts(texts)
+    _print_texts(texts)

@@ -28,7 +28,7 @@ from harness.cli.judgement import (
     judge,
     stale_files,
 )
-from harness.cli.run import console, load_or_tell, paths_argument
+from harness.cli.run import console, load_or_exit, paths_argument
 from harness.cli.task import Effort
 from harness.errors import NotFound
 from harness.expectations import Store, forbidden
@@ -72,7 +72,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     if error is not None:
         raise error
     with Campaign(Effort(), jobs=jobs) as campaign:
-        listing = load_or_tell(campaign, paths)
+        listing = load_or_exit(campaign, paths)
         store = Store(listing.root)
         stale = stale_files(store, listing) if not paths else ()
         if not listing.broken:
@@ -88,7 +88,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
         click.echo(f"not to be accepted: {broken.render()}")
     for each in found:
         if each.skipped:
-            click.echo(each.told_skipped())
+            click.echo(each.skip_line())
     offered = changes(found, stale)
     if not offered:
         click.echo(f"nothing to review: {_as_expected(found)} as expected")
@@ -99,7 +99,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     elif sys.stdin.isatty() and sys.stdout.isatty():
         taken = ask(offered)
     else:
-        _tell_commands(offered)
+        _print_commands(offered)
         raise SystemExit(FAILED)
     to_do = documents(taken)
     deleting = {store.name(name) for name, text in to_do.items() if text is None}
@@ -142,11 +142,11 @@ def _accepted(change: Change, accept: Sequence[str]) -> Change:
     if "all" in accept or ("new" in accept and change.only_new):
         return change
     return change.only(
-        {name for name in change.scenarios if any(_is_of(name, a) for a in accept)}
+        {name for name in change.scenarios if any(_fits(name, a) for a in accept)}
     )
 
 
-def _is_of(scenario: str, wanted: str) -> bool:
+def _fits(scenario: str, wanted: str) -> bool:
     """Whether a path is the one asked for, ends in that name, or fits the pattern."""
     if scenario == wanted or scenario.endswith(f"/{wanted}"):
         return True
@@ -156,7 +156,7 @@ def _is_of(scenario: str, wanted: str) -> bool:
 def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
     """Raise `NotFound` for what is to be accepted and does not exist."""
     for each in accept:
-        if each in WORDS or any(_is_of(scenario, each) for scenario in known):
+        if each in WORDS or any(_fits(scenario, each) for scenario in known):
             continue
         near = nearest(each, WORDS) + nearest(each, known)
         raise NotFound(code="NothingToAccept", wanted=each, near=near)
@@ -166,7 +166,7 @@ def _as_expected(found: Sequence[Judgement]) -> str:
     return plural(sum(each.expected for each in found), "scenario")
 
 
-def _tell_commands(offered: Sequence[Change]) -> None:
+def _print_commands(offered: Sequence[Change]) -> None:
     click.echo("not a terminal, so nothing is asked; these are to be decided on:")
     for change in offered:
         click.echo(f"  {change.headline()}")

@@ -141,7 +141,7 @@ def console() -> "Console":
     return plain
 
 
-def load_or_tell(campaign: Campaign, paths: Sequence[str]) -> Listing:
+def load_or_exit(campaign: Campaign, paths: Sequence[str]) -> Listing:
     """Load what the paths name; tell what skipped itself or is not collected.
 
     Raises `NotFound`.
@@ -229,12 +229,12 @@ def run(
                 )
             listing = _of_torch()
         else:
-            listing = load_or_tell(campaign, paths)
-        outcomes = _explored(campaign, listing)
-        raise SystemExit(_conclude(outcomes, listing.broken, report))
+            listing = load_or_exit(campaign, paths)
+        outcomes = _outcomes(campaign, listing)
+        raise SystemExit(_print_outcomes(outcomes, listing.broken, report))
 
 
-def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
+def _outcomes(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
     """The outcomes; where it is interrupted, what there is of them is told."""
     try:
         return campaign.explore(listing.tasks, console())
@@ -243,7 +243,7 @@ def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
 
         # A report of a part would look like one of everything.
         if stopped.finished or listing.broken:
-            _conclude(stopped.finished, listing.broken, None)
+            _print_outcomes(stopped.finished, listing.broken, None)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
         click.echo(f"interrupted: {done} explored")
         raise SystemExit(INTERRUPTED) from None
@@ -270,7 +270,7 @@ def _writing(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _conclude(
+def _print_outcomes(
     outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
 ) -> int:
     from harness.report import (
@@ -327,7 +327,7 @@ def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
 
 def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     """Explore, compare and tell; the exit code."""
-    listing = load_or_tell(campaign, paths)
+    listing = load_or_exit(campaign, paths)
     screen = console()
     outcomes = campaign.explore(listing.tasks, screen)
     from harness.cli.judgement import (
@@ -359,7 +359,7 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
         click.echo("\n".join(notes) + "\n")
     skipped = [each for each in found if each.skipped]
     for each in skipped:
-        click.echo(each.told_skipped())
+        click.echo(each.skip_line())
     counts = Counter(each.code for each in found)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
     told = (

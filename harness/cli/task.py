@@ -17,10 +17,10 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
+from harness.collection import UncollectedScenarios
 from harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
 from harness.errors import HarnessError
 from harness.outcome import Report, Unexplored
-from harness.uncollected import Uncollected
 from harness.watch import Subject, subject_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Listing:
     skipped: tuple[tuple[str, str], ...] = ()
     loaded: frozenset[str] = field(default=frozenset())
     unknown: frozenset[str] = field(default=frozenset())
-    uncollected: tuple[Uncollected, ...] = ()
+    uncollected: tuple[UncollectedScenarios, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def explore_entry(
     entry: "Entry", effort: Effort, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
-    from harness.exploring import explore
+    from harness.exploration import explore
     from harness.systems.outcomes import ScenarioSkipped
 
     try:
@@ -206,7 +206,7 @@ def failure_of(entry: "Entry", error: BaseException) -> Unexplored:
     reason = f"{type(error).__name__}: {error}".rstrip(": ")
     operation, history = "", tuple[str, ...]()
     if beats is not None:
-        operation, history = subject_of(scenario, entry.root).played(beats.trail())
+        operation, history = subject_of(scenario, entry.root).position(beats.trail())
     return Unexplored(
         scenario.path, where, reason, operation=operation, history=history
     )

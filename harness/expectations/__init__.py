@@ -17,8 +17,15 @@ from harness.expectations.document import (
     document_of,
     key_of,
 )
-from harness.expectations.store import Journal, Reading, Store, forbidden, read_all
-from harness.expectations.text import parse, render
+from harness.expectations.store import (
+    Journal,
+    Reading,
+    Store,
+    forbidden,
+    parse,
+    read_all,
+    render,
+)
 
 __all__ = [
     "Body",

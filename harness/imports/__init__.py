@@ -1,23 +1,23 @@
 """The order of imports: played in fresh processes, compared, told.
 
 Names load when they are first asked for: the process that looks at what was imported
-imports `harness.imports.seen` and must not import what it does not need.
+imports `harness.imports.observation` and must not import what it does not need.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.imports.exploring import SECONDS, ImportOrders, of_imports
+    from harness.imports.exploration import SECONDS, ImportOrders, of_imports
+    from harness.imports.observation import LEFT_OUT, Difference
     from harness.imports.processes import Isolation, usual_isolation
     from harness.imports.report import Finding, ImportReport, Row
-    from harness.imports.seen import LEFT_OUT, Difference
 
 _PLACES = {
-    "exploring": ("SECONDS", "ImportOrders", "of_imports"),
+    "exploration": ("SECONDS", "ImportOrders", "of_imports"),
+    "observation": ("LEFT_OUT", "Difference"),
     "processes": ("Isolation", "usual_isolation"),
     "report": ("Finding", "ImportReport", "Row"),
-    "seen": ("LEFT_OUT", "Difference"),
 }
 
 __all__ = [

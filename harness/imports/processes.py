@@ -38,7 +38,7 @@ from typing import IO, Any, Literal, Self, TypeAlias
 
 from harness.engine.covering import rows
 from harness.engine.reference import count_arrangements
-from harness.imports.seen import Observation, unpack
+from harness.imports.observation import Observation, unpack
 
 Order: TypeAlias = tuple[str, ...]
 
@@ -130,7 +130,7 @@ OURS = (
     "harness.engine.protocol",
     "harness.heap",
     "harness.imports",
-    "harness.imports.seen",
+    "harness.imports.observation",
 )
 
 
@@ -240,17 +240,17 @@ class Processes:
             }
         )
         if request.isolation == "spawn":
-            return self._alone(message)
+            return self._play_spawned(message)
         zygote = self._idle.get()
         try:
-            how, code, printed, seen = _asked(zygote, message)
+            how, code, printed, seen = _request(zygote, message)
         finally:
             self._idle.put(zygote)
         if how == "seen":
             return unpack(seen)
         return ProcessEnd(how, code, printed.decode(errors="replace"))
 
-    def _alone(self, message: bytes) -> Outcome:
+    def _play_spawned(self, message: bytes) -> Outcome:
         """Play one order in an interpreter of its own."""
         request = self._request
         with TemporaryFile() as printed:
@@ -311,7 +311,7 @@ def _start(request: Request, errors: IO[bytes] | int) -> subprocess.Popen[bytes]
     )
 
 
-def _asked(
+def _request(
     zygote: subprocess.Popen[bytes], message: bytes
 ) -> tuple[Literal["seen", "died", "hung"], int, bytes, bytes]:
     """The zygote's reply; that it died, where it does not reply."""

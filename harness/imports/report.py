@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
+from harness.imports.observation import Difference, Observation
 from harness.imports.processes import STRENGTH, Order, Plan, Request
-from harness.imports.seen import Difference, Observation
 from harness.report.text import WIDTH, plural, unbroken
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]

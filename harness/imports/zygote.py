@@ -2,7 +2,8 @@
 
 It is run as a script, never imported: it is asked for orders on its standard input and
 forks a child for each; where nothing can be forked it plays one order itself and ends.
-A child imports the modules, and what is seen then is told (`harness.imports.seen`).
+A child imports the modules, and observes what is there then
+(`harness.imports.observation`).
 
 Rules:
 - before the modules, nothing is imported but what is part of the interpreter or was
@@ -64,20 +65,20 @@ def serve(start: frozenset[str], codes: "Codes") -> None:
 
 def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
     """Import in the order of the request; what is seen then, packed."""
-    _taken = _holes(request["disturbed"])
+    _taken = _scattered_memory(request["disturbed"])
     raised: list[tuple[str, str, str, str]] = []
     names: dict[str, object] = {}
     for module in request["modules"]:
         try:
             names[module.partition(".")[0]] = __import__(module)
         except BaseException as error:
-            raised.append((module, *_told(error)))
+            raised.append((module, *_error_texts(error)))
     modules = dict(sys.modules)
-    look = _looker(codes)
-    return look(request, start, modules, names, tuple(raised))
+    observe = _observer(codes)
+    return observe(request, start, modules, names, tuple(raised))
 
 
-def _holes(disturbed: int) -> list[bytearray]:
+def _scattered_memory(disturbed: int) -> list[bytearray]:
     """Memory taken with holes in it, so that what is made next lies in another order.
 
     Which are the holes, and which is filled first, is drawn (Knuth's MMIX generator:
@@ -97,7 +98,7 @@ def _holes(disturbed: int) -> list[bytearray]:
     return kept
 
 
-def _told(error: BaseException) -> tuple[str, str, str]:
+def _error_texts(error: BaseException) -> tuple[str, str, str]:
     """The type of an error, its text, and the module whose code raised it."""
     where, traceback = "", error.__traceback__
     while traceback is not None:
@@ -115,20 +116,20 @@ def _told(error: BaseException) -> tuple[str, str, str]:
         return named, f"<its text raises {type(second).__name__}>", where
 
 
-def _looker(codes: "Codes") -> "Callable[..., bytes]":
+def _observer(codes: "Codes") -> "Callable[..., bytes]":
     """The function that looks: ours, also where they have a package of that name."""
     theirs = {name: sys.modules.pop(name) for name in list(sys.modules) if _ours(name)}
     finder = _Finder(codes)
     sys.meta_path.insert(0, finder)
     try:
-        from harness.imports.seen import look
+        from harness.imports.observation import observe
     finally:
         sys.meta_path.remove(finder)
         if theirs:
             for name in [name for name in sys.modules if _ours(name)]:
                 del sys.modules[name]
             sys.modules.update(theirs)
-    return look
+    return observe
 
 
 class _Finder:

@@ -28,11 +28,11 @@ from harness.report.table import COMMON, duration, texts
 from harness.report.text import (
     counts_text,
     explanation,
+    extent,
     facts,
-    how,
-    more_of_it,
-    other_history,
+    other_history_lines,
     plural,
+    recurrence_lines,
     replay_commands,
     sentence,
     short_guarantee,
@@ -409,12 +409,12 @@ def _sentence(report: Report) -> str:
 def _violation(report: Report, violation: Violation) -> str:
     history = violation.shortest or violation.history
     where = report.state_name(violation.state)
-    head, *rest = explanation(violation) + more_of_it(violation)
+    head, *rest = explanation(violation) + recurrence_lines(violation)
     square = ""
     if violation.square is not None:
         text = square_sentence(report, violation.square)
         square = f"<p>Failing square: {escape(text)}.</p>"
-    other = other_history(report, violation)
+    other = other_history_lines(report, violation)
     apart = f'<pre tabindex="0">{escape(chr(10).join(other))}</pre>' if other else ""
     commands = "".join(
         f'<p class="command"><code>{escape(command)}</code>'
@@ -425,7 +425,7 @@ def _violation(report: Report, violation: Violation) -> str:
     return (
         f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
         f"<p>At <code>{escape(where)}</code>, "
-        f"{escape(how(violation, len(history)))}:</p>"
+        f"{escape(extent(violation, len(history)))}:</p>"
         f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
         f"{apart}<h4>{escape(head)}</h4>{detail}{commands}</div>"
     )

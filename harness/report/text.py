@@ -129,7 +129,7 @@ def short_guarantee(report: Report) -> str:
 
 
 # Lines as they are shown: all, or as many and as much as can be read.
-Shown: TypeAlias = Callable[[Sequence[str]], list[str]]
+Selection: TypeAlias = Callable[[Sequence[str]], list[str]]
 
 # The width that terminals, logs and mails agree on.
 WIDTH = 80
@@ -165,14 +165,14 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("suspects", suspects(report)),
         ("open", report.bounds),
         ("skipped", found.skipped),
-        ("spent", _spent(report)),
+        ("spent", _effort_shares(report)),
     )
 
 
 def guarantees(report: Report) -> tuple[str, ...]:
     """What was shown, a text for each strategy; nothing of what did not pass."""
     claims = report.exploration.guarantee.split("; ") if report.passed else []
-    return tuple(_numbered_well(claim) for claim in claims if claim)
+    return tuple(_singular(claim) for claim in claims if claim)
 
 
 def assumptions(report: Report) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def assumptions(report: Report) -> tuple[str, ...]:
         return ()
     found = report.exploration
     caveats = (each.text for each in found.caveats if each.kind == "assumed")
-    return tuple(map(_numbered_well, (*found.assumptions, *caveats)))
+    return tuple(map(_singular, (*found.assumptions, *caveats)))
 
 
 def suspects(report: Report) -> tuple[str, ...]:
@@ -217,11 +217,11 @@ def vacuous(report: Report) -> list[str]:
             name = report.line(each.operation)
         else:
             name = "what is observed"
-        how = "constant=True"
+        extent = "constant=True"
         if each.raised:
             names = ", ".join(each.raised)
-            how = f"raises={f'({names})' if len(each.raised) > 1 else names}"
-        texts.append(f"{name} {each.reason}; if that is meant, declare {how}")
+            extent = f"raises={f'({names})' if len(each.raised) > 1 else names}"
+        texts.append(f"{name} {each.reason}; if that is meant, declare {extent}")
     return texts
 
 
@@ -240,7 +240,7 @@ def _closure(report: Report) -> tuple[str, ...]:
     return (told,)
 
 
-def _spent(report: Report) -> tuple[str, ...]:
+def _effort_shares(report: Report) -> tuple[str, ...]:
     """What share of the operations went where."""
     parts = report.exploration.spent
     total = sum(count for _, count in parts)
@@ -304,20 +304,20 @@ def render_violation(
     history = violation.shortest or violation.history
     lines = wrap(f"{violation.kind}: {violation.claim}", width)
     where = report.state_name(violation.state)
-    lines += wrap(f"at {where}, {how(violation, len(history))}:", width)
+    lines += wrap(f"at {where}, {extent(violation, len(history))}:", width)
     lines += [f"    {line}" for line in report.lines(history)]
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
-    lines += no_inverse(report, violation)
-    lines += other_history(report, violation)
+    lines += inverse_lines(report, violation)
+    lines += other_history_lines(report, violation)
     lines += explanation(violation)
-    lines += more_of_it(violation)
+    lines += recurrence_lines(violation)
     lines += (f"replay id: {report.replay_id(violation)}",)
     lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
 
 
-def no_inverse(report: Report, violation: Violation) -> list[str]:
+def inverse_lines(report: Report, violation: Violation) -> list[str]:
     """What to say of a step, its undo and a use, which no square can show."""
     history = violation.shortest or violation.history
     if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
@@ -328,14 +328,14 @@ def no_inverse(report: Report, violation: Violation) -> list[str]:
     return [f"{step} and its undo do not lead back: it is no inverse"]
 
 
-def more_of_it(violation: Violation) -> list[str]:
+def recurrence_lines(violation: Violation) -> list[str]:
     """How often the same was found by longer histories, which are not shown."""
     if not violation.more:
         return []
     return [f"longer histories show it {plural(violation.more, 'time')} more"]
 
 
-def other_history(report: Report, violation: Violation) -> list[str]:
+def other_history_lines(report: Report, violation: Violation) -> list[str]:
     """Of hidden state: the history to the equal state, and where the two part."""
     other = violation.other
     if other is None:
@@ -370,7 +370,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
 
     `whole` is for programs: what is very long is not cut.
     """
-    shown: Shown = list if whole else readable
+    shown: Selection = list if whole else readable
     if violation.kind == "law":
         return _laws(violation.found, shown)
     if violation.kind == "leak":
@@ -412,7 +412,7 @@ def _paths(violation: Violation) -> list[str]:
         ]
         shown = _indented("\n".join(violation.paths)) if violation.paths else []
         told = [head, *shown] if shown else []
-        return told + _remembered(violation.paths) + advice
+        return told + _cache_advice(violation.paths) + advice
     if not violation.paths:
         return []
     if violation.kind == "nondeterminism":
@@ -427,7 +427,7 @@ def _paths(violation: Violation) -> list[str]:
     ]
 
 
-def _remembered(paths: Sequence[str]) -> list[str]:
+def _cache_advice(paths: Sequence[str]) -> list[str]:
     """Which of these belong to a `functools.lru_cache`, and what empties it."""
     sizes = (path.partition(": ")[0] for path in paths)
     end = ".currsize"
@@ -443,7 +443,7 @@ def _remembered(paths: Sequence[str]) -> list[str]:
 
 
 def diff_lines(
-    difference: Divergence, shown: Shown, *, hidden: bool = False
+    difference: Divergence, shown: Selection, *, hidden: bool = False
 ) -> list[str]:
     """The first divergence as the lines of a diff, as many as are `shown`."""
     title = " of the fingerprints" if hidden else ""
@@ -483,7 +483,7 @@ def _calls(counts: Counts) -> str:
     return ", ".join(plural(count, noun) for count, noun in parts if count)
 
 
-def how(violation: Violation, length: int) -> str:
+def extent(violation: Violation, length: int) -> str:
     """How long the shown order is, and whether a shorter one may exist."""
     operations = plural(length, "operation")
     if not length:
@@ -495,7 +495,7 @@ def how(violation: Violation, length: int) -> str:
     return f"after {operations}"
 
 
-def _laws(found: Hashable, shown: Shown) -> list[str]:
+def _laws(found: Hashable, shown: Selection) -> list[str]:
     broken: Sequence[Hashable] = found if isinstance(found, tuple) else (found,)
     lines: list[str] = []
     for law in broken:
@@ -503,12 +503,12 @@ def _laws(found: Hashable, shown: Shown) -> list[str]:
     return [f"{plural(len(broken), 'broken law')}:", *lines]
 
 
-def _numbered_well(claim: str) -> str:
+def _singular(claim: str) -> str:
     """The claim with one operation as one; expect files have the engine's words."""
     return re.sub(r"\b1 (hidden )?operations\b", r"1 \1operation", claim)
 
 
-def _indented(text: str, shown: Shown = list) -> list[str]:
+def _indented(text: str, shown: Selection = list) -> list[str]:
     return [f"    {line}" for line in shown(text.splitlines())]
 
 

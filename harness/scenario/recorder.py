@@ -39,7 +39,7 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from invariants import Deed, Violation, check_memory, check_thread
+from invariants import Operation, Violation, check_memory, check_thread
 from invariants.run import Call, Lockable, Surroundings, surroundings
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.watch import DEPTH
@@ -301,7 +301,7 @@ class Leftovers:
             return []
         now = recorder.moment = Moment()
         early = before.with_lock(lock, like=now if beside else None)
-        broken = check_thread(calls, [Deed(what, early, now.with_lock(lock))])
+        broken = check_thread(calls, [Operation(what, early, now.with_lock(lock))])
         calls.clear()
         return broken
 

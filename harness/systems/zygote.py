@@ -7,7 +7,7 @@ socket, always has the next child ready, and reaps what ended.
 A child that is started anew has an interpreter of its own.  The scenario's functions
 cannot be sent, so the file that made it is loaded again, and the scenario is found by
 its digest; it has to be a variable of its module.  `serve_registry` of
-`harness.exploring` is the other side.
+`harness.exploration` is the other side.
 
 Rules:
 - nobody traces while a process is forked, nor in the child: a tracer (coverage) has
@@ -37,10 +37,10 @@ from typing import Any
 from harness.child import (
     end_with_parent,
     flush_streams,
-    fork_unwarned,
     prctl,
     receive_message,
     send_message,
+    without_fork_warning,
 )
 from harness.errors import NotAScenario
 from harness.scenario.scenario import Scenario
@@ -215,7 +215,7 @@ def _fork() -> int:
     tracer, profiler = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
     sys.setprofile(None)
-    with fork_unwarned():
+    with without_fork_warning():
         pid = os.fork()
     if pid:
         sys.settrace(tracer)
@@ -223,7 +223,7 @@ def _fork() -> int:
     return pid
 
 
-_MAIN = "import sys; sys.path[:] = {path!r}; import harness.exploring; {call}"
+_MAIN = "import sys; sys.path[:] = {path!r}; import harness.exploration; {call}"
 
 
 class Spawner:
@@ -241,7 +241,7 @@ class Spawner:
                 wanted="a scenario that is a variable of a module, or 'fork'",
             )
         call = (
-            f"harness.exploring.serve_registry({[str(file) for file in files]!r}, "
+            f"harness.exploration.serve_registry({[str(file) for file in files]!r}, "
             f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
         )
         self._program = _MAIN.format(path=sys.path, call=call)

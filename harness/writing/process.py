@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 
 from harness.errors import HarnessError, TrialEnded
 from harness.report.text import unbroken
+from harness.writing.discovery import draft_of
 from harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
-from harness.writing.drafting import draft_of
 
 # The width of lines; formatters have it as their usual one.
 WIDTH = 88

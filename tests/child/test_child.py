@@ -50,7 +50,7 @@ def answers(child: Any, count: int = 1) -> list[Any]:
     until = time.monotonic() + PATIENCE
     while len(found) < count and time.monotonic() < until:
         wait((child,), 0.1)
-        how = child.ended()
+        how = child.termination()
         found += child.read()
         if how is not None:
             break
@@ -60,7 +60,7 @@ def answers(child: Any, count: int = 1) -> list[Any]:
 def end_of(child: Any) -> tuple[str, list[Any]]:
     """How it ended, and all that it had to say."""
     found = answers(child, sys.maxsize)
-    return child.ended(), found
+    return child.termination(), found
 
 
 @BOTH
@@ -69,9 +69,9 @@ def test_requests_and_answers(started: Callable[..., Any], fork: bool) -> None:
     child.send({"a": (1, None)})
     child.send(b"x" * 3_000_000)
     assert answers(child, 3) == ["first", {"a": (1, None)}, b"x" * 3_000_000]
-    assert child.ended() is None
+    assert child.termination() is None
     child.finish()
-    assert child.ended() == "exit code 0"
+    assert child.termination() == "exit code 0"
 
 
 @BOTH
@@ -96,7 +96,7 @@ def test_a_killed_child_is_gone(started: Callable[..., Any], fork: bool) -> None
     child = started(sleeps, fork=fork)
     answers(child)
     child.kill()
-    assert str(child.ended()).startswith("signal 9")
+    assert str(child.termination()).startswith("signal 9")
 
 
 @FORKS
@@ -224,7 +224,7 @@ def test_an_exit_status_that_somebody_took(started: Callable[..., Any]) -> None:
 
     child = started(quits)
     os.waitpid(child.pid, 0)
-    assert child.ended() == "how is not known: its exit status was taken"
+    assert child.termination() == "how is not known: its exit status was taken"
 
 
 @FORKS

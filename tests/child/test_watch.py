@@ -50,9 +50,9 @@ def looked(found: Watch, clock: Clock, seconds: float, every: float = 0.5) -> An
     """What the watch says after so many seconds, looked at all the while."""
     for _ in range(round(seconds / every)):
         clock.now += every
-        overdue = found.overdue()
-        if overdue is not None:
-            return overdue
+        exceeded_limit = found.exceeded_limit()
+        if exceeded_limit is not None:
+            return exceeded_limit
     return None
 
 
@@ -102,7 +102,7 @@ def test_time_that_nobody_looked_is_not_counted(clock: Clock) -> None:
     Pulse(child.cells).beat(1)
     assert looked(found, clock, 1) is None
     clock.now += 3600
-    assert found.overdue() is None
+    assert found.exceeded_limit() is None
     assert looked(found, clock, 7) is None
     assert looked(found, clock, 3) == "operation"
 

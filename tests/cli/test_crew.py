@@ -11,7 +11,7 @@ import pytest
 from harness.catalogue import load
 from harness.child import CAN_FORK
 from harness.cli import campaign as crews
-from harness.cli.campaign import Advanced, Crew, Finished, Started
+from harness.cli.campaign import Advanced, ChildPool, Finished, Started
 from harness.cli.task import Effort, Listing, Outcome, Task, listing_of
 from harness.errors import NotFound, ProcessError
 from harness.outcome import Report, Unexplored
@@ -59,16 +59,16 @@ fine = scenario(lambda: None)
 
 
 @pytest.fixture
-def crew(project: Project) -> Iterator[Crew]:
-    with Crew(EFFORT, Limits(operation=1.0)) as made:
+def pool(project: Project) -> Iterator[ChildPool]:
+    with ChildPool(EFFORT, Limits(operation=1.0)) as made:
         yield made
 
 
-def outcomes(crew: Crew, listing: Listing, jobs: int = 1) -> dict[str, Outcome]:
+def outcomes(pool: ChildPool, listing: Listing, jobs: int = 1) -> dict[str, Outcome]:
     """The outcome of each task by its name."""
     found: dict[int, Outcome] = {}
     started = []
-    for event in crew.explore(listing.tasks, jobs):
+    for event in pool.explore(listing.tasks, jobs):
         if isinstance(event, Started):
             started.append(event.index)
         elif isinstance(event, Finished):
@@ -80,10 +80,10 @@ def outcomes(crew: Crew, listing: Listing, jobs: int = 1) -> dict[str, Outcome]:
     return {names[index]: outcome for index, outcome in found.items()}
 
 
-def test_a_listing_is_that_of_the_catalogue(project: Project, crew: Crew) -> None:
+def test_a_listing_is_that_of_the_catalogue(project: Project, pool: ChildPool) -> None:
     project.scenarios("broken", "def half(:\n")
     project.scenarios("skips", "import pytest\npytest.skip('no', allow_module_level=1)")
-    listing = crew.load(())
+    listing = pool.load(())
     assert listing == listing_of(load(), EFFORT)
     sound = listing.tasks[0]
     assert sound == Task(
@@ -110,19 +110,19 @@ def test_a_listing_is_that_of_the_catalogue(project: Project, crew: Crew) -> Non
     }
 
 
-def test_what_is_not_there(project: Project, crew: Crew) -> None:
+def test_what_is_not_there(project: Project, pool: ChildPool) -> None:
     with pytest.raises(NotFound, check=code("NoSuchScenario")) as found:
-        crew.load(("sond",))
+        pool.load(("sond",))
     assert found.value.near == ("scenarios/test_sound/sound",)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_death_is_a_verdict_and_the_others_go_on(
-    project: Project, crew: Crew, jobs: int
+    project: Project, pool: ChildPool, jobs: int
 ) -> None:
     project.scenarios("ends", ENDS)
-    listing = crew.load(("test_ends",))
-    found = outcomes(crew, listing, jobs)
+    listing = pool.load(("test_ends",))
+    found = outcomes(pool, listing, jobs)
     source = "tests/scenarios/test_ends.py"
     for name, how in (
         ("quits", "exit code 0"),
@@ -169,9 +169,9 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
         "slow",
         ENDS.replace("time.sleep(1000)", "time.sleep(0.3)"),
     )
-    with Crew(Effort("walk:2"), Limits(operation=10, scenario=1.0)) as crew:
-        listing = crew.load(("test_slow/hangs",))
-        told = outcomes(crew, listing)["hangs"]
+    with ChildPool(Effort("walk:2"), Limits(operation=10, scenario=1.0)) as pool:
+        listing = pool.load(("test_slow/hangs",))
+        told = outcomes(pool, listing)["hangs"]
     assert isinstance(told, Unexplored)
     assert told.verdict == "hung"
     assert told.reason.startswith("it was not over after 1 s")
@@ -191,7 +191,7 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
 )
 def test_a_module_that_ends_the_process_while_it_is_imported(
     project: Project,
-    crew: Crew,
+    pool: ChildPool,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
     verdict: str,
@@ -200,7 +200,7 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
     monkeypatch.setattr(crews, "IMPORT_SECONDS", 0.6)
     project.scenarios("aaa", text)
     project.scenarios("zzz", text)
-    listing = crew.load(())
+    listing = pool.load(())
     assert [task.path for task in listing.tasks] == [
         "scenarios/test_sound/sound",
         "scenarios/test_sound/newest",
@@ -214,24 +214,24 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
     if verdict == "hung":
         assert first.where == "tests/scenarios/test_aaa.py:2"
     alone = replace(listing, tasks=listing.tasks[:1])
-    assert isinstance(outcomes(crew, alone)["sound"], Report)
+    assert isinstance(outcomes(pool, alone)["sound"], Report)
 
 
 def test_a_child_that_ends_before_any_import(
-    project: Project, crew: Crew, monkeypatch: pytest.MonkeyPatch
+    project: Project, pool: ChildPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crews, "serve", lambda parent, effort: os._exit(3))
     with pytest.raises(ProcessError, check=code("CannotLoad")) as found:
-        crew.load(())
+        pool.load(())
     assert found.value.reason == "exit code 3"
 
 
-def test_a_child_that_dies_between_two_tasks(project: Project, crew: Crew) -> None:
-    listing = crew.load(())
-    (child,) = crew._idle
+def test_a_child_that_dies_between_two_tasks(project: Project, pool: ChildPool) -> None:
+    listing = pool.load(())
+    (child,) = pool._idle
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert all(isinstance(each, Report) for each in outcomes(crew, listing).values())
+    assert all(isinstance(each, Report) for each in outcomes(pool, listing).values())
 
 
 def test_a_report_that_cannot_be_sent() -> None:
@@ -263,11 +263,11 @@ def test_a_report_that_cannot_be_sent() -> None:
 
 def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.scenarios("slow", ENDS.replace("time.sleep(1000)", "time.sleep(0.01)"))
-    with Crew(Effort("walk:6")) as crew:
-        listing = crew.load(("test_slow/hangs",))
+    with ChildPool(Effort("walk:6")) as pool:
+        listing = pool.load(("test_slow/hangs",))
         told = [
             (event.done, event.planned)
-            for event in crew.explore(listing.tasks, 1)
+            for event in pool.explore(listing.tasks, 1)
             if isinstance(event, Advanced)
         ]
     assert told
@@ -277,12 +277,12 @@ def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_no_child_is_left(project: Project) -> None:
     project.scenarios("ends", ENDS)
-    with Crew(EFFORT) as crew:
-        listing = crew.load(("test_ends/hangs", "test_ends/fine"))
-        events = crew.explore(listing.tasks, 2)
+    with ChildPool(EFFORT) as pool:
+        listing = pool.load(("test_ends/hangs", "test_ends/fine"))
+        events = pool.explore(listing.tasks, 2)
         assert next(events) == Started(0)
         assert next(events) == Started(1)
-        pids = [child.pid for child in (*crew._busy, *crew._idle)]
+        pids = [child.pid for child in (*pool._busy, *pool._idle)]
         assert len(pids) == 2
     for pid in pids:
         assert not Path(f"/proc/{pid}").exists()
@@ -290,6 +290,6 @@ def test_no_child_is_left(project: Project) -> None:
 
 @pytest.mark.long
 def test_where_nothing_can_be_forked(project: Project) -> None:
-    with Crew(EFFORT, fork=False) as crew:
-        found = outcomes(crew, crew.load(()), 2)
+    with ChildPool(EFFORT, fork=False) as pool:
+        found = outcomes(pool, pool.load(()), 2)
     assert [type(each) for each in found.values()] == [Report, Report]

@@ -72,8 +72,8 @@ again:
 @pytest.fixture
 def modules(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Packages that have to do with each other; clocks stand still."""
-    monkeypatch.setattr("harness.imports.exploring.monotonic", lambda: 0.0)
-    monkeypatch.setattr("harness.imports.exploring.PAUSE", 0.0)
+    monkeypatch.setattr("harness.imports.exploration.monotonic", lambda: 0.0)
+    monkeypatch.setattr("harness.imports.exploration.PAUSE", 0.0)
     for name, text in {
         "core": "NAMES = {}\nPLACES = {}\nclass Base:\n    pass\n",
         "red": "import core\ncore.NAMES['red'] = 1\n",

@@ -6,7 +6,7 @@ import pytest
 
 from harness.catalogue import load
 from harness.cli import command as exits
-from harness.uncollected import Uncollected, assigned_lines
+from harness.collection import UncollectedScenarios, assigned_lines
 from tests.cli.conftest import Project, plain
 
 
@@ -73,7 +73,7 @@ def test_places(project: Project) -> None:
     project.scenarios("held", HEAD + HELD)
     catalogue = load()
     assert catalogue.uncollected == (
-        Uncollected("tests/scenarios/test_held.py", PLACES),
+        UncollectedScenarios("tests/scenarios/test_held.py", PLACES),
     )
     assert len(catalogue.entries) == 2
 
@@ -139,12 +139,14 @@ def test_the_nearest_place_is_told_once(project: Project) -> None:
 
 
 def test_many_places_are_counted() -> None:
-    many = Uncollected("test_a.py", tuple(f"T[{index}]" for index in range(20)))
+    many = UncollectedScenarios(
+        "test_a.py", tuple(f"T[{index}]" for index in range(20))
+    )
     told = ", ".join(f"test_a.T[{index}]" for index in range(12))
     assert many.render() == (
         f"not collected: {told} and 8 more; give each a public name at module level"
     )
-    assert Uncollected("tests/test_a.py", ("_a",)).render() == (
+    assert UncollectedScenarios("tests/test_a.py", ("_a",)).render() == (
         "not collected: tests.test_a._a; give it a public name at module level"
     )
 

@@ -12,7 +12,7 @@ from harness.cli import command as exits
 from harness.errors import HarnessError, TrialEnded
 from harness.writing import scenario_text
 from harness.writing.bench import Bench
-from harness.writing.drafting import draft_of
+from harness.writing.discovery import draft_of
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"

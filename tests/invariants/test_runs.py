@@ -66,8 +66,8 @@ def test_what_is_gone_must_be_dead() -> None:
     kept = Kept()
     alive, dead = weakref.ref(kept), weakref.ref(Kept())
     state = healthy().state
-    assert told(Run(state, state, gone=(("kept", alive), ("lost", dead)))) == [
-        "what_is_gone_is_dead at kept: expected dead, found alive"
+    assert told(Run(state, state, released=(("kept", alive), ("lost", dead)))) == [
+        "released_objects_are_dead at kept: expected dead, found alive"
     ]
 
 

@@ -59,7 +59,7 @@ class DefaultRun:
     def fails(self, path: str) -> str:
         """How a scenario fails; "" where it passes."""
         from harness.expectations import Store, compare
-        from harness.exploring import explore
+        from harness.exploration import explore
 
         try:
             report = explore(self._scenarios[path], stop_after=1)

@@ -16,7 +16,7 @@ from typing import Any
 from invariants import (
     Call,
     Change,
-    Deed,
+    Operation,
     Run,
     Surroundings,
     Violation,
@@ -181,7 +181,7 @@ class Driver:
         self.closed: dict[str, Held] = {}
         self.gone: list[tuple[str, weakref.ref[Any]]] = []
         self.calls: list[Call] = []
-        self.deeds: list[Deed] = []
+        self.operations: list[Operation] = []
         self.found: list[Violation] = []
         self._libraries: list[Library] = []
         self._new: list[tuple[str, weakref.ref[Any]]] = []
@@ -236,8 +236,8 @@ class Driver:
     ) -> list[Violation]:
         tokens = [token for held in self.held.values() for token in held.tokens]
         end, calls = self.dispatcher.snapshot(), tuple(self.calls)
-        deeds = tuple(self.deeds)
-        return check_run(Run(self.start, end, tuple(tokens), calls, gone, deeds))
+        operations = tuple(self.operations)
+        return check_run(Run(self.start, end, tuple(tokens), calls, gone, operations))
 
     def _operation(self, kind: str, name: str) -> list[Violation]:
         before, early = self.dispatcher.snapshot(), self.sample()
@@ -267,7 +267,7 @@ class Driver:
             self._look()
         after = self.dispatcher.snapshot()
         if kind != "?":
-            self.deeds.append(Deed(f"{kind}{name}", early, self.sample()))
+            self.operations.append(Operation(f"{kind}{name}", early, self.sample()))
         if self.blind:
             tokens = None
         found = check(after, since=before) + check_step(before, after, change, tokens)

@@ -102,7 +102,7 @@ RUN = (
     Mutant(
         "kernels_kept_alive",
         "what is remembered of a kernel keeps the kernel alive",
-        "what_is_gone_is_dead",
+        "released_objects_are_dead",
         "+cpu -cpu",
         replacing(kernel, "_FACTS", lambda _: {}),
     ),
@@ -123,7 +123,7 @@ RUN = (
     Mutant(
         "keys_left_by_registering",
         "who registers something has a key included from then on",
-        "deeds_leave_the_thread_alone",
+        "operations_leave_the_thread_alone",
         "+cpu",
         replacing(Dispatcher, "register", _includes_what_it_registers),
     ),

@@ -13,7 +13,7 @@ from harness.engine.protocol import Caveat, State
 from harness.engine.result import KINDS, Closure
 from harness.outcome import Unexplored
 from harness.report.page import document, page, write
-from harness.report.text import other_history, replay_commands
+from harness.report.text import other_history_lines, replay_commands
 from tests.report.samples import (
     ALL,
     GRAPH,
@@ -199,7 +199,7 @@ def test_of_hidden_state_both_histories_are_on_the_page() -> None:
     report = violated("hidden", state=(1,), history=(1, 3), other=(0, 0, 1, 3))
     (violation,) = report.exploration.violations
     texts = read(page([report])).texts
-    assert "\n".join(other_history(report, violation)) in texts
+    assert "\n".join(other_history_lines(report, violation)) in texts
     for command in replay_commands(report, violation):
         assert command in texts
 

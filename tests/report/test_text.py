@@ -7,10 +7,10 @@ from harness.engine.protocol import Caveat, State
 from harness.engine.result import KINDS, Closure, Square, Violation
 from harness.report.text import (
     explanation,
-    more_of_it,
-    other_history,
+    other_history_lines,
     plural,
     reasons,
+    recurrence_lines,
     render,
     render_violation,
     silent_steps,
@@ -605,11 +605,11 @@ def test_of_hidden_state_both_histories_are_shown() -> None:
     (violation,) = report.exploration.violations
     assert render_violation(report, violation) == FORKED_TEXT
     later = replace(violation, history=(0, 1, 3))
-    assert other_history(report, later)[-1] == (
+    assert other_history_lines(report, later)[-1] == (
         "the two histories part after their first operation"
     )
-    assert other_history(report, replace(violation, other=None)) == []
-    assert other_history(report, replace(violation, other=())) == [
+    assert other_history_lines(report, replace(violation, other=None)) == []
+    assert other_history_lines(report, replace(violation, other=())) == [
         "expected, from an equal state, before any operation"
     ]
 
@@ -619,10 +619,10 @@ def test_of_hidden_state_longer_histories_are_counted() -> None:
     (violation,) = report.exploration.violations
     lines = render_violation(report, violation).splitlines()
     assert lines.count("longer histories show it 2 times more") == 1
-    assert more_of_it(replace(violation, more=1)) == [
+    assert recurrence_lines(replace(violation, more=1)) == [
         "longer histories show it 1 time more"
     ]
-    assert more_of_it(replace(violation, more=0)) == []
+    assert recurrence_lines(replace(violation, more=0)) == []
 
 
 def test_an_undo_that_is_no_inverse_is_called_so() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from harness import Scenario, explore
 from harness.expectations.document import document_of
-from harness.expectations.text import render
+from harness.expectations.store import render
 from tests.dispatch.conftest import with_stubs
 from tests.scenarios import (
     test_autograd,

@@ -14,7 +14,7 @@ import pytest
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.errors import ExplorationRestart
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.scenario import Scenario, Step, step, use
 from harness.systems.complete import Memory, places
 from harness.systems.registry import RegistrySystem

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.errors import ExplorationRestart, NotAScenario
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.scenario import (
     Scenario,
     call,

@@ -313,7 +313,7 @@ def test_a_leaking_use_is_told_by_the_law(systems: Any) -> None:
     violation = report.exploration.violations[0]
     assert isinstance(violation.found, tuple)
     assert {each.law for each in violation.found if isinstance(each, Violation)} == {
-        "deeds_leave_the_thread_alone"
+        "operations_leave_the_thread_alone"
     }
     assert current_modes() == ()
 
@@ -327,7 +327,7 @@ def test_a_look_that_leaks_is_told_too() -> None:
     violation = report.exploration.violations[0]
     assert isinstance(violation.found, tuple)
     assert str(violation.found[-1]) == (
-        "deeds_leave_the_thread_alone at look, modes: expected (), found (Outer,)"
+        "operations_leave_the_thread_alone at look, modes: expected (), found (Outer,)"
     )
     assert current_modes() == ()
 

@@ -2,7 +2,7 @@ import pytest
 
 from harness.engine import Budget
 from harness.errors import BadStrategy
-from harness.exploring import explore, system_of
+from harness.exploration import explore, system_of
 from harness.scenario import Scenario, call, define, impl, step
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.registry import RegistrySystem

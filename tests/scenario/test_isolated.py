@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from harness.errors import NotAScenario, ProcessError
-from harness.exploring import explore, system_of
+from harness.exploration import explore, system_of
 from harness.heap import canonical
 from harness.scenario import Scenario, Step, step, steps, use
 from harness.systems.isolated import IsolatedSystem

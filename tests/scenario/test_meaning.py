@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.outcome import Report
 from harness.scenario import Scenario, Step, step, steps, use
 

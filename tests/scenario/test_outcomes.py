@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.errors import NotAScenario
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.heap import canonical
 from harness.outcome import Report
 from harness.scenario import Scenario, step, steps, use

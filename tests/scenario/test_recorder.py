@@ -8,7 +8,7 @@ from weakref import ref
 
 import pytest
 
-from harness import exploring
+from harness import exploration
 from harness.engine import Budget
 from harness.report.text import render
 from harness.scenario import Scenario, define, impl
@@ -105,7 +105,7 @@ def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
         recorder.watch("kernel", kept)
         left.refused()
         assert told(left) == [
-            "what_is_gone_is_dead at kernel: expected dead, found alive"
+            "released_objects_are_dead at kernel: expected dead, found alive"
         ]
     assert len(collected) == 2
 
@@ -138,7 +138,9 @@ def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     cycle()
     assert told(left) == []
     cycle()
-    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+    assert told(left) == [
+        "released_objects_are_dead at class: expected dead, found alive"
+    ]
 
 
 def _cycle(recorder: Recorder, left: Leftovers) -> Any:
@@ -164,7 +166,7 @@ def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None
     assert told(left) == []
     also = _cycle(recorder, left)
     collected.clear()
-    kind = "what_is_gone_is_dead at class: expected dead, found alive"
+    kind = "released_objects_are_dead at class: expected dead, found alive"
     assert [str(each) for each in left.last()] == [kind, kind]
     assert (kept is also, collected, left.last()) == (False, [1, 2], [])
 
@@ -176,7 +178,9 @@ def test_in_a_hurry_nothing_waits() -> None:
     _cycle(recorder, left)
     assert told(left) == []
     kept = _cycle(recorder, left)
-    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+    assert told(left) == [
+        "released_objects_are_dead at class: expected dead, found alive"
+    ]
     assert kept.itself is kept
 
 
@@ -186,7 +190,9 @@ def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
     kept = Made()
     recorder.watch("context", kept)
     left.undone(0)
-    assert told(left) == ["what_is_gone_is_dead at context: expected dead, found alive"]
+    assert told(left) == [
+        "released_objects_are_dead at context: expected dead, found alive"
+    ]
 
 
 def test_what_a_system_made_goes_with_it() -> None:
@@ -211,7 +217,7 @@ def test_the_thread_is_judged_modes_and_keys_excepted_where_they_may_change() ->
     assert left.thread("add", LOCK, beside=False) == []
     LOCAL.included |= DispatchKey.Tracer.bits
     assert [each.law for each in left.thread("add", LOCK, beside=False)] == [
-        "deeds_leave_the_thread_alone"
+        "operations_leave_the_thread_alone"
     ]
     # It is told once.
     assert left.thread("add", LOCK, beside=False) == []
@@ -267,15 +273,15 @@ class LateSystem(DispatcherSystem):
 def test_what_is_seen_at_the_end_is_explored_again(
     monkeypatch: pytest.MonkeyPatch, budget: Budget | None, *, found: bool
 ) -> None:
-    monkeypatch.setattr(exploring, "dispatcher_of", LateSystem)
+    monkeypatch.setattr(exploration, "dispatcher_of", LateSystem)
     monkeypatch.setattr(LateSystem, "found", found)
     scenario = Scenario(define("a::flip(Tensor x) -> Tensor"))
-    report = exploring.explore(scenario, "walk:1", budget=budget)
+    report = exploration.explore(scenario, "walk:1", budget=budget)
     KEPT.clear()
     (violation,) = report.exploration.violations
     assert (report.verdict, violation.kind, violation.history) == ("law", "law", ())
     assert violation.found == (
-        ("at once",) if found else ("kept", exploring.AT_THE_END)
+        ("at once",) if found else ("kept", exploration.LEAK_WITHOUT_ORDER)
     )
     assert str(violation.found[0]) in render(report)
 

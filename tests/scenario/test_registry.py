@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import NotAScenario
-from harness.exploring import explore
+from harness.exploration import explore
 from harness.heap import canonical
 from harness.scenario import Scenario, Step, step, use
 from harness.systems.outcomes import ScenarioSkipped

@@ -30,6 +30,12 @@ from time import monotonic, sleep
 from typing import TypeAlias
 
 from harness.errors import BadArgument, NotFound, near_modules
+from harness.imports.observation import (
+    Difference,
+    Observation,
+    compare,
+    reordered_dicts,
+)
 from harness.imports.processes import (
     SCRIPT,
     Isolation,
@@ -45,7 +51,6 @@ from harness.imports.processes import (
     usual_isolation,
 )
 from harness.imports.report import VERDICTS, Finding, ImportReport, Record, Row, Verdict
-from harness.imports.seen import Difference, Observation, compare, reordered_dicts
 
 # Called with how many orders are played, and how many will be.
 Tell: TypeAlias = Callable[[int, int], None]
@@ -243,7 +248,7 @@ class _Judge:
             if seen and not any(name in each.loaded for each in seen):
                 near = near_modules(name, folder)
                 raise NotFound(code="NeverImported", wanted=name, near=near)
-        flaky = self._unsteady(outcomes[0], outcomes[2], forwards)
+        flaky = self._nondeterminism(outcomes[0], outcomes[2], forwards)
         if flaky is not None:
             self.findings.append(flaky)
 
@@ -252,7 +257,7 @@ class _Judge:
         count = len(self._modules)
         rows: dict[int, list[tuple[int, Verdict]]] = {}
         for orders in self._plan.sets:
-            verdict = self._judged(orders)
+            verdict = self._verdict(orders)
             rows.setdefault(len(orders[0]), []).append((len(orders), verdict))
         return tuple(
             Row(
@@ -266,23 +271,25 @@ class _Judge:
             for size, judged in rows.items()
         )
 
-    def _judged(self, orders: Sequence[Order]) -> Verdict:
+    def _verdict(self, orders: Sequence[Order]) -> Verdict:
         """Play the orders of one set; what is wrong with it is noted."""
         part = frozenset(orders[0])
         explained = any(each <= part for each in self._refuted)
         finding: Finding | None = None
         for _ in range(MOST_ROUNDS):
             outcomes = self._play(orders)
-            finding = self._ended(orders, outcomes)
+            finding = self._process_failure(orders, outcomes)
             pair = None if finding else self._pair(orders, outcomes)
             if finding is None and pair is None:
                 return "holds"
             if pair is not None:
-                finding = Finding("order", pair, "") if explained else self._told(*pair)
+                finding = (
+                    Finding("order", pair, "") if explained else self._explained(*pair)
+                )
             if finding is not None:
                 break
         else:
-            claim = f"the order of {_listed(orders[0])} never gave the same twice:"
+            claim = f"the order of {_sentence(orders[0])} never gave the same twice:"
             finding = Finding("flaky", (orders[0],), claim)
         if not explained:
             self.findings.append(finding)
@@ -319,7 +326,7 @@ class _Judge:
         if isinstance(pair[0], Observation) and isinstance(pair[1], Observation):
             self.record.reordered.update(reordered_dicts(pair[0], pair[1]))
 
-    def _ended(
+    def _process_failure(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
     ) -> Finding | None:
         """The first order whose process ended."""
@@ -333,11 +340,11 @@ class _Judge:
         order, first = ended[0]
         count = f"{len(ended)} of {len(orders)}"
         claim = f"a process {first.reason}, in {count} orders of these modules:"
-        printed = "\n".join(_of_theirs(first.printed)[-MOST_LINES:])
+        printed = "\n".join(_without_frames(first.printed)[-MOST_LINES:])
         verdict: Verdict = "hung" if first.how == "hung" else "crashed"
         return Finding(verdict, (order,), claim, printed=printed)
 
-    def _told(self, first: Order, second: Order) -> Finding | None:
+    def _explained(self, first: Order, second: Order) -> Finding | None:
         """What differs between two orders, with as few modules as show it.
 
         None if that is nothing but what differs each time, which is remembered.
@@ -353,13 +360,13 @@ class _Judge:
             plays.append(
                 self._processes.play((first, second), whole=True, disturbed=turn)
             )
-            ended = self._ended((first, second), plays[-1])
+            ended = self._process_failure((first, second), plays[-1])
             if ended is not None:
                 return ended
             for order, before, now in zip(
                 (first, second), plays[0], plays[-1], strict=True
             ):
-                flaky = self._unsteady(before, now, order)
+                flaky = self._nondeterminism(before, now, order)
                 if flaky is not None:
                     return flaky
             differences = self._differences(*plays[0])
@@ -370,7 +377,7 @@ class _Judge:
         if not differences:
             claim = "these orders differed when first played, not when played again:"
             return Finding("flaky", (first, second), claim)
-        claim = f"the order of {_listed(first)} makes a difference"
+        claim = f"the order of {_sentence(first)} makes a difference"
         if self._plan.every and len(first) > 2:
             claim += "; that of fewer of them makes none"
         return Finding("order", (first, second), f"{claim}:", differences)
@@ -419,7 +426,7 @@ class _Judge:
             return type(first) is type(second)
         return first.key == second.key or not self._differences(first, second)
 
-    def _unsteady(
+    def _nondeterminism(
         self, first: Outcome, second: Outcome, order: Order
     ) -> Finding | None:
         """What two plays of one order disagree on, where it is more than the state.
@@ -444,7 +451,7 @@ class _Judge:
         return tuple(each for each in found if not self.record.is_noise(each.title))
 
 
-def _of_theirs(printed: str) -> list[str]:
+def _without_frames(printed: str) -> list[str]:
     """What a process printed, but for the frames of the import system and ours."""
     return [
         line
@@ -454,6 +461,6 @@ def _of_theirs(printed: str) -> list[str]:
     ]
 
 
-def _listed(order: Order) -> str:
+def _sentence(order: Order) -> str:
     """The names, as in a sentence."""
     return f"{', '.join(order[:-1])} and {order[-1]}"

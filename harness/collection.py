@@ -1,15 +1,15 @@
-"""What a module holds, told without running it: lines, and scenarios nobody explores.
+"""Scenarios of a module that are not collected, and the lines of its names.
 
-Only a public variable of a module is collected, by the catalogue and by the pytest
-plugin.  Scenarios elsewhere (in classes, lists, dicts, private names) are told, so that
-nobody takes them for explored.
+The catalogue and the pytest plugin collect public variables of modules.  Scenarios
+elsewhere (in classes, lists, dicts, private names) are reported, so that nobody takes
+them for explored.
 
 Rules:
-- looked into are the module's variables, the namespaces of classes that it defines, and
-  lists, tuples and dicts of exactly these types: no code of the module is run;
-- what it imports is not its own, and what is collected in any place is not told;
-- names with two leading underscores are left alone: they are the way to say that a
-  scenario is not to be explored by itself;
+- the search covers the module's variables, the namespaces of classes that it defines,
+  and lists, tuples and dicts of exactly these types: no code of the module is run;
+- a scenario that is imported, or collected from another place, is not reported;
+- names with two leading underscores are skipped: they say that a scenario is not to be
+  explored by itself;
 - a name that is assigned twice is found where that happened last; one that no statement
   at the top level assigns is not found.
 """
@@ -54,10 +54,10 @@ def assigned_lines(file: Path) -> dict[str, int]:
 DEPTH = 4
 
 # Values that are looked at: a module of tests may hold tables of any size.
-MOST = 100_000
+MOST_VALUES = 100_000
 
 # Places that are told of one module; of more only the number is.
-TOLD = 12
+MOST_PLACES = 12
 
 # A key that takes more room than this says less about where it is.
 KEY_WIDTH = 40
@@ -67,7 +67,7 @@ _namespace = type.__dict__["__dict__"].__get__
 
 
 @dataclass(frozen=True, slots=True)
-class Uncollected:
+class UncollectedScenarios:
     """The scenarios of one module that are not collected, by their places in it."""
 
     source: str
@@ -76,8 +76,8 @@ class Uncollected:
     def render(self) -> str:
         """Where they are, and what to do to have them explored, as one line."""
         module = self.source.removesuffix(".py").replace("/", ".")
-        rest = len(self.places) - TOLD
-        told = self.places if rest <= 1 else self.places[:TOLD]
+        rest = len(self.places) - MOST_PLACES
+        told = self.places if rest <= 1 else self.places[:MOST_PLACES]
         places = ", ".join(f"{module}.{place}" for place in told)
         if rest > 1:
             places += f" and {rest} more"
@@ -86,7 +86,7 @@ class Uncollected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Node:
     """A value, where it is, and its position, by which places are in their order."""
 
     value: Any
@@ -94,7 +94,9 @@ class _Found:
     position: tuple[int, ...]
 
 
-def uncollected(module: ModuleType, file: Path, source: str) -> Uncollected | None:
+def uncollected_scenarios(
+    module: ModuleType, file: Path, source: str
+) -> UncollectedScenarios | None:
     """The scenarios that a module defines and that are not collected, if it has any."""
     from harness.scenario import Scenario
 
@@ -105,13 +107,13 @@ def uncollected(module: ModuleType, file: Path, source: str) -> Uncollected | No
         if not name.startswith("_") and issubclass(type(value), Scenario)
     }
     waiting = deque(
-        _Found(value, name, (index,))
+        _Node(value, name, (index,))
         for index, (name, value) in enumerate(variables.items())
         if not name.startswith("__")
     )
-    found: list[_Found] = []
+    found: list[_Node] = []
     looked = 0
-    while waiting and looked < MOST:
+    while waiting and looked < MOST_VALUES:
         each = waiting.popleft()
         looked += 1
         if issubclass(type(each.value), Scenario):
@@ -120,8 +122,8 @@ def uncollected(module: ModuleType, file: Path, source: str) -> Uncollected | No
                 found.append(each)
             seen.add(id(each.value))
         elif len(each.position) <= DEPTH and id(each.value) not in seen:
-            room = max(MOST - looked - len(waiting), 0)
-            inner = list(islice(_inside(each, variables.get("__name__")), room))
+            room = max(MOST_VALUES - looked - len(waiting), 0)
+            inner = list(islice(_children(each, variables.get("__name__")), room))
             if inner:
                 seen.add(id(each.value))
                 waiting.extend(inner)
@@ -132,10 +134,10 @@ def uncollected(module: ModuleType, file: Path, source: str) -> Uncollected | No
     if not found:
         return None
     found.sort(key=lambda each: each.position)
-    return Uncollected(source, tuple(each.place for each in found))
+    return UncollectedScenarios(source, tuple(each.place for each in found))
 
 
-def _inside(found: _Found, module: object) -> Iterator[_Found]:
+def _children(found: _Node, module: object) -> Iterator[_Node]:
     """What is directly inside of a value, if it is a place to look into."""
     value, kind = found.value, type(found.value)
     inner: Iterator[tuple[str, Any]] = iter(())
@@ -153,7 +155,7 @@ def _inside(found: _Found, module: object) -> Iterator[_Found]:
                 if not name.startswith(("__", mangled))
             )
     for index, (place, each) in enumerate(inner):
-        yield _Found(each, found.place + place, (*found.position, index))
+        yield _Node(each, found.place + place, (*found.position, index))
 
 
 def _key(key: object) -> str:

@@ -34,17 +34,18 @@ from harness.systems.zygote import Channel
 if TYPE_CHECKING:
     from harness.systems.dispatcher import DispatcherSystem
 
+
 T = TypeVar("T")
 
 # Violations that are told of one scenario: one fault often shows in several places,
 # and what is mended is checked against all of them.
-SEVERAL = 3
+MOST_VIOLATIONS = 3
 
 # Told with what was kept by nobody knows which order.
-AT_THE_END = "seen at the end, when all was undone; by which order is not known"
+LEAK_WITHOUT_ORDER = "seen at the end, when all was undone; by which order is not known"
 
 # Collecting at every step is dear, and most of what leaks does so at once.
-SECONDS = 30.0
+LEAK_SECONDS = 30.0
 
 
 def system_of(scenario: Scenario) -> System:
@@ -78,7 +79,7 @@ def texts_of(scenario: Scenario) -> Report:
 
 
 @contextmanager
-def opened(system: System) -> Iterator[System]:
+def closing(system: System) -> Iterator[System]:
     """Context: the system, which leaves nothing behind where it can be closed."""
     try:
         yield system
@@ -114,7 +115,7 @@ def explore(
     *,
     budget: Budget | None = None,
     progress: Progress | None = None,
-    stop_after: int = SEVERAL,
+    stop_after: int = MOST_VIOLATIONS,
 ) -> Report:
     """Explore a scenario and report what was found.
 
@@ -133,7 +134,7 @@ def explore(
     system = system_of(scenario) if dispatcher is None else dispatcher
     pinned = scenario.order_dependent is not None
 
-    def explored(within: Budget | None, tell: Progress | None) -> Exploration:
+    def exploration_within(within: Budget | None, tell: Progress | None) -> Exploration:
         return ask(
             lambda: explore_system(
                 system,
@@ -146,27 +147,29 @@ def explore(
         )
 
     # A thread keeps what it is in when its system is forgotten.
-    with opened(system):
-        exploration = explored(budget, progress)
+    with closing(system):
+        exploration = exploration_within(budget, progress)
         if dispatcher is not None and not exploration.violations:
             kept = dispatcher.last()
             if kept:
                 dispatcher.hurry()
-                again = explored(_brief(budget), None)
-                exploration = again if again.violations else _with(exploration, kept)
+                second = exploration_within(_short_budget(budget), None)
+                exploration = (
+                    second if second.violations else _with_leak(exploration, kept)
+                )
     return replace(texts_of(scenario), exploration=exploration)
 
 
-def _brief(budget: Budget | None) -> Budget | None:
+def _short_budget(budget: Budget | None) -> Budget | None:
     """The same steps, as they decide what is explored, but not all of the time."""
     if budget is None:
-        return Budget(seconds=SECONDS)
-    return replace(budget, seconds=min(budget.seconds or SECONDS, SECONDS))
+        return Budget(seconds=LEAK_SECONDS)
+    return replace(budget, seconds=min(budget.seconds or LEAK_SECONDS, LEAK_SECONDS))
 
 
-def _with(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
+def _with_leak(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
     """The exploration, and what was kept alive in it as a broken law."""
-    violation = Violation("law", (), (), (*kept, AT_THE_END), ())
+    violation = Violation("law", (), (), (*kept, LEAK_WITHOUT_ORDER), ())
     return replace(exploration, violations=(violation,))
 
 
@@ -179,7 +182,7 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    scenario = _spawned(files, digest, name)
+    scenario = _scenario_of(files, digest, name)
     if scenario is not None:
         become_child(scenario, channel)
     with suppress(EOFError, OSError):
@@ -189,7 +192,7 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
         channel.send(("error", NotAScenario(found=found, wanted=wanted)))
 
 
-def _spawned(files: Sequence[str], digest: str, name: str) -> Scenario | None:
+def _scenario_of(files: Sequence[str], digest: str, name: str) -> Scenario | None:
     """The scenario; one of that name if several have the digest."""
     # Here alone: who explores has a scenario.
     from harness.catalogue import load_file, root_of

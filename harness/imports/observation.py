@@ -1,12 +1,12 @@
-"""What is seen after imports in one order, and how two of these differ.
+"""Observations after imports in one order, and how two of them differ.
 
-Looked at, when all modules of an order are imported: what each import raised, what each
-use answered, and the state of the packages, path by path.  `look` runs in the process
-that imported them, and nothing of this file is imported before they are.
+An observation is made when all modules of an order are imported: the errors of imports,
+the answers of uses, and the state of the packages, path by path.  `observe` runs in the
+process that imported them, and nothing of this file is imported before they are.
 
 Rules:
-- looked at are the packages of the modules that were asked for, those that are to be
-  watched, and every other package that these imports brought in, unless it is Python's;
+- the packages are those of the modules that were asked for, those that are to be
+  watched, and every other one that the imports brought in, unless it is Python's;
 - the state is taken before any use is evaluated, because a use may change it;
 - addresses never show: the state is a canonical form (`harness.heap`), and texts of
   errors have theirs blotted out;
@@ -238,7 +238,7 @@ _STATELESS = (
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
-def look(
+def observe(
     request: Mapping[str, Any],
     start: frozenset[str],
     modules: Mapping[str, Any],
@@ -265,8 +265,8 @@ def look(
     for name in packages & modules.keys() - names.keys():
         names[name] = modules[name]
     seen = Observation(
-        raised=tuple(_plain(*each) for each in raised),
-        answers=tuple(_told(use, dict(names), scope) for use in request["uses"]),
+        raised=tuple(_failure(*each) for each in raised),
+        answers=tuple(_use_answer(use, dict(names), scope) for use in request["uses"]),
         blind=form.blind,
         exact=form.exact,
         packages=tuple(sorted(packages)),
@@ -317,11 +317,11 @@ def _is_of_python(value: object) -> bool:
     return kind.__module__.partition(".")[0] in sys.stdlib_module_names | {"builtins"}
 
 
-def _plain(module: str, kind: str, text: str, where: str) -> ImportFailure:
+def _failure(module: str, kind: str, text: str, where: str) -> ImportFailure:
     return ImportFailure(module, kind, _ADDRESS.sub("0x...", text), where)
 
 
-def _told(use: str, names: dict[str, Any], scope: Scope) -> UseAnswer:
+def _use_answer(use: str, names: dict[str, Any], scope: Scope) -> UseAnswer:
     try:
         answer = eval(use, names)  # noqa: S307  # asked for
     except BaseException as error:

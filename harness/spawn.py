@@ -1,4 +1,4 @@
-"""A child process where nothing can be forked: `Child` by way of `multiprocessing`.
+"""Child processes by `multiprocessing`, where the system cannot fork.
 
 `harness.child` starts one.  The child is a fresh interpreter that imports what it runs;
 what it prints goes where its parent prints; the stack of one that hangs cannot be had,
@@ -20,7 +20,7 @@ from harness.engine import pulse
 END_SECONDS = 2.0
 
 
-class Spawned:
+class SpawnedChild:
     """A spawned child."""
 
     def __init__(self, main: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -42,7 +42,7 @@ class Spawned:
         return (*line, self._process.sentinel)
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `ended`."""
+        """Send a request; one that is dead is told of by `termination`."""
         with suppress(OSError):
             self._line.send(request)
 
@@ -58,7 +58,7 @@ class Spawned:
                 self._closed = True
         return messages
 
-    def ended(self) -> str | None:
+    def termination(self) -> str | None:
         """How it ended, or None while it lives."""
         code = self._process.exitcode
         if code is None:
@@ -84,7 +84,7 @@ class Spawned:
         self._line.close()
 
 
-class _Upward:
+class _ParentPipe:
     """The line of a spawned child to its parent."""
 
     def __init__(self, line: Connection, cells: memoryview) -> None:
@@ -108,7 +108,7 @@ def _begin(
     Thread(target=_end_with_parent, name="everyorder-lifeline", daemon=True).start()
     cells = memoryview(memory).cast("B").cast("Q")
     with suppress(EOFError, OSError):  # the parent is gone
-        main(_Upward(line, cells), *arguments)
+        main(_ParentPipe(line, cells), *arguments)
 
 
 def _end_with_parent() -> None:

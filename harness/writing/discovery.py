@@ -28,7 +28,7 @@ from harness.writing.target import (
     members,
     near_registries,
 )
-from harness.writing.trying import (
+from harness.writing.trials import (
     NAMES,
     Trial,
     WorkingSteps,
