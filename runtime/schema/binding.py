@@ -137,6 +137,7 @@ def binder(
     start = tuple(
         stored_default(each) if each.has_default else MISMATCH for each in arguments
     )
+    tail = start[positional:]
     fresh = tuple(index for index, each in enumerate(start) if isinstance(each, list))
 
     def bind_values(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -144,8 +145,10 @@ def binder(
         if given > positional:
             if not schema.is_vararg:
                 return _diagnosed(schema, parameters, converters, args, kwargs)
+            bound = [*map(call, by_place, args), *tail, *args[positional:]]
             given = positional
-        bound: list[Any] = [*map(call, by_place, args), *start[given:]]
+        else:
+            bound = [*map(call, by_place, args), *start[given:]]
         for name, value in kwargs.items():
             index = indices.get(name, -1)
             if index < given:
@@ -159,14 +162,9 @@ def binder(
                 bound[index] = bound[index].copy()
         return bound
 
-    def bind_surplus(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        return [*bind_values(args, kwargs), *args[positional:]]
-
-    if schema.is_vararg:
-        return bind_surplus
-    tail = start[positional:]
     if (
         fresh
+        or schema.is_vararg
         or MISMATCH in tail
         or any(a.type != TensorType for a in arguments[:positional])
     ):
@@ -195,7 +193,7 @@ def _diagnosed(
     """Bind a call step by step, to raise the error that says what is wrong with it.
 
     Nothing is wrong with a value that is the default although its type does not take
-    it.  The surplus values of a schema with `...` are left out.
+    it, nor with the surplus values of a schema with `...`.
     """
     fault = misfit(parameters, args, kwargs)
     if fault is not None:
@@ -224,7 +222,7 @@ def _diagnosed(
             # A default that its type does not take is taken as it is.
             converted = value
         bound.append(converted)
-    return bound
+    return [*bound, *args[len(positional) :]]
 
 
 def _facts(
