@@ -70,10 +70,8 @@ fallthrough = Kernel(
 )
 
 
-def check_callable(call: str, kernel: object) -> None:
-    """Whether what was given as a kernel can be called.  Raises `LibraryMisuse`."""
-    if not callable(kernel):
-        raise LibraryMisuse(code="NotAKernel", call=call, found=type(kernel).__name__)
+def _not_a_kernel(call: str, value: object) -> LibraryMisuse:
+    return LibraryMisuse(code="NotAKernel", call=call, found=type(value).__name__)
 
 
 def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
@@ -84,7 +82,8 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     exactly its results.  The dispatcher checks the balance after every call.
     Raises `LibraryMisuse` for what cannot be called.
     """
-    check_callable("boxed(...)", function)
+    if not callable(function):
+        raise _not_a_kernel("boxed(...)", function)
     return Kernel(function, Facts("stack", name or describe(function)))
 
 
@@ -94,7 +93,8 @@ def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
     Codes come as objects (`DType`, ...).  What annotations say does not matter, and no
     signature is checked.  `name` is what dumps show.  Raises `LibraryMisuse`.
     """
-    check_callable("direct(...)", function)
+    if not callable(function):
+        raise _not_a_kernel("direct(...)", function)
     return Kernel(function, Facts("direct", name or describe(function)))
 
 
@@ -108,7 +108,8 @@ def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kern
     entry.  A factory that returns `next_kernel.run` costs a call nothing.
     Raises `LibraryMisuse`.
     """
-    check_callable("linked(...)", factory)
+    if not callable(factory):
+        raise _not_a_kernel("linked(...)", factory)
     return Kernel(factory, Facts("linked", name))
 
 
@@ -134,8 +135,9 @@ def kernel_for(
     """
     if isinstance(kernel, Kernel):
         return replace(kernel, with_keyset=True) if with_keyset else kernel
-    check_callable(call, kernel)
-    return (read or kernel_of)(kernel, with_keyset)  # type: ignore[arg-type]  # it was checked
+    if callable(kernel):
+        return (read or kernel_of)(kernel, with_keyset)
+    raise _not_a_kernel(call, kernel)
 
 
 def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
