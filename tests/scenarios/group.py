@@ -254,7 +254,7 @@ class Group:
                 plain(session._references.state()[:-1], names),  # type: ignore[index]  # a tuple
                 plain(session._members.members(), names),
                 session._members.status,
-                session._finishing.status,
+                session._termination.status,
                 sorted_(self.values[name], names),
                 tuple(sorted(self.members[name])),
                 tuple(

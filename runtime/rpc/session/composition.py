@@ -56,10 +56,10 @@ from runtime.rpc.messages import (
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel, End
 from runtime.rpc.session.events import Buffer, Event, Reason, Settings, Warned
-from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
 from runtime.rpc.session.packets import Packet, split
 from runtime.rpc.session.references import References
+from runtime.rpc.session.termination import Termination
 from runtime.rpc.wire import (
     HEADER,
     Flaw,
@@ -76,7 +76,7 @@ from runtime.rpc.wire import (
 )
 
 # Which machine takes a kind of message.
-CALLS, REFERENCES, MEMBERS, FINISHING = range(4)
+CALLS, REFERENCES, MEMBERS, TERMINATION = range(4)
 TAKES: dict[type[Message], int] = {
     Call: CALLS,
     Answer: CALLS,
@@ -89,10 +89,10 @@ TAKES: dict[type[Message], int] = {
     Delete: REFERENCES,
     MemberJoined: MEMBERS,
     MemberLeft: MEMBERS,
-    Idle: FINISHING,
-    Survey: FINISHING,
-    Waiting: FINISHING,
-    Finish: FINISHING,
+    Idle: TERMINATION,
+    Survey: TERMINATION,
+    Waiting: TERMINATION,
+    Finish: TERMINATION,
 }
 
 # What is told besides being counted: somebody has started something in the wrong way.
@@ -147,17 +147,17 @@ class Composition:
         self._members = Members(
             self.node, endpoint, key, self._proven, settings.shared()
         )
-        self._finishing = Finishing()
+        self._termination = Termination()
         self._references.events = self._events
         self._calls.events = self._events
         self._members.events = self._events
-        self._finishing.events = self._events
+        self._termination.events = self._events
         # What is sent of a call comes before what is said of its references.
         self._outs = (
             self._calls.out,
             self._references.out,
             self._members.out,
-            self._finishing.out,
+            self._termination.out,
         )
 
     # The world.
@@ -288,7 +288,7 @@ class Composition:
             self._members.state(now),
             self._calls.state(now),
             self._references.state(),
-            self._finishing.state(),
+            self._termination.state(),
             tuple(self._channels[each].picture(now) for each in sorted(self._channels)),
             tuple(sorted(self._numbers.items())),
             tuple((node, round(t - now, 6)) for node, t in self._leases.items()),
@@ -335,7 +335,7 @@ class Composition:
                 body, tail = self._loop.popleft()
                 written = decode(memoryview(body), tuple(tail))
                 self._deliver(self.node, written, now)
-            elif self._finishing.due(self.node):
+            elif self._termination.due(self.node):
                 if not self._look(now):
                     return
             else:
@@ -343,12 +343,14 @@ class Composition:
 
     def _look(self, now: float) -> bool:
         """Whether anything followed from who is done."""
-        finishing = self._finishing
-        status = finishing.status
+        termination = self._termination
+        status = termination.status
         waiting = any(each.unacknowledged() for each in self._channels.values())
-        finishing.look(self.node, self._members.members(), *self._standing(), waiting)
-        moved = bool(finishing.out) or finishing.status != status
-        self._send(finishing.out, now)
+        termination.advance(
+            self.node, self._members.members(), *self._standing(), waiting
+        )
+        moved = bool(termination.out) or termination.status != status
+        self._send(termination.out, now)
         return moved
 
     def _standing(self) -> tuple[tuple[int, int], bool]:
@@ -402,7 +404,7 @@ class Composition:
         else:
             if isinstance(message, Waiting):
                 self._members.counted(peer, message.members)
-            self._finishing.receive_with(peer, message, *self._standing())
+            self._termination.receive(peer, message, *self._standing())
 
     def _decode(self, frames: Sequence[Buffer]) -> Message:
         """The message of a DATA packet; its payload is empty if it is too large.
@@ -496,7 +498,7 @@ class Composition:
             )
             frame = start + of_note(letter.note)
             self._packets.append(Packet(letter.endpoint, [frame]))
-        self._finishing.stirred = True
+        self._termination.stirred = True
         changes = members.changes[:]
         members.changes.clear()
         for change in changes:
@@ -561,5 +563,5 @@ class Composition:
             else:
                 self._calls.lost(end.node, end.reason, now)
                 self._references.lost(end.node, end.reason, now)
-                self._finishing.lost(end.node)
+                self._termination.lost(end.node)
                 self._members.lost(end.node, end.reason, now)

@@ -80,12 +80,12 @@ class Session(Composition):
         It goes on to serve the others until then.
         """
         self._come(now)
-        self._finishing.done()
+        self._termination.done()
         self._settle(now)
 
     def unfinished(self) -> tuple[str, ...]:
         """The names of those who are not done, as far as it is known here."""
-        return self._finishing.unfinished(self.node, self.members())
+        return self._termination.unfinished(self.node, self.members())
 
     # Calls.
 

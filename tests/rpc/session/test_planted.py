@@ -20,9 +20,9 @@ from runtime.rpc.session import (
     calls,
     channel,
     composition,
-    finishing,
     members,
     packets,
+    termination,
 )
 from runtime.rpc.session.events import Answered
 from runtime.rpc.wire import HEADER, Flaw, Head, Member, Reader
@@ -30,11 +30,11 @@ from tests.rpc.messages import test_codec
 from tests.rpc.session import (
     test_calls,
     test_channel,
-    test_finishing,
     test_garbage,
     test_members,
     test_parts,
     test_session,
+    test_termination,
 )
 from tests.rpc.wire import test_frames
 
@@ -263,7 +263,7 @@ def ends(first: str, second: str) -> Callable[[], None]:
 
 CHANNEL, CALLS = channel.Channel, calls.Calls
 OUTBOX, LEASE = packets.Outbox, packets.Lease
-FINISHING, MEMBERS = finishing.Finishing, members.Members
+TERMINATION, MEMBERS = termination.Termination, members.Members
 
 FAULTS = [
     Fault(
@@ -411,28 +411,28 @@ FAULTS = [
     ),
     Fault(
         "who reported is not asked once more",
-        FINISHING,
+        TERMINATION,
         "_judge",
         _one_wave,
-        lambda: test_finishing.test_nothing_ends_where_something_happened_since(
+        lambda: test_termination.test_nothing_ends_where_something_happened_since(
             Idle(1, 2, 3)
         ),
     ),
     Fault(
         "what is reported since counts as the answer",
-        FINISHING,
-        "receive_with",
+        TERMINATION,
+        "receive",
         _old_answers,
-        lambda: test_finishing.test_nothing_ends_where_something_happened_since(
+        lambda: test_termination.test_nothing_ends_where_something_happened_since(
             Idle(0, 1, 3)
         ),
     ),
     Fault(
         "who is lost is waited for",
-        FINISHING,
+        TERMINATION,
         "lost",
         _skipped,
-        test_finishing.test_who_asks_is_told_again_after_it_was_lost,
+        test_termination.test_who_asks_is_told_again_after_it_was_lost,
     ),
     Fault(
         "anybody tells of members",
@@ -534,9 +534,9 @@ MISSING: list[tuple[Any, tuple[str, str], Callable[[], object]]] = [
         test_members.test_without_a_keeper_the_others_go_on_and_nobody_joins,
     ),
     (
-        finishing,
+        termination,
         ("FINISHING", "all know"),
-        test_finishing.test_one_worker_finishes_by_itself,
+        test_termination.test_one_worker_finishes_by_itself,
     ),
 ]
 
@@ -582,7 +582,7 @@ def test_faults_are_of_all_parts() -> None:
         OUTBOX,
         LEASE,
         CALLS,
-        FINISHING,
+        TERMINATION,
         MEMBERS,
         composition.Composition,
         composition,

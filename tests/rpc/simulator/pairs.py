@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from runtime.rpc.identities import Node
-from runtime.rpc.session import calls, channel, finishing, members, ownership
+from runtime.rpc.session import calls, channel, members, ownership, termination
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel
 from runtime.rpc.session.ownership import Fate, Verdict
@@ -23,7 +23,7 @@ Pair = tuple[str, str, str]
 TABLES: dict[str, tuple[ModuleType, str]] = {
     "calls": (calls, "TRANSITIONS"),
     "channel": (channel, "TRANSITIONS"),
-    "finishing": (finishing, "TRANSITIONS"),
+    "termination": (termination, "TRANSITIONS"),
     "members": (members, "TRANSITIONS"),
     "references": (ownership, "TABLE"),
 }
@@ -139,7 +139,7 @@ UNREACHABLE: dict[Pair, str] = {
     ("references", "ASKED", "LOST"): _FIRST,
     ("references", "FORSAKEN", "LOST"): _FIRST,
     (
-        "finishing",
+        "termination",
         "FINISHING",
         "told",
     ): "who asks has lost whoever asked before, and hears nothing of it",

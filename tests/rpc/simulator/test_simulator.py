@@ -10,9 +10,9 @@ from runtime.rpc.messages import Answer, Delete, MemberLeft
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel
 from runtime.rpc.session.events import Failed, Reason
-from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
 from runtime.rpc.session.references import References
+from runtime.rpc.session.termination import Termination
 from tests.rpc.simulator.pairs import (
     UNREACHABLE,
     counted,
@@ -182,7 +182,7 @@ def _deaf(kept: Callable[..., Any]) -> Callable[..., Any]:
 def _lonely(kept: Callable[..., Any]) -> Callable[..., Any]:
     """Whoever is done has an end, whatever others do."""
 
-    def done(self: Finishing) -> None:
+    def done(self: Termination) -> None:
         kept(self)
         self._named = ()
         self.status = "FINISHING"
@@ -214,8 +214,8 @@ FAULTS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "calls end twice": (Calls, "_give_up", _hasty, "each call has one end"),
     "answers are mixed up": (Calls, "_answer", _crossed, ""),
     "nobody hears of who leaves": (Members, "receive", _deaf, "All members of a group"),
-    "the end comes early": (Finishing, "done", _lonely, "Who is told that all"),
-    "the end does not come": (Finishing, "_report", _unfinished, "w0 does not end"),
+    "the end comes early": (Termination, "done", _lonely, "Who is told that all"),
+    "the end does not come": (Termination, "_report", _unfinished, "w0 does not end"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Finishing: all at once, when nothing is in flight, and never before."""
+"""Termination: all at once, when nothing is in flight, and never before."""
 
 from random import Random
 
@@ -7,8 +7,8 @@ import pytest
 from runtime.rpc.identities import Node
 from runtime.rpc.messages import Finish, Idle, Survey, Waiting
 from runtime.rpc.session.events import Answered, Called, Event, Finished
-from runtime.rpc.session.finishing import TRANSITIONS, Finishing
 from runtime.rpc.session.packets import Packet
+from runtime.rpc.session.termination import TRANSITIONS, Termination
 from tests.rpc.session.network import DELAY, Network
 
 A, B, C = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
@@ -34,27 +34,27 @@ def test_one_worker_finishes_by_itself() -> None:
     assert session.unfinished() == ()
 
 
-def idle(finishing: Finishing, me: Node, counts: tuple[int, int] = (0, 0)) -> None:
-    finishing.look(me, ALL, counts, busy=False, unacknowledged=False)
+def idle(termination: Termination, me: Node, counts: tuple[int, int] = (0, 0)) -> None:
+    termination.advance(me, ALL, counts, busy=False, unacknowledged=False)
 
 
-def report(finishing: Finishing, node: Node, idle: Idle) -> None:
-    finishing.receive_with(node, idle, (0, 0), False)
+def report(termination: Termination, node: Node, idle: Idle) -> None:
+    termination.receive(node, idle, (0, 0), False)
 
 
-def asking(*reports: tuple[Node, Idle]) -> Finishing:
+def asking(*reports: tuple[Node, Idle]) -> Termination:
     """The one who asks, done itself, and what the others reported."""
-    finishing = Finishing()
-    finishing.done()
+    termination = Termination()
+    termination.done()
     for node, said in reports:
-        report(finishing, node, said)
-    idle(finishing, A)
-    return finishing
+        report(termination, node, said)
+    idle(termination, A)
+    return termination
 
 
-def surveys(finishing: Finishing) -> list[tuple[Node, int]]:
+def surveys(termination: Termination) -> list[tuple[Node, int]]:
     return [
-        (node, each.wave) for node, each in finishing.out if isinstance(each, Survey)
+        (node, each.wave) for node, each in termination.out if isinstance(each, Survey)
     ]
 
 
@@ -64,22 +64,22 @@ def waits(*names: str) -> Waiting:
 
 
 def test_all_are_asked_once_more_when_the_sums_are_equal() -> None:
-    finishing = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 2)))
-    assert surveys(finishing) == []
-    report(finishing, C, Idle(0, 1, 3))
-    idle(finishing, A)
-    assert surveys(finishing) == [(B, 1), (C, 1)]
-    report(finishing, B, Idle(1, 3, 1))
-    idle(finishing, A)
-    assert finishing.status == "DONE"
-    report(finishing, C, Idle(1, 1, 3))
-    idle(finishing, A)
-    assert finishing.status == "FINISHING"
-    assert [each for _, each in finishing.out][-2:] == [Finish(), Finish()]
-    finishing.look(A, ALL, (0, 0), busy=False, unacknowledged=True)
-    assert finishing.events == []
-    idle(finishing, A)
-    assert (finishing.status, finishing.events) == ("FINISHED", [Finished()])
+    termination = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 2)))
+    assert surveys(termination) == []
+    report(termination, C, Idle(0, 1, 3))
+    idle(termination, A)
+    assert surveys(termination) == [(B, 1), (C, 1)]
+    report(termination, B, Idle(1, 3, 1))
+    idle(termination, A)
+    assert termination.status == "DONE"
+    report(termination, C, Idle(1, 1, 3))
+    idle(termination, A)
+    assert termination.status == "FINISHING"
+    assert [each for _, each in termination.out][-2:] == [Finish(), Finish()]
+    termination.advance(A, ALL, (0, 0), busy=False, unacknowledged=True)
+    assert termination.events == []
+    idle(termination, A)
+    assert (termination.status, termination.events) == ("FINISHED", [Finished()])
 
 
 @pytest.mark.parametrize(
@@ -88,36 +88,53 @@ def test_all_are_asked_once_more_when_the_sums_are_equal() -> None:
     ids=["sent since", "busy since", "reported since"],
 )
 def test_nothing_ends_where_something_happened_since(second: Idle) -> None:
-    finishing = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 3)))
-    assert surveys(finishing) == [(B, 1), (C, 1)]
-    report(finishing, B, Idle(1, 3, 1))
-    report(finishing, C, second)
-    idle(finishing, A)
-    assert finishing.status == "DONE"
+    termination = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 3)))
+    assert surveys(termination) == [(B, 1), (C, 1)]
+    report(termination, B, Idle(1, 3, 1))
+    report(termination, C, second)
+    idle(termination, A)
+    assert termination.status == "DONE"
+
+
+def test_all_are_asked_anew_when_the_coordinator_s_own_counts_change() -> None:
+    termination = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 3)))
+    idle(termination, A, (1, 1))
+    assert surveys(termination) == [(B, 1), (C, 1), (B, 2), (C, 2)]
+
+
+def test_a_member_that_was_told_of_others_reports_when_it_is_done() -> None:
+    """Also where it has answered a survey before, of whoever sent one."""
+    member = Termination()
+    member.receive(A, waits("c"), (0, 0), False)
+    member.receive(A, Survey(1), (0, 0), False)
+    idle(member, B)
+    assert not member.due(B)
+    member.done()
+    assert member.due(B)
 
 
 def test_who_is_done_hears_who_is_not() -> None:
-    finishing = asking((B, Idle(0, 0, 0)))
+    termination = asking((B, Idle(0, 0, 0)))
     waiting = waits("c")
-    assert finishing.out == [(B, waiting), (C, waiting)]
-    assert finishing.unfinished(A, ALL) == ("c",)
-    member = Finishing()
+    assert termination.out == [(B, waiting), (C, waiting)]
+    assert termination.unfinished(A, ALL) == ("c",)
+    member = Termination()
     member.done()
     assert member.unfinished(B, ALL) == ("a",)
-    member.receive_with(A, waiting, (0, 0), False)
+    member.receive(A, waiting, (0, 0), False)
     assert member.unfinished(B, ALL) == ("c",)
 
 
 def test_who_is_done_reports_when_it_is_idle_and_what_changed() -> None:
-    member = Finishing()
-    member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    member = Termination()
+    member.advance(B, ALL, (0, 0), busy=False, unacknowledged=False)
     assert member.out == []
     member.done()
-    member.look(B, ALL, (1, 0), busy=True, unacknowledged=False)
+    member.advance(B, ALL, (1, 0), busy=True, unacknowledged=False)
     assert member.out == []
     for counts in ((1, 1), (1, 1), (2, 1)):
-        member.look(B, ALL, counts, busy=False, unacknowledged=False)
-    member.look(B, ALL, (2, 1), busy=True, unacknowledged=False)
+        member.advance(B, ALL, counts, busy=False, unacknowledged=False)
+    member.advance(B, ALL, (2, 1), busy=True, unacknowledged=False)
     assert member.out == [
         (A, Idle(0, 1, 1)),
         (A, Idle(0, 2, 1)),
@@ -125,49 +142,49 @@ def test_who_is_done_reports_when_it_is_idle_and_what_changed() -> None:
     ]
     # The one who asks is lost: the next one is told.
     member.lost(A)
-    member.look(B, (B, C), (2, 1), busy=False, unacknowledged=False)
+    member.advance(B, (B, C), (2, 1), busy=False, unacknowledged=False)
     member.out.clear()
-    other = Finishing()
+    other = Termination()
     other.done()
-    other.look(C, ALL, (0, 0), busy=False, unacknowledged=False)
+    other.advance(C, ALL, (0, 0), busy=False, unacknowledged=False)
     other.lost(A)
-    other.look(C, (B, C), (0, 0), busy=False, unacknowledged=False)
+    other.advance(C, (B, C), (0, 0), busy=False, unacknowledged=False)
     assert other.out == [(A, Idle(0, 0, 0)), (B, Idle(0, 0, 0))]
 
 
 def test_who_asks_is_told_again_after_it_was_lost() -> None:
     """It may be there again, in a session that knows nothing of reports."""
-    member = Finishing()
+    member = Termination()
     member.done()
     for _ in range(2):
-        member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+        member.advance(B, ALL, (0, 0), busy=False, unacknowledged=False)
     member.lost(A)
-    member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    member.advance(B, ALL, (0, 0), busy=False, unacknowledged=False)
     assert member.out == [(A, Idle(0, 0, 0)), (A, Idle(0, 0, 0))]
 
 
 def test_who_asks_looks_again_when_it_has_lost_somebody() -> None:
     """Also before it is done itself: those who are waited for are told."""
-    finishing = Finishing()
-    report(finishing, B, Idle(0, 0, 0))
-    report(finishing, C, Idle(0, 0, 0))
-    idle(finishing, A)
-    assert finishing.out == [(B, waits("a")), (C, waits("a"))]
-    finishing.out.clear()
-    assert not finishing.due(A)
-    finishing.lost(C)
-    assert finishing.due(A)
-    idle(finishing, A)
-    assert finishing.out == [(B, waits("a", "c")), (C, waits("a", "c"))]
+    termination = Termination()
+    report(termination, B, Idle(0, 0, 0))
+    report(termination, C, Idle(0, 0, 0))
+    idle(termination, A)
+    assert termination.out == [(B, waits("a")), (C, waits("a"))]
+    termination.out.clear()
+    assert not termination.due(A)
+    termination.lost(C)
+    assert termination.due(A)
+    idle(termination, A)
+    assert termination.out == [(B, waits("a", "c")), (C, waits("a", "c"))]
 
 
 def test_who_is_waited_for_and_was_lost_is_asked_again() -> None:
     """What is said to it finds out whether it is gone."""
-    finishing = asking((B, Idle(0, 0, 0)))
-    finishing.out.clear()
-    finishing.lost(C)
-    idle(finishing, A)
-    assert finishing.out == [(B, waits("c")), (C, waits("c"))]
+    termination = asking((B, Idle(0, 0, 0)))
+    termination.out.clear()
+    termination.lost(C)
+    idle(termination, A)
+    assert termination.out == [(B, waits("c")), (C, waits("c"))]
 
 
 def test_who_is_done_hears_of_who_joins() -> None:

@@ -1,16 +1,16 @@
-"""Finishing: all are done, and nothing is in flight; who is not done is named.
+"""Termination: detecting that all members are done and no message is in flight.
 
-The member of the lowest number asks. Each member that is done and has nothing in flight
-reports how many messages it sent and received on its channels. When all have reported
-and the sums are equal, all are asked once more; where the answers are the same, nothing
-was in flight in between (Mattern 1987, the method of four counters), so nothing ever
-will be.
+The member of the lowest number coordinates.  Each member that is done and has nothing
+in flight reports how many messages it sent and received on its channels.  When all have
+reported and the sums are equal, all are asked once more; if the answers are the same,
+nothing was in flight in between (Mattern 1987, the method of four counters), so nothing
+ever will be.
 
 Rules: a channel that ended takes its counts with it, on both sides; a member that is
-lost is not waited for; where the one who asks is lost, the next one does, and all
-report to it.  Who asks says which members it counts: where no keeper says who is there,
-those who ask it lose the others, so that nobody is told of an end that a member whom it
-knows has no part in.
+lost is not waited for; when the coordinator is lost, the next member coordinates, and
+all report to it.  The coordinator names the members that it counts: without a keeper,
+members that know others lose them, so that nobody ends while a member that it knows
+does not take part.
 """
 
 from collections.abc import Hashable
@@ -31,21 +31,21 @@ TRANSITIONS: dict[tuple[str, str], str] = {
 }
 
 
-class Finishing:
-    """The machine of the end."""
+class Termination:
+    """The state machine of termination."""
 
     def __init__(self) -> None:
         self.out: list[tuple[Node, Message]] = []
         self.events: list[Event] = []
         self.status = RUNNING
         self._wave = 0
-        # The last report: to whom, and what it said.
-        self._told: tuple[Node, int, int, bool] | None = None
-        # Of the one who asks: the reports, and the sum that the survey is to confirm.
+        # The last report: its coordinator, counts, and whether it was busy.
+        self._reported: tuple[Node, int, int, bool] | None = None
+        # At the coordinator: the reports, and the sum that a survey has to confirm.
         self._reports: dict[Node, Idle] = {}
         self._sum: int | None = None
         self._named: tuple[str, ...] | None = None
-        # Whether something came since the last look, besides messages being counted.
+        # Whether something changed since the last `advance`, besides counts.
         self.stirred = True
 
     def _move(self, what: str) -> None:
@@ -58,16 +58,16 @@ class Finishing:
             self._move("done")
 
     def due(self, me: Node) -> bool:
-        """Whether a look may find something: as long as others work, it does not."""
+        """Whether `advance` may change something; not while other members work."""
         if self.status == RUNNING:
             return self.stirred and bool(self._reports)
         if self.status != DONE or self.stirred or not self._named:
             return True
-        # Who is done and has said so waits for those who are named.
-        return self._told is None or self._told[0] == me
+        # A member that is done and has reported waits for the missing ones.
+        return self._reported is None or self._reported[0] == me
 
     def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
-        """Who is not done yet, as far as it is known here."""
+        """The names of members that are not known to be done."""
         if self.status == FINISHED or not members:
             return ()
         if members[0] == me:
@@ -79,7 +79,7 @@ class Finishing:
     def _missing(self, members: tuple[Node, ...]) -> tuple[str, ...]:
         return tuple(each.name for each in members if each not in self._reports)
 
-    def look(
+    def advance(
         self,
         me: Node,
         members: tuple[Node, ...],
@@ -87,7 +87,7 @@ class Finishing:
         busy: bool,
         unacknowledged: bool,
     ) -> None:
-        """See what follows from how things are; asked after everything that happens.
+        """Report or decide by the current counts; called after each change.
 
         `counts` are messages sent and received; `unacknowledged` says that some
         message is not known to have come.
@@ -100,31 +100,31 @@ class Finishing:
                 self._move("all know")
                 self.events.append(Finished())
             return
-        asks = members[0]
-        report = (asks, *counts, busy)
-        if self.status == DONE and report != self._told:
-            known = self._told is not None and self._told[0] == asks
-            # As long as somebody is not done, nobody needs to know how things are.
-            if not self._named or asks == me if known else not busy:
-                self._told = report
-                self._report(me, asks, Idle(0, *counts, busy))
-        if asks == me:
+        coordinator = members[0]
+        report = (coordinator, *counts, busy)
+        if self.status == DONE and report != self._reported:
+            known = self._reported is not None and self._reported[0] == coordinator
+            # While a member is not done, reports of changed counts are not needed.
+            if not self._named or coordinator == me if known else not busy:
+                self._reported = report
+                self._report(me, coordinator, Idle(0, *counts, busy))
+        if coordinator == me:
             self._judge(me, members)
 
-    def _report(self, me: Node, asks: Node, idle: Idle) -> None:
-        if asks == me:
+    def _report(self, me: Node, coordinator: Node, idle: Idle) -> None:
+        if coordinator == me:
             self._reports[me] = idle
             if not idle.wave:
                 self._sum = None
         else:
-            self.out.append((asks, idle))
+            self.out.append((coordinator, idle))
 
     def _judge(self, me: Node, members: tuple[Node, ...]) -> None:
         missing = self._missing(members)
         if missing != self._named:
             self._named = missing
             waiting = Waiting(missing, tuple(each.incarnation for each in members))
-            # Those who are waited for are told, too: one who is gone is found out.
+            # The missing ones are told, too, so that a lost one is noticed.
             for each in members:
                 if each != me:
                     self.out.append((each, waiting))
@@ -141,7 +141,7 @@ class Finishing:
             for each in members:
                 if each != me:
                     self.out.append((each, Survey(self._wave)))
-            self._reports[me] = self._again(self._reports[me])
+            self._reports[me] = self._survey_report(self._reports[me])
         if all(self._reports[each].wave == self._wave for each in members):
             if sent == self._sum:
                 self._move("all are")
@@ -151,25 +151,25 @@ class Finishing:
             else:
                 self._sum = None
 
-    def _again(self, idle: Idle) -> Idle:
+    def _survey_report(self, idle: Idle) -> Idle:
         return Idle(self._wave, idle.sent, idle.received, idle.busy)
 
-    def receive_with(
+    def receive(
         self, peer: Node, message: Message, counts: tuple[int, int], busy: bool
     ) -> None:
-        """A message came; how things are here is told with it."""
+        """A message came; `counts` and `busy` are those of this worker now."""
         self.stirred = True
         if isinstance(message, Survey):
-            self._told = (peer, *counts, busy)
+            self._reported = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
         elif isinstance(message, Idle):
             if message.wave in (0, self._wave):
                 self._reports[peer] = message
             if not message.wave:
-                # Something happened since: a survey is worth nothing.
+                # Counts changed since: the survey is void.
                 self._sum = self._named = None
             if self.status == FINISHED:
-                # It was lost when all were told, and has been admitted anew.
+                # It was lost when all were told to finish, and is admitted again.
                 self.out.append((peer, Finish()))
         elif isinstance(message, Waiting):
             self._named = message.names
@@ -178,19 +178,19 @@ class Finishing:
             self.events.append(Finished())
 
     def lost(self, peer: Node) -> None:
-        """A peer is not waited for; what it said is forgotten."""
+        """A lost peer is not waited for, and its report is forgotten."""
         self.stirred = True
         self._reports.pop(peer, None)
-        # Those who are waited for are asked once more: they may be gone as well.
+        # The missing ones are told again: they may be lost as well.
         self._sum = self._named = None
-        if self._told is not None and self._told[0] == peer:
-            self._told = None
+        if self._reported is not None and self._reported[0] == peer:
+            self._reported = None
 
     def state(self) -> Hashable:
         """Everything that it knows."""
         return (
             self.status,
-            self._told,
+            self._reported,
             tuple(sorted(self._reports.items(), key=lambda each: each[0])),
             self._sum,
             self._named,
