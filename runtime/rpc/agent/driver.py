@@ -39,7 +39,7 @@ from runtime.rpc.agent.threads import WAITS, Pool
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
-from runtime.rpc.transport.receiving import Turns
+from runtime.rpc.transport.receiver import Turns
 
 LOG = getLogger("runtime.rpc")
 

@@ -1,39 +1,38 @@
-"""Blocks: memory for large buffers that processes of one machine lend to each other.
+"""Blocks: shared memory for large buffers between processes of one machine.
 
-    Blocks, Borrowed    memory that is lent, and that was borrowed
-    Lending             which buffers are lent to whom, and how they come back
+    Blocks, Borrowed    memory that is lent to others, and borrowed from them
+    Lending             which buffers of a payload are lent, and how they come back
 
-A buffer gets from one process to another without a socket. The lender copies it into a
-block, a file in memory that has no name anywhere, and sends a token; the borrower maps
-the block, and reads what is there without copying it.
+The lender copies a buffer into a block, a file in memory without a name, and sends a
+token; the borrower maps the block, and reads it without copying.
 
-A block is a `memfd`, as large as it will ever be.  The borrower opens it
-by way of the lender's open files, `/proc/PID/fd/N`, which the kernel allows to the same
-user only, and believes it when the kind of file, its owner, number, size and seals and
-the random number that it begins with are those of the token.  It maps the block
-privately: it may write, and nobody else sees it.
+A block is a `memfd` of a fixed size.  The borrower opens it by way of the lender's open
+files, `/proc/PID/fd/N`, which the kernel allows to the same user only, and accepts it
+if the kind of file, its owner, number, size and seals and the random number at its
+beginning are those of the token.  It maps the block privately: it may write, and no
+other process sees that.
 
 Rules of blocks:
-- the memory of a block is there before it is written (`posix_fallocate`) and cannot be
-  taken away (`F_SEAL_SHRINK`): no reading or writing of it kills a process;
-- a block that was given back is lent again: fresh memory costs three times as much;
-- a block is lent to one peer at a time; what was lent to one that is lost is closed,
-  and never lent again, as that one may live and read it still;
-- all blocks together have at most `most` bytes, and those that nobody needs at most
-  `idle`; where a block cannot be had, nothing is lent, and buffers travel as frames;
-- when the last view of a block dies, its token is put into a queue, and nothing else
-  is done: that happens inside of arbitrary code; so is that of one that cannot be had
-  here, as nobody else would give it back;
-- without `memfd` and `/proc` (systems other than Linux) nothing is ever lent.
+- the memory of a block is allocated before it is written (`posix_fallocate`) and cannot
+  shrink (`F_SEAL_SHRINK`), so no access to it kills a process;
+- a returned block is lent again: fresh memory costs three times as much;
+- a block is lent to one peer at a time; a block that was lent to a lost peer is closed,
+  and never lent again, as that peer may live and read it still;
+- all blocks together have at most `most` bytes, and free ones at most `idle`; where a
+  block cannot be had, nothing is lent, and buffers travel as frames;
+- when the last view of a block dies, its token is put into a queue, and nothing else is
+  done, as that happens inside of arbitrary code; so is the token of a block that cannot
+  be mapped, as nobody else would return it;
+- without `memfd` and `/proc` (systems other than Linux) nothing is lent.
 
 Rules of payloads:
-- one of several frames ends with one more, which says which of them are tokens; one of
-  a single frame is as it is;
-- the first large buffer to a peer travels as it is, and a request asks whether that
+- a payload of several frames ends with one more, which lists the frames that are
+  tokens; a payload of a single frame is unchanged;
+- the first large buffer to a peer travels as a frame, and a request asks whether that
   peer can open the blocks of this worker; when the last view of a block dies, its
-  number goes back by a request.  These are known by the last byte of their only frame:
-  payloads of values have others there;
-- what is lent counts towards the limits of sizes as if it was sent.
+  number is returned by a request.  These requests are recognised by the last byte of
+  their only frame, which payloads of values do not use;
+- lent bytes count towards the limits of sizes as if they were sent.
 """
 
 import errno
@@ -58,14 +57,14 @@ from runtime.locks import renewed
 from runtime.rpc.identities import Node
 from runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
-# A buffer from here on is worth a block: mapping one costs as much as sending this.
+# Larger buffers are lent: mapping a block costs as much as sending so much.
 WORTH = 256 * 1024
 # Bytes of all blocks of a process, and of those that wait to be lent again.
 MOST, IDLE = 2 << 30, 256 << 20
 
 _PAGE = mmap.PAGESIZE
 _NAME = "everyorder-rpc"
-# What a block begins with; the buffer follows at the next page.
+# Bytes of the random number at the beginning; the buffer follows at the next page.
 _NONCE = 16
 # Process, file, lending, device, inode, bytes of the block, bytes lent, random number.
 _TOKEN = Struct(f"<IIQQQQQ{_NONCE}s")
@@ -73,11 +72,11 @@ _SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
 # Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
 _MFD_NOEXEC_SEAL = 0x8
 
-# What this process has no more of, whatever was lent.
+# Errors that a resource of this process is exhausted.
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
-# What the container of this process may take: its control group, of version 2 and of 1.
-# Who takes more is killed, however much memory the machine has.
+# The memory limit of this process's control group, of version 2 and of version 1.  A
+# process that exceeds it is killed, however much memory the machine has.
 _GROUPS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     (
@@ -113,14 +112,14 @@ def _figure(path: str, name: str) -> int:
 
 
 def _available() -> int:
-    """Bytes of memory that can be had without harm to others; 0 if nobody knows."""
-    # There may be no file left to open.
+    """Bytes of memory that are available; 0 if that is unknown."""
+    # The process may have no file left to open.
     try:
         found = _figure("/proc/meminfo", "MemAvailable") * 1024
     except OSError:
         return 0
     for folder, limit, usage, idle in _GROUPS:
-        # Where there is no limit it is a word, or larger than any memory.
+        # Without a limit the file has a word, or a huge number.
         with suppress(OSError, ValueError):
             most = int(Path(folder, limit).read_text("ascii"))
             used = int(Path(folder, usage).read_text("ascii"))
@@ -167,7 +166,7 @@ class _Block:
         np.copyto(target, np.frombuffer(buffer, np.uint8))
 
     def token(self, lending: int, length: int) -> bytes:
-        """What the borrower needs to find it, and to know it again."""
+        """What the borrower needs to find and to verify the block."""
         status = os.fstat(self.file)
         return _TOKEN.pack(
             os.getpid(),
@@ -181,7 +180,7 @@ class _Block:
         )
 
     def close(self) -> None:
-        """Let go of it; who has mapped it keeps its memory."""
+        """Close it; a process that has mapped it keeps the memory."""
         os.close(self.file)
         # A thread that was copying when the process was forked is in the parent.
         with suppress(BufferError):
@@ -189,7 +188,7 @@ class _Block:
 
 
 class Blocks(Generic[PeerT]):
-    """The blocks that this process lends; `peer` is whatever its user calls peers."""
+    """The blocks that this process lends, each to a `peer`."""
 
     def __init__(self, *, most: int = MOST, idle: int = IDLE) -> None:
         self.most = most
@@ -204,9 +203,9 @@ class Blocks(Generic[PeerT]):
         closed_in_child(self)
 
     def sample(self) -> bytes:
-        """The token of an empty block: whoever can open it, can open all of them.
+        """The token of an empty block: a peer that can open it, can open all.
 
-        Empty where no blocks can be had.
+        b"" where no blocks can be had.
         """
         with self._lock:
             if self._sample is None and SUPPORTED:
@@ -217,10 +216,10 @@ class Blocks(Generic[PeerT]):
             return b"" if self._sample is None else self._sample.token(0, 0)
 
     def lend(self, buffers: Sequence[Buffer], peer: PeerT) -> list[bytes] | None:
-        """Tokens of the buffers, which are copied; None where they do not all fit."""
+        """Copy buffers into blocks: their tokens; None if not all of them fit."""
         flats = [flat(each) for each in buffers]
         taken: list[_Block] = []
-        # Nobody else has a block before it is in `_lent`.
+        # A block that is not in `_lent` yet belongs to this thread.
         try:
             for each in flats:
                 block = self._taken(len(each))
@@ -246,7 +245,7 @@ class Blocks(Generic[PeerT]):
             self._trim(self.idle)
 
     def returned(self, lending: int, peer: PeerT) -> bool:
-        """Take a block back from the peer it was lent to; False: it was not lent."""
+        """Take a block back from its borrower; False: it was not lent to it."""
         with self._lock:
             if self._lent.get(lending, (None, None))[0] != peer:
                 return False
@@ -274,7 +273,7 @@ class Blocks(Generic[PeerT]):
             }
 
     def close(self) -> None:
-        """Let go of all blocks; what is lent stays with its borrower."""
+        """Close all blocks; lent ones stay mapped at their borrowers."""
         with self._lock:
             for block in (*self._free, *(block for _, block in self._lent.values())):
                 self._close(block)
@@ -283,15 +282,15 @@ class Blocks(Generic[PeerT]):
                 self._sample = None
             self._free.clear()
             self._lent.clear()
-            # Nothing is lent any more.
+            # From now on nothing fits.
             self.most = -1
 
     def in_child(self) -> None:
-        """Let go of the blocks: they are the parent's, whose files stay open."""
+        """Close the child's copies of the files; the parent's stay open."""
         self.close()
 
     def _taken(self, length: int) -> _Block | None:
-        """A block for so many bytes, that nobody else has now; None: there is none."""
+        """A block for so many bytes, owned by the caller; None: there is none."""
         size = _class_of(length)
         with self._lock:
             fitting = [each for each in self._free if size <= each.size <= 2 * size]
@@ -338,7 +337,7 @@ class Borrowed(Generic[PeerT]):
         self._dead: deque[tuple[PeerT, int]] = deque()
 
     def reaches(self, sample: Buffer) -> bool:
-        """Whether the blocks of whoever sent this sample can be opened here."""
+        """Whether the blocks of the sender of a sample can be opened here."""
         try:
             os.close(_opened(sample)[0])
         except BlockGone:
@@ -346,20 +345,20 @@ class Borrowed(Generic[PeerT]):
         return True
 
     def open(self, token: Buffer, lender: PeerT) -> memoryview:
-        """The bytes that were lent: writable, and nobody else sees what is written.
+        """The lent bytes; writing to them is private to this process.
 
         Raises:
             BlockGone: the block is not there any more, never was, or cannot be had.
         """
         try:
-            return self._mapped(token, lender)
+            return self._map(token, lender)
         except BlockGone as error:
             cause = error.__cause__
             if isinstance(cause, OSError) and cause.errno in _FULL:
                 self._dead.append((lender, _TOKEN.unpack(token)[2]))
             raise
 
-    def _mapped(self, token: Buffer, lender: PeerT) -> memoryview:
+    def _map(self, token: Buffer, lender: PeerT) -> memoryview:
         file, lending, length = _opened(token)
         try:
             memory = mmap.mmap(
@@ -382,7 +381,7 @@ class Borrowed(Generic[PeerT]):
     def take_returns(self) -> list[tuple[PeerT, int]]:
         """Lenders and lendings whose last view has died since this was last asked."""
         dead = self._dead
-        # Others may be added meanwhile.
+        # Finalizers may append meanwhile.
         return [dead.popleft() for _ in range(len(dead))]
 
 
@@ -398,7 +397,7 @@ def _opened(token: Buffer) -> tuple[int, int, int]:
     path = f"/proc/{pid}/fd/{number}"
     known = device, inode, size
     try:
-        # Before it is opened, as that may do something to other files.
+        # Before opening, which may have effects on devices and pipes.
         _check(os.stat(path), known)
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         file = os.open(path, flags)
@@ -448,7 +447,7 @@ def _bytes(buffer: Buffer) -> int:
 
 
 class Lending:
-    """What one worker lends, and has borrowed; `largest` bytes at most in a payload.
+    """Lends and borrows for one worker; `largest` bytes at most in a payload.
 
     `me` is its incarnation; `ask` sends a request, whose answer is a payload.
     """
@@ -460,14 +459,14 @@ class Lending:
         self._wanted = wanted
         self._blocks: Blocks[Node] = Blocks()
         self._borrowed: Borrowed[Node] = Borrowed()
-        # Whether a peer can open what is lent; None until it has said so.
+        # Whether a peer can open blocks of this worker; None until it has answered.
         self._reaches: dict[Node, bool | None] = {}
 
     def outgoing(self, to: Node, payload: Payload) -> Payload:
-        """A payload for a peer, large buffers of it lent if that can be."""
+        """A payload for a peer, with large buffers lent if possible."""
         if len(payload) == 1:
             return payload
-        # What is free again by now is lent before anything new.
+        # Return borrowed blocks first, so that peers can reuse theirs.
         self.give_back()
         if not self._wanted or to.incarnation == self._me:
             return [*payload, _NONE]
@@ -475,7 +474,7 @@ class Lending:
         if not places or not self._may_lend(to):
             return [*payload, _NONE]
         if sum(map(_bytes, payload)) > self._largest:
-            # It is refused as it is.
+            # The session refuses it.
             return payload
         tokens = self._blocks.lend([payload[n] for n in places], to)
         if tokens is None:
@@ -489,8 +488,8 @@ class Lending:
         """A payload of a peer, with all its buffers.
 
         Raises:
-            BlockGone: what was lent is not there, or cannot be had; all is given back.
-            Undecodable: it is no payload of ours, or larger than is taken here.
+            BlockGone: a lent block cannot be had; the others are returned.
+            Undecodable: it is malformed, or larger than is taken here.
         """
         if len(payload) < 2:
             return payload
@@ -507,22 +506,22 @@ class Lending:
             try:
                 found[place] = self._borrowed.open(found[place], peer)
             except BlockGone as error:
-                # The others are opened all the same: to be dropped is to be given back.
+                # The others are opened all the same: dropping a view returns the block.
                 gone = gone or error
         if gone is not None:
             try:
                 raise gone
             finally:
-                # Else the error would keep them.
+                # The traceback would keep the views.
                 del gone, found
         if sum(map(_bytes, found)) > self._largest:
             raise Undecodable(found="A payload", reason="it is too large")
         return found
 
     def drop(self, peer: Node, payload: Payload) -> None:
-        """Give back what came with a payload that nobody reads."""
+        """Return the blocks of a payload that is not read."""
         if len(payload) > 1 and payload[-1]:
-            # Who lent it may have ended, or written nonsense: nobody is to be told.
+            # The lender may have ended, or sent garbage: nothing is to be returned.
             with suppress(BlockGone, Undecodable):
                 self.incoming(peer, payload)
 
@@ -533,14 +532,14 @@ class Lending:
             sample = self._blocks.sample()
             if sample:
                 answer = self._ask(to, sample + bytes((SAMPLE,)))
-                answer.add_done_callback(lambda told: self._told(to, told))
+                answer.add_done_callback(lambda told: self._learn_reach(to, told))
         return bool(known)
 
-    def _told(self, to: Node, answer: Future[Payload]) -> None:
+    def _learn_reach(self, to: Node, answer: Future[Payload]) -> None:
         if answer.error() is None:
             self._reaches[to] = bytes(answer.value()[0]) == b"\1"
 
-    # What is asked about it.
+    # Requests about memory.
 
     def is_asked(self, payload: Payload) -> bool:
         """Whether a request is about lending."""
@@ -558,7 +557,7 @@ class Lending:
         return b"\1"
 
     def give_back(self) -> None:
-        """Return what nobody looks at any more; also to be asked now and then."""
+        """Return blocks without views; called with each payload, and periodically."""
         returns = self._borrowed.take_returns()
         if not returns:
             return
@@ -570,11 +569,11 @@ class Lending:
             self._ask(peer, body + bytes((RETURNS,)))
 
     def has_returns(self) -> bool:
-        """Whether there is something to give back."""
+        """Whether `give_back` would return blocks."""
         return self._borrowed.waiting()
 
     def lost(self, peer: Node) -> None:
-        """A peer is lost, with what it borrowed."""
+        """A peer is lost, with the blocks that it borrowed."""
         self._reaches.pop(peer, None)
         self._blocks.lost(peer)
 
@@ -583,5 +582,5 @@ class Lending:
         return self._blocks.counts()
 
     def close(self) -> None:
-        """Let go of all memory; what others have borrowed stays with them."""
+        """Close all blocks; borrowers keep their mappings."""
         self._blocks.close()

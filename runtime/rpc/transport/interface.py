@@ -1,50 +1,50 @@
-"""Transports: what brings packets from one worker to another, and may lose them.
+"""Transports: carry packets from one worker to another, and may lose them.
 
-    Transport         what an agent may rely on, whatever the packets travel by
-    LocalTransport    to others of this process; it needs no socket, and nothing else
-    Alarm             when a thread that waits for others wakes by itself
-    News              which of the many events of a link a worker is told
+    Transport         what an agent relies on, by whatever means packets travel
+    LocalTransport    to others of this process; it needs no socket
+    Alarm             when a sleeping thread wakes by itself
+    LinkChanges       which of the many events of a link are reported
     join_frames, split_frames    the frames of a packet in the parts of one message
 
 Rules of transports:
 - a packet is a list of buffers; it arrives whole or not at all.  Packets to one
-  endpoint arrive in the order in which they were sent, as long as the link holds; what
-  was under way when it broke is lost, and nobody is told which: sessions find out;
+  endpoint arrive in the order in which they were sent, as long as the link holds;
+  packets in flight when it breaks are lost without notice: sessions find out;
 - `send` is for any thread.  It never waits for the other side and never raises because
-  of it: what cannot be sent is lost, and counted;
-- buffers that were sent stay as they are until they are answered: large ones are not
-  copied before they travel;
-- packets are told one after the other, in order; so are times and links, perhaps
-  beside packets.  None of it is told by a thread of somebody else, but by one that
-  leads.  What a callback raises is logged, and the thread goes on;
-- a thread that waits for an answer may lead: it receives what comes meanwhile, and no
-  other thread is woken for it;
-- `on_packet` gives what is to be done behind the packet, if anything: the thread that
-  told it does that, and another one receives; only where `yields` said so;
-- buffers that came in belong to whoever gets them; the large ones are writable;
-- a transport that nobody closes is closed at the end of the process, after all that was
-  registered later: its threads may not outlive the interpreter;
+  of it: a packet that cannot be sent is lost, and counted;
+- sent buffers must not change until they are answered: large ones are not copied before
+  they travel;
+- packets are delivered one at a time, in order; so are times and links, perhaps at the
+  same time as packets.  Callbacks run on threads of the transport, or on a thread that
+  leads.  An exception of a callback is logged, and the thread goes on;
+- a thread that waits for an answer may lead: it receives meanwhile, and no other thread
+  is woken;
+- `on_packet` may return a function for the delivering thread to run after the packet,
+  while another thread receives; only if `yields` allowed it;
+- received buffers belong to the receiver; the large ones are writable;
+- a transport that is not closed is closed at the end of the process, after all handlers
+  that were registered later: its threads must not outlive the interpreter;
 - in a forked child a transport is closed: the child makes its own, and the parent's
-  goes on as if nothing had been.
+  goes on undisturbed.
 
-Rules of alarms: it is set without a lock, once or twice in every call.  Who sets one
-writes it, then looks what the thread sleeps towards; the thread says that it is about
-to sleep, then reads the alarm, then says how long.  So one of the two sees the other.
-An alarm goes off once, perhaps early, never not at all.
+Rules of alarms: an alarm is set without a lock, once or twice in every call.  Setting
+writes the time, then reads until when the thread sleeps; the thread first announces
+that it is about to sleep, then reads the alarm, then writes for how long.  So one of
+the two sees the other.  An alarm rings once, perhaps early, never not at all.
 
-Rules of news: a link that cannot be made is tried again several times a second, so what
-became of it is told when it changes; after a refusal only success is news.  Strangers
-are told one by one, each key once, up to `MOST_STRANGERS`: their number is theirs to
-choose.
+Rules of link changes: a link that cannot be made is tried again several times a second,
+so its state is reported when it changes; after a refusal only success is a change.
+Strangers are reported one by one, each key once, up to `MOST_STRANGERS`: their number
+is theirs to choose.
 
 Rules of parts: each part of a message costs both sides a call and a switch of threads,
 copying a few thousand bytes does not; large frames are not copied.  The first part is a
 table of 32-bit words, little-endian, and the small frames: how many frames there are,
-then the length of each, or `_APART` for one that follows as a part of its own.  What
-does not fit exactly is no packet.
+then the length of each, or `_APART` for one that follows as a part of its own.  Parts
+that do not fit exactly are no packet.
 
 Rules of local transports: an endpoint is `local://NAME`, known in this process only; a
-name is taken once; what is sent is copied unless it cannot change (`bytes`), as no two
+name is taken once; a sent buffer is copied unless it is immutable (`bytes`), as no two
 workers share memory.
 """
 
@@ -72,7 +72,7 @@ LOG = logging.getLogger("runtime.rpc")
 
 
 class LinkState(Enum):
-    """What became of a link."""
+    """The state of a link; the values are for messages."""
 
     UP = "the other side is there"
     DOWN = "the connection broke"
@@ -86,7 +86,7 @@ class Link:
     """A link changed.
 
     `endpoint` is as it was given to `send`; of a stranger it is "", and `key` is the
-    public key that was shown.  `detail` is for people.
+    public key that it showed.  `detail` is for messages.
     """
 
     endpoint: str
@@ -120,54 +120,54 @@ class Transport(Protocol):
     ) -> None:
         """Begin to receive: once.
 
-        `on_packet` gets the buffers and the public key of who sent them, which that
-        one has proven to own; "" without keys.
+        `on_packet` gets the buffers and the public key of the sender, which it has
+        proven to own; "" without keys.
         """
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """Send a packet, or lose it."""
 
     def wake_at(self, seconds_from_now: float | None) -> None:
-        """Have `on_time` called then, instead of when it was said before; None: never.
+        """Have `on_time` called once, then, in place of the last alarm; None: never.
 
-        It may be called early, and is called once; who needs more, says so again.
+        It may be called early.
         """
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
         """Receive by this thread until `over()`, or for so long.
 
-        False: nothing was done, as another thread receives.  Who makes `over()` true
-        on any other thread says `nudge` behind it.
+        False: nothing was done, as another thread receives.  A thread that makes
+        `over()` true calls `nudge` afterwards.
         """
 
     def leads(self) -> bool:
-        """Whether this very thread receives something just now."""
+        """Whether this thread is delivering packets now."""
 
     def nudge(self) -> None:
-        """Have who leads, if anybody does, ask whether it is over."""
+        """Have the leader, if there is one, evaluate `over` again."""
 
     def yields(self) -> bool:
-        """Whether this thread, in `on_packet`, may do what takes long behind it.
+        """Whether this thread, in `on_packet`, may run something long afterwards.
 
-        If so, `on_packet` gives that; until it is done no other thread may.
+        If so, `on_packet` returns it; until it is done no other thread may.
         """
 
     def forget(self, endpoint: str) -> None:
-        """Break the link to an endpoint; what still waits to be sent is lost."""
+        """Break the link to an endpoint; packets that wait for it are lost."""
 
     def counts(self) -> dict[str, int]:
-        """What was sent, received and lost, for people."""
+        """Counts of packets sent, received and lost, for debugging."""
 
     def close(self, linger: float = 1.0) -> None:
-        """Stop; what was sent has `linger` seconds to leave.  Closed twice is closed.
+        """Stop; sent packets have `linger` seconds to leave.  Idempotent.
 
-        Nothing is told after it returned; on the thread that tells, after what is told
-        now.  What is done behind a packet is not waited for.
+        No callback runs after it returned; on a delivering thread, none after the
+        current one.  A function that runs after a packet is not waited for.
         """
 
 
 class Forkable(Protocol):
-    """What a forked child must not use any more."""
+    """An object that a forked child must not use any more."""
 
     def in_child(self) -> None:
         """Be closed, without a lock and without touching what the parent uses."""
@@ -190,9 +190,9 @@ _LEFT: WeakSet[Transport] = WeakSet()
 
 
 def closed_at_exit(transport: Transport) -> None:
-    """Have a transport closed when this process ends, unless it was before.
+    """Have a transport closed when this process ends, unless it is closed before.
 
-    What it still sends lies in memory that is about to be freed.
+    Buffers that it still sends lie in memory that is about to be freed.
     """
     _LEFT.add(transport)
 
@@ -209,7 +209,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-# Busy: it looks at the alarm before it sleeps.  About to: whatever is set wakes it.
+# Busy: the thread reads the alarm before it sleeps.  About to: any alarm wakes it.
 _BUSY, _ABOUT = -inf, inf
 
 
@@ -220,11 +220,11 @@ class Alarm:
 
     def __init__(self) -> None:
         self._at: float | None = None
-        # Before the thread is there, nobody has to be woken.
+        # Before the thread is started there is nothing to wake.
         self._asleep = _BUSY
 
     def set(self, seconds_from_now: float | None) -> bool:
-        """Whether the thread must be woken, as it sleeps for longer."""
+        """Set the alarm; whether the thread sleeps for longer, and must be woken."""
         if seconds_from_now is None:
             self._at = None
             return False
@@ -232,7 +232,7 @@ class Alarm:
         return at < self._asleep
 
     def sleep(self) -> float | None:
-        """How many seconds the thread may sleep now; None: until it is woken."""
+        """The seconds that the thread may sleep now; None: until it is woken."""
         self._asleep = _ABOUT
         at = self._at
         if at is None:
@@ -241,11 +241,11 @@ class Alarm:
         return max(0.0, at - monotonic())
 
     def awake(self) -> None:
-        """Say that the thread does not sleep any more."""
+        """The thread is awake."""
         self._asleep = _BUSY
 
     def rings(self) -> bool:
-        """Whether it goes off now; if so, it is off from now on."""
+        """Whether the alarm is due; if so, it is reset."""
         at = self._at
         if at is None or at > monotonic():
             return False
@@ -255,7 +255,7 @@ class Alarm:
 
 MOST_STRANGERS = 100
 
-# By the names that ZeroMQ has for its events.
+# By ZeroMQ's names of its events.
 _STATES = {
     "HANDSHAKE_SUCCEEDED": LinkState.UP,
     "DISCONNECTED": LinkState.DOWN,
@@ -266,36 +266,36 @@ _STATES = {
 }
 
 
-class News:
-    """What was told, and so is none any more."""
+class LinkChanges:
+    """The last reported states of links, by which an event is a change or not."""
 
     def __init__(self) -> None:
         self._states: dict[str, LinkState] = {}
         self._strangers: set[str] = set()
 
-    def of_link(self, endpoint: str, event: str) -> Link | None:
-        """What there is to tell of a link after an event; None: nothing."""
+    def link_change(self, endpoint: str, event: str) -> Link | None:
+        """The change of a link after an event; None if there is none."""
         state = _STATES.get(event)
-        told = self._states.get(endpoint)
-        refused = told is LinkState.REFUSED and state is not LinkState.UP
-        if state is None or state is told or refused:
+        last = self._states.get(endpoint)
+        refused = last is LinkState.REFUSED and state is not LinkState.UP
+        if state is None or state is last or refused:
             return None
         self._states[endpoint] = state
         return Link(endpoint, state)
 
     def forget(self, endpoint: str) -> None:
-        """Begin anew with a link that is given up."""
+        """Forget the state of a link that is given up."""
         self._states.pop(endpoint, None)
 
-    def of_stranger(self, key: str, why: str) -> Link | None:
-        """What there is to tell of somebody who was not let in; None: nothing."""
+    def stranger_change(self, key: str, why: str) -> Link | None:
+        """A stranger was refused; None if its key, or enough keys, were reported."""
         if key in self._strangers or len(self._strangers) >= MOST_STRANGERS:
             return None
         self._strangers.add(key)
         return Link("", LinkState.STRANGER, key, why)
 
 
-# A frame from here on is a part of its own: there a copy costs as much as another part.
+# A larger frame is a part of its own: copying it would cost as much.
 LARGE = 16 * 1024
 # More frames than a packet of ours has; a table of them is 256 KiB.
 MOST_FRAMES = 1 << 16
@@ -326,7 +326,7 @@ def join_frames(frames: Sequence[Buffer]) -> list[Buffer]:
     [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
     """
     if len(frames) == 1 and type(each := frames[0]) is bytes and len(each) < LARGE:
-        # As nearly all are.
+        # The most frequent case.
         return [_TABLES[1].pack(1, len(each)) + each]
     lengths = [len(frames)]
     small: list[Buffer] = [b""]
@@ -345,7 +345,7 @@ def join_frames(frames: Sequence[Buffer]) -> list[Buffer]:
 
 
 def split_frames(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
-    """The frames of a packet; None where the parts are no packet of ours."""
+    """The frames of a packet; None if the parts are none."""
     if len(first) < _WORD.size:
         return None
     (many,) = _WORD.unpack_from(first)
@@ -368,7 +368,7 @@ def split_frames(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
 
 
 _SCHEME = "local://"
-# Endpoint -> who is there.
+# Endpoint -> the transport there.
 _HERE: dict[str, "LocalTransport"] = {}
 _LOCK = renewed()
 _NUMBERS = count()
@@ -442,7 +442,7 @@ class LocalTransport:
         return False
 
     def nudge(self) -> None:
-        """As `Transport.nudge`: nobody leads."""
+        """As `Transport.nudge`: there is no leader."""
 
     def yields(self) -> bool:
         """As `Transport.yields`: no other thread would receive."""

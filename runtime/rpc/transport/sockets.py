@@ -1,21 +1,19 @@
 """Transports by sockets of ZeroMQ: between processes of one machine, and machines.
 
-A worker binds one PULL socket, at which everybody sends to it, and connects one PUSH
-socket to each worker that it sends to.  Sending happens on the caller's thread, under
-the lock of that one socket.  Threads take turns at the PULL socket
-(`runtime.rpc.transport.receiving`): whoever waits for an answer receives it itself, and
-one that received may do what it was asked for, while another one receives.  One more
-thread, asleep nearly always, watches the links and the clock, and answers whether a key
-may come in.
+A worker binds one PULL socket, to which all others send, and connects one PUSH socket
+to each worker that it sends to.  A packet is sent on the calling thread, under the lock
+of that one socket.  Threads take turns at the PULL socket
+(`runtime.rpc.transport.receiver`). One more thread, nearly always asleep, watches the
+links and the clock, and answers whether a key may come in.
 
 Rules:
-- nothing is ever received at a PUSH socket, and sockets have no names that a stranger
-  could take: who sent a packet is told by the key that it was encrypted with;
-- a socket that can be reached by others than this user needs keys; without, it lies in
-  a folder that only this user opens;
-- a socket that cannot take a packet now loses it and counts it: nobody waits;
-- a context belongs to one transport and to one process; a forked child keeps what it
-  inherited, untouched and unused;
+- nothing is received at a PUSH socket, and sockets have no names that a stranger could
+  take: the sender of a packet is known by the key that it was encrypted with;
+- a socket that others than this user can reach needs keys; without keys it lies in a
+  folder that only this user opens;
+- a packet that a socket cannot take now is lost and counted: `send` never waits;
+- a context belongs to one transport and to one process; a forked child leaves what it
+  inherited untouched;
 - IPv6 is for addresses that are written in it, as names may mean both.
 """
 
@@ -54,8 +52,8 @@ from runtime.rpc.transport.interface import (
     Alarm,
     Buffer,
     Link,
+    LinkChanges,
     LinkState,
-    News,
     OnLink,
     OnPacket,
     OnTime,
@@ -64,14 +62,14 @@ from runtime.rpc.transport.interface import (
     join_frames,
     split_frames,
 )
-from runtime.rpc.transport.receiving import Receiving
+from runtime.rpc.transport.receiver import Receiver
 
-# A part from here on is not copied when it is sent: to be told that it has left costs
-# as much as to copy so much.
+# Larger parts are not copied when they are sent: waiting for the notice that one has
+# left costs as much as copying so much.
 UNCOPIED = 256 * 1024
-# Of one frame, unless it is said otherwise.
+# Bytes of one frame, by default.
 LARGEST = 2 << 30
-# Packets that wait for one peer; sessions have fewer under way.
+# Packets that wait for one peer; sessions have fewer in flight.
 MOST_WAITING = 1 << 17
 # Bytes that encryption adds to a part, and more than a table of few frames has.
 _MARGIN = 64 * 1024
@@ -79,9 +77,9 @@ _MARGIN = 64 * 1024
 _SOCKETS = 8192
 # Milliseconds: the first pause before a broken link is tried again, and the longest.
 _RETRY, _RETRY_MOST = 20, 500
-# Milliseconds that somebody who knocks has to show a key.
+# Milliseconds that a connecting peer has for its handshake.
 _HANDSHAKE = 10_000
-# Seconds between two looks, at the end, whether a thread is at something else.
+# Seconds between two looks, at the end, whether a thread is away.
 _AWAY = 0.05
 # The longest path of a socket, everywhere (`sun_path` less its zero).
 _LONGEST_PATH = 103
@@ -105,13 +103,12 @@ _WHY = {
 _Socket: TypeAlias = zmq.Socket[bytes]
 
 _NUMBERS = count()
-# What a forked child inherited: to drop a socket is to close it, and that is the
-# parent's.
+# Sockets that a forked child inherited: dropping one would close it for the parent.
 _INHERITED: list[object] = []
 
 
 class _Peer:
-    """One that is sent to: its socket, for whoever holds its lock."""
+    """A peer that packets are sent to: its socket, used under its lock."""
 
     __slots__ = ("lock", "socket")
 
@@ -157,7 +154,7 @@ class SocketTransport:
         # For the thread that watches.
         self._links: deque[Link] = deque()
         self._new: deque[tuple[str, _Socket]] = deque()
-        self._news = News()
+        self._changes = LinkChanges()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
@@ -167,13 +164,13 @@ class SocketTransport:
         try:
             self._zap = self._bound(zmq.REP, _ZAP)
             self._watched = self._bound(zmq.PULL, _WATCH)
-            self._in = self._socket(zmq.PULL)
-            failures = self._monitored(self._in, _FAILURES)
+            self._server = self._socket(zmq.PULL)
+            failures = self._monitored(self._server, _FAILURES)
             self._own.append(failures)
             self._new.append(("", failures))
             self.endpoint = self._listen(parse_address(address), advertise)
-            self._receiving = Receiving(
-                int(self._in.get(zmq.FD)),
+            self._receiving = Receiver(
+                int(self._server.get(zmq.FD)),
                 self._packet,
                 self._has_more,
                 self._in_short(),
@@ -181,7 +178,7 @@ class SocketTransport:
             self.lead, self.leads = self._receiving.lead, self._receiving.leads
             self.nudge = self._receiving.turns.nudge
             self.yields = self._receiving.yields
-            self._wakes: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
+            self._wakers: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -221,11 +218,11 @@ class SocketTransport:
 
     def _listen(self, address: Address, advertise: str) -> str:
         """Bind; the endpoint that others are told."""
-        server, keys = self._in, self._keys
+        server, keys = self._server, self._keys
         server.set(zmq.MAXMSGSIZE, self._largest + _MARGIN)
         server.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
         if keys is not None:
-            # Without an answer to whether a key may come in, none may.
+            # Without an answer of the ZAP handler no key may come in.
             server.set(zmq.ZAP_DOMAIN, _DOMAIN)
             server.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
             server.set(zmq.CURVE_SERVER, 1)
@@ -247,13 +244,13 @@ class SocketTransport:
 
     def _bind(self, where: str, address: str) -> None:
         try:
-            self._in.bind(where)
+            self._server.bind(where)
         except zmq.ZMQError as error:
             why = _WHY.get(error.errno or 0, error.strerror or "it cannot be bound")
             raise AddressUnusable(address=address, why=why) from error
 
     def _last_endpoint(self) -> str:
-        said = self._in.get(zmq.LAST_ENDPOINT)
+        said = self._server.get(zmq.LAST_ENDPOINT)
         assert isinstance(said, bytes), "this option is of bytes"
         return said.rstrip(b"\0").decode()
 
@@ -268,7 +265,7 @@ class SocketTransport:
         if len(os.fsencode(path)) > _LONGEST_PATH:
             why = f"the path of a socket has at most {_LONGEST_PATH} bytes"
             raise AddressUnusable(address=address, why=why)
-        # To bind takes the place of whoever is there.
+        # Binding would replace a socket that is there.
         with locked_folder(folder):
             if is_listening(path):
                 raise AddressUnusable(address=address, why=_WHY[errno.EADDRINUSE])
@@ -354,7 +351,7 @@ class SocketTransport:
         ends.start()
         here = threading.current_thread()
         if here not in self._threads and here.ident != self._receiving.turns.leader:
-            # A callback may take as long as it wants, and is not waited for.
+            # A callback may take as long as it needs, and is not waited for.
             ends.join(linger + 1)
 
     def in_child(self) -> None:
@@ -363,25 +360,24 @@ class SocketTransport:
         self._closed = True
         self._receiving.in_child()
         self._peers = {}
-        self._wakes = ()
+        self._wakers = ()
         self._own = []
         self._new = deque()
         self._threads = ()
 
     def _end(self) -> None:
-        """Let go of everything, once nobody uses it."""
+        """Close everything, once no thread uses it."""
         address = parse_address(self.endpoint)
         if address.scheme == "ipc":
-            # While nobody else can have bound it.
+            # Before the socket is closed, so that no other can have bound the path.
             with suppress(OSError):
                 os.unlink(address.path)
         for thread in self._threads:
-            # What it was asked for may take as long as it wants, and it is not waited
-            # for: it finds the end when it comes back.
+            # A thread that is away is not waited for: it ends when it comes back.
             while thread.is_alive() and thread.ident != self._receiving.turns.away:
                 thread.join(_AWAY)
         self._receiving.turns.close()
-        for wake in self._wakes:
+        for wake in self._wakers:
             _end(wake, 0)
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
             socket.close()
@@ -393,13 +389,12 @@ class SocketTransport:
     # Sending.
 
     def _connected(self, endpoint: str) -> _Peer:
-        """Who is at an endpoint; without a socket, where there can be none."""
+        """The peer at an endpoint; without a socket where none can be made."""
         with self._lock:
             peer = self._peers.get(endpoint)
             if peer is None:
                 peer = _Peer(None if self._closed else self._connect(endpoint))
-                # Where there is none, there may be one the next time: of open files,
-                # there can be too many.
+                # Without a socket, for too many open files, the next call tries again.
                 if peer.socket is not None:
                     self._peers[endpoint] = peer
         return peer
@@ -422,18 +417,17 @@ class SocketTransport:
                 socket.close(linger=0)
             unsafe = isinstance(error, UnsafeKeys)
             state = LinkState.REFUSED if unsafe else LinkState.ABSENT
-            self._tell(Link(endpoint, state, detail=str(error)))
+            self._queue_link(Link(endpoint, state, detail=str(error)))
             return None
         finally:
             self._wake()
         return socket
 
     def _secure(self, socket: _Socket, address: Address) -> None:
-        """Have a socket talk to nobody but whom the endpoint means.
+        """Set a socket's keys, so that it talks to the endpoint's worker only.
 
         Raises:
-            UnsafeKeys: others could listen.
-            UnsafeKeys: the folder of the socket is open to others.
+            UnsafeKeys: others could listen, or open the folder of the socket.
         """
         keys = self._keys
         if address.scheme == "ipc":
@@ -449,24 +443,24 @@ class SocketTransport:
 
     def _wake(self) -> None:
         """Wake the thread that watches."""
-        for wake in self._wakes:
+        for wake in self._wakers:
             with wake.lock:
                 if wake.socket is not None:
-                    # It was woken a thousand times, and comes soon.
+                    # Its queue is full of wake-ups already.
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
     def _has_more(self) -> bool:
-        return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+        return bool(int(self._server.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def _packet(self) -> tuple[list[Buffer], str] | None:
-        """The next packet and the key of its sender; None for what is none.
+        """The next packet and the key of its sender; None for garbage.
 
         Raises:
             Empty: there is none.
         """
         try:
-            part = self._in.recv(zmq.DONTWAIT, copy=False)
+            part = self._server.recv(zmq.DONTWAIT, copy=False)
         except zmq.Again:
             raise Empty from None
         first = part.bytes
@@ -474,7 +468,7 @@ class SocketTransport:
         others: list[Buffer] = []
         more = part.more
         while more:
-            part = self._in.recv(copy=False)
+            part = self._server.recv(copy=False)
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
@@ -487,7 +481,7 @@ class SocketTransport:
 
     # The thread that watches.
 
-    def _tell(self, link: Link) -> None:
+    def _queue_link(self, link: Link) -> None:
         self._links.append(link)
 
     def _watch(self, on_time: OnTime, on_link: OnLink | None) -> None:
@@ -507,10 +501,10 @@ class SocketTransport:
                 self._alarm.awake()
                 for socket, _ in came:
                     if socket is self._zap:
-                        self._let_in()
+                        self._answer_zap()
                     elif socket is self._watched:
                         socket.recv()
-                    elif not self._saw(socket, watched[socket]):
+                    elif not self._report_event(socket, watched[socket]):
                         poller.unregister(socket)
                         del watched[socket]
                         socket.close()
@@ -525,27 +519,27 @@ class SocketTransport:
         for monitor in watched:
             monitor.close()
 
-    def _saw(self, monitor: _Socket, endpoint: str) -> bool:
-        """Tell the next event of a link; whether there will be others."""
+    def _report_event(self, monitor: _Socket, endpoint: str) -> bool:
+        """Report the next event of a link; whether the monitor goes on."""
         event = zmq.Event(parse_monitor_message(monitor.recv_multipart())["event"])
         if event == zmq.EVENT_MONITOR_STOPPED:
-            self._news.forget(endpoint)
+            self._changes.forget(endpoint)
             return False
         if not endpoint:
             self._refused += 1
-        elif link := self._news.of_link(endpoint, event.name or ""):
-            self._tell(link)
+        elif link := self._changes.link_change(endpoint, event.name or ""):
+            self._queue_link(link)
         return True
 
-    def _let_in(self) -> None:
-        """Answer whether a key may come in."""
-        assert self._keys is not None, "nobody asks where there are no keys"
+    def _answer_zap(self) -> None:
+        """Answer a ZAP request: may a key come in."""
+        assert self._keys is not None, "without keys there are no requests"
         answer, key, why = zap_answer(self._zap.recv_multipart(), self._keys)
         self._zap.send_multipart(answer)
         if why:
             self._refused += 1
-            if link := self._news.of_stranger(key, why):
-                self._tell(link)
+            if link := self._changes.stranger_change(key, why):
+                self._queue_link(link)
 
 
 def _end(peer: _Peer, linger: float) -> None:

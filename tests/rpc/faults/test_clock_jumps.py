@@ -37,7 +37,7 @@ READ = {
     "rpc/api.py": {"monotonic"},
     "rpc/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
-    "rpc/transport/receiving.py": {"monotonic"},
+    "rpc/transport/receiver.py": {"monotonic"},
 }
 # What an error may be, where the owner of a value has given it up.
 DEAD = ("ReferenceDead", "WorkerLost")

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.rpc.transport import Link, LinkState, interface
-from runtime.rpc.transport.interface import News
+from runtime.rpc.transport.interface import LinkChanges
 
 UP, DOWN, ABSENT, REFUSED = "up", "down", "absent", "refused"
 
@@ -29,28 +29,28 @@ TOLD = {
 
 @pytest.mark.parametrize("events", TOLD)
 def test_changes_are_told_once(events: str) -> None:
-    news = News()
-    found = [news.of_link("there", event) for event in events.split()]
+    news = LinkChanges()
+    found = [news.link_change("there", event) for event in events.split()]
     assert [each for each in found if each] == [
         Link("there", LinkState[name.upper()]) for name in TOLD[events]
     ]
 
 
 def test_each_link_has_its_own_news() -> None:
-    news = News()
+    news = LinkChanges()
     for endpoint in ("a", "b"):
-        assert news.of_link(endpoint, "CLOSED") == Link(endpoint, LinkState.ABSENT)
+        assert news.link_change(endpoint, "CLOSED") == Link(endpoint, LinkState.ABSENT)
     news.forget("a")
     news.forget("c")
-    assert news.of_link("a", "CLOSED") == Link("a", LinkState.ABSENT)
-    assert news.of_link("b", "CLOSED") is None
+    assert news.link_change("a", "CLOSED") == Link("a", LinkState.ABSENT)
+    assert news.link_change("b", "CLOSED") is None
 
 
 def test_strangers_are_told_once_each_and_not_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(interface, "MOST_STRANGERS", 2)
-    news = News()
-    told = [news.of_stranger(key, "why") for key in "aabacbd"]
+    news = LinkChanges()
+    told = [news.stranger_change(key, "why") for key in "aabacbd"]
     assert [each.key for each in told if each] == ["a", "b"]
     assert told[0] == Link("", LinkState.STRANGER, "a", "why")

@@ -11,19 +11,19 @@ from threading import Event, Thread, current_thread, get_ident
 
 import pytest
 
-from runtime.rpc.transport import receiving
+from runtime.rpc.transport import receiver
 from runtime.rpc.transport.interface import Buffer
-from runtime.rpc.transport.receiving import Turns
+from runtime.rpc.transport.receiver import Turns
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 
 pytestmark = pytest.mark.skipif(
-    not receiving.SUPPORTED, reason="nobody leads where the system has no epoll"
+    not receiver.SUPPORTED, reason="nobody leads where the system has no epoll"
 )
 
 
 Arm = Callable[[Turns, int], None]
-Follow = Callable[..., None]
+Give = Callable[..., None]
 Files = Callable[[int, int], int]
 
 
@@ -126,7 +126,7 @@ class Came(Exception):
     """What a handler of a signal raises."""
 
 
-@pytest.mark.parametrize("place", ["take", "lead", "follow", "give"])
+@pytest.mark.parametrize("place", ["take", "lead", "before giving", "give"])
 def test_an_interruption_leaves_the_turn_to_others(
     one: SocketTransport, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -150,14 +150,14 @@ def test_an_interruption_leaves_the_turn_to_others(
             comes()
         inner(self, events)
 
-    def follow(self: Turns, *, more: bool, inner: Follow = Turns.follow) -> None:
-        if place == "follow":
+    def give(self: Turns, *, more: bool, inner: Give = Turns.give) -> None:
+        if place == "before giving":
             comes()
         inner(self, more=more)
 
-    monkeypatch.setattr(receiving, "get_ident", told)
+    monkeypatch.setattr(receiver, "get_ident", told)
     monkeypatch.setattr(Turns, "_arm", arm)
-    monkeypatch.setattr(Turns, "follow", follow)
+    monkeypatch.setattr(Turns, "give", give)
 
     def leads() -> None:
         # Another thread may have the turn for a moment.
@@ -243,13 +243,13 @@ def test_who_went_away_comes_back_whatever_is_raised(
 ) -> None:
     told: SimpleQueue[bool] = SimpleQueue()
 
-    def behind() -> None:
+    def follow_up() -> None:
         raise SystemExit
 
     def on_packet(frames: list[Buffer], key: str) -> Callable[[], object] | None:
         may = one.yields()
         told.put(may)
-        return behind if may else None
+        return follow_up if may else None
 
     one.start(on_packet, lambda: None)
     for _ in range(3):
@@ -376,7 +376,7 @@ def test_turns_are_taken_and_given() -> None:
         made.wait(60_000)
         os.write(writer, b"x")
         made.wait(60_000)
-        made.follow(more=True)
+        made.give(more=True)
         assert (made.leader, made.holder) == (0, 0)
         made.sleep()
     finally:

@@ -1,29 +1,29 @@
-"""Receiving: which thread takes packets from a socket, and what it does with them.
+"""Receiving: the threads that take packets from one socket (leader and followers).
 
-    Turns        how threads share one socket: who has the turn uses it, and nobody else
-    Receiving    what a thread does that has the turn
+    Turns       which thread may use the socket: one at a time
+    Receiver    what a thread does in its turn
 
 Two threads of the transport sleep until something comes, and the system wakes one of
-them.  What a packet asks for may be done by the very thread that told it, while the
-other one receives; so no further thread is woken for it.  A thread that waits for an
-answer leads: it takes the turn itself and receives until that is there, and meanwhile
-none of the two is woken.
+them.  The thread that received a packet may run the request in it, while the other one
+receives, so no further thread is woken.  A thread that waits for an answer leads: it
+takes the turn itself and receives until the answer is there, and meanwhile neither of
+the two is woken.
 
 Rules of turns:
-- whoever gives the turn back arms the socket again, so that what comes next wakes a
-  thread that sleeps; with `more` one wakes now, for what the socket has already;
-- of the two that sleep one at a time may go `away`, to do something that takes as long
-  as it wants: the other one stays;
-- who leads is woken by `nudge`, the others by `ring`, from any thread, also by a signal
-  handler and after the end;
-- where the system has no epoll (others than Linux) nobody leads.
+- giving the turn back arms the socket again, so that the next packet wakes a sleeping
+  thread; with `more` one is woken now, for packets that are in the socket already;
+- one of the two threads at a time may be `away`, running something that takes as long
+  as it needs: the other one stays;
+- the leader is woken by `nudge`, the others by `ring`, from any thread, also from a
+  signal handler and after the end;
+- without epoll (systems other than Linux) no thread leads.
 
 Rules of receiving:
-- packets are told by who has the turn, so one after the other and in order;
-- before a thread goes away it receives a few of those that came meanwhile;
-- what a callback raises is logged, and the thread goes on; on the main thread it is
-  raised, as the handler of a signal may have raised it;
-- code that comes in between while a thread leads and sleeps may lead, too.
+- packets are delivered by the thread that has the turn, so one at a time and in order;
+- before a thread goes away it receives a few packets that came meanwhile;
+- an exception of a callback is logged, and the thread goes on; on the main thread it is
+  raised, as a signal handler may have raised it;
+- code that interrupts a leader in its sleep may lead, too.
 """
 
 import os
@@ -64,18 +64,18 @@ class Turns:
     )
 
     def __init__(self, file: int) -> None:
-        # It knows its owner at each line, where a handler of a signal may come.
+        # Reentrant, as a signal handler may come at any line and asks for the owner.
         self._turn = reentered()
-        # Of what is no socket: held for one call of the system.
+        # For the files below; held for one system call.
         self._lock = reentered()
         self._open = True
         self._file = file
-        # The threads that have the turn, and that have it to wait for an answer.
+        # The thread that has the turn; the same if it leads.
         self.holder = 0
         self.leader = 0
-        # Whether who leads sleeps just now.
+        # Whether the leader sleeps now.
         self.waits = False
-        # Which of those that receive is at something else.
+        # The receiving thread that is away.
         self.away = 0
         self._files: list[int] = []
         if SUPPORTED:
@@ -84,11 +84,11 @@ class Turns:
                 self._bell = self._made()
                 self._nudged = self._made()
             except OSError:
-                # Of open files, there are too many.
+                # Too many open files.
                 for each in self._files:
                     os.close(each)
                 raise
-            # Each ring wakes one that sleeps, or the next one that wants to.
+            # Each ring wakes one sleeping thread, or the next one that sleeps.
             self._epoll.register(self._bell, select.EPOLLIN | select.EPOLLET)
             self._epoll.register(file, select.EPOLLIN | select.EPOLLONESHOT)
         self._poll: select.poll | None = self._polled()
@@ -104,33 +104,33 @@ class Turns:
             made.register(self._nudged, select.POLLIN)
         return made
 
-    # Those that receive.
+    # The receiving threads.
 
     def sleep(self) -> None:
-        """Sleep until something came, or somebody rang; perhaps a little shorter."""
+        """Sleep until a packet came or `ring` was called; perhaps a little shorter."""
         if SUPPORTED:
             self._epoll.poll()
         else:
             self._polled().poll(_LOOK)
 
-    def mine(self) -> bool:
-        """Whether this very thread has the turn."""
+    def is_mine(self) -> bool:
+        """Whether this thread has the turn."""
         owned: bool = self._turn._is_owned()  # type: ignore[attr-defined]  # as Condition does
         return owned
 
     def take(self) -> bool:
-        """Whether this thread has the turn from now on; it is not waited for."""
-        if self.mine() or not self._turn.acquire(blocking=False):
+        """Take the turn if it is free; whether this thread has it now."""
+        if self.is_mine() or not self._turn.acquire(blocking=False):
             return False
         self.holder = get_ident()
         return True
 
     def give(self, *, more: bool) -> None:
-        """Give the turn back; `more` of what came is left in the socket.
+        """Give the turn back; `more` packets are left in the socket.
 
-        Who was interrupted at it does it again.
+        It may be called again after an interruption.
         """
-        if self.mine():
+        if self.is_mine():
             self.leader = self.holder = 0
             self._turn.release()
         self._arm(select.POLLIN)
@@ -144,28 +144,24 @@ class Turns:
                     self._epoll.modify(self._file, events | select.EPOLLONESHOT)
 
     def ring(self) -> None:
-        """Wake one of those that receive."""
+        """Wake one receiving thread."""
         with self._lock:
             if self._open and SUPPORTED:
                 os.eventfd_write(self._bell, 1)
 
-    # One that waits for an answer.
+    # The leader.
 
     def lead(self) -> bool:
-        """As `take`, and nobody else is woken by what comes until it is given back."""
+        """As `take`; packets wake no other thread until the turn is given back."""
         if not SUPPORTED or not self.take():
             return False
         self.leader = self.holder
         self._arm(0)
         return True
 
-    def follow(self, *, more: bool) -> None:
-        """Give back what `lead` took, however far it came."""
-        self.give(more=more)
-
     def wait(self, milliseconds: int) -> None:
-        """Sleep until something came, or who leads was nudged."""
-        # Who comes in between has another one: none is for two.
+        """Sleep until a packet came, or `nudge` was called."""
+        # Code that interrupts this sleep uses another poll object.
         poll, self._poll = self._poll or self._polled(), None
         try:
             self.waits = True
@@ -178,7 +174,7 @@ class Turns:
             self._poll = poll
 
     def nudge(self) -> None:
-        """Have the thread that leads look again, if there is one."""
+        """Have the leader evaluate its condition again, if there is one."""
         if self.leader:
             with self._lock:
                 if self._open:
@@ -187,7 +183,7 @@ class Turns:
     # The end.
 
     def close(self) -> None:
-        """Let go of everything, when nobody has the turn any more; for ever."""
+        """Close all files, once no thread has the turn; for ever."""
         self._turn.acquire()
         with self._lock:
             self._open = False
@@ -197,28 +193,28 @@ class Turns:
                     os.close(each)
 
     def in_child(self) -> None:
-        """Be closed: what there is, is the parent's."""
+        """Be closed: the files are the parent's."""
         self._open = False
 
 
 Packet: TypeAlias = tuple[list[Buffer], str]
 
-# Messages that a thread still receives before it does what it was asked for.
-_BEFORE = 4
+# Packets that a thread still receives before it runs a request.
+_MORE_PACKETS = 4
 
 
-def _told_nobody(frames: list[Buffer], key: str) -> None:
-    """Stands for who is told, until it is started."""
+def _ignore(frames: list[Buffer], key: str) -> None:
+    """The callback before the receiver is started."""
 
 
-class Receiving:
+class Receiver:
     """The threads of one socket.
 
     Args:
-        file: of the socket: there is something to read when a packet may have come.
-        packet: takes the next one; None is none of ours, `Empty` raised: there is none.
+        file: of the socket; it is readable when a packet may have come.
+        packet: takes the next one; None for garbage; raises `Empty` if there is none.
         has_more: whether there is one.
-        name: of the transport, for people.
+        name: of the transport, for messages.
     """
 
     def __init__(
@@ -232,11 +228,11 @@ class Receiving:
         self._packet = packet
         self._has_more = has_more
         self._name = name
-        self._on_packet: OnPacket = _told_nobody
+        self._on_packet: OnPacket = _ignore
         self._closed = False
 
     def threads(self, on_packet: OnPacket) -> list[threading.Thread]:
-        """The threads that receive, to be started."""
+        """The receiving threads, to be started."""
         self._on_packet = on_packet
         return [
             threading.Thread(
@@ -246,7 +242,7 @@ class Receiving:
         ]
 
     def end(self) -> None:
-        """Have all threads stop; nothing is received any more."""
+        """Have all threads stop receiving."""
         self._closed = True
         self.turns.ring()
         self.turns.nudge()
@@ -256,7 +252,7 @@ class Receiving:
         self._closed = True
         self.turns.in_child()
 
-    # The threads that receive.
+    # The receiving threads.
 
     def _receive(self) -> None:
         turns, me = self.turns, threading.get_ident()
@@ -264,14 +260,14 @@ class Receiving:
             turns.sleep()
             if self._closed or not turns.take():
                 continue
-            behind: Callable[[], object] | None = None
-            left, more = _BEFORE, True
+            follow_up: Callable[[], object] | None = None
+            left, more = _MORE_PACKETS, True
             try:
                 while more and left and not self._closed:
                     packet = self._packet()
                     if packet is not None:
-                        behind = self._told(packet) or behind
-                    # Large frames live as long as somebody looks at them.
+                        follow_up = self._deliver(packet) or follow_up
+                    # Do not keep large frames alive.
                     packet = None
                     left -= turns.away == me
                     more = self._has_more()
@@ -281,18 +277,18 @@ class Receiving:
                 LOG.exception("%s cannot receive", self._name)
             finally:
                 turns.give(more=more)
-            if behind is not None:
+            if follow_up is not None:
                 try:
-                    behind()
+                    follow_up()
                 except BaseException:
                     LOG.exception("a callback of %s failed", self._name)
-                behind = None
+                follow_up = None
             if turns.away == me:
                 turns.away = 0
-        # The other one is to see it, too.
+        # The other thread is to end, too.
         turns.ring()
 
-    def _told(self, packet: Packet) -> Callable[[], object] | None:
+    def _deliver(self, packet: Packet) -> Callable[[], object] | None:
         try:
             return self._on_packet(*packet)
         except Exception:
@@ -307,13 +303,13 @@ class Receiving:
         turns.away = turns.holder
         return True
 
-    # One that waits for an answer.
+    # The leader.
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
         """As `Transport.lead`."""
         turns = self.turns
-        nested = turns.mine()
-        started = self._on_packet is not _told_nobody
+        nested = turns.is_mine()
+        started = self._on_packet is not _ignore
         if self._closed or not started or (nested and not turns.leader):
             return False
         slept, end = turns.waits, monotonic() + seconds
@@ -326,15 +322,15 @@ class Receiving:
         finally:
             if nested:
                 turns.waits = slept
-                # What the one who was interrupted sleeps for may be there by now.
+                # The interrupted leader's condition may be true by now.
                 turns.nudge()
             else:
                 try:
-                    if turns.mine():
-                        turns.follow(more=not self._closed and self._has_more())
+                    if turns.is_mine():
+                        turns.give(more=not self._closed and self._has_more())
                 except BaseException:
-                    # A handler of a signal raised it: others look what there is.
-                    turns.follow(more=True)
+                    # A signal handler raised it: other threads receive the rest.
+                    turns.give(more=True)
                     raise
         return True
 
@@ -345,7 +341,7 @@ class Receiving:
                 self._lead_one()
             if self._closed or over():
                 return
-            # What the socket has already wakes nobody.
+            # Packets that are in the socket already do not end the sleep.
             ready = self._has_more()
             if not ready:
                 left = end - monotonic()
@@ -355,7 +351,7 @@ class Receiving:
                 ready = True
 
     def _lead_one(self) -> None:
-        """Tell the next packet, if there is one, while this thread waits."""
+        """Deliver the next packet, if there is one, while this thread waits."""
         try:
             packet = self._packet()
         except Empty:
@@ -365,8 +361,8 @@ class Receiving:
         if threading.current_thread() is threading.main_thread():
             self._on_packet(*packet)
         else:
-            self._told(packet)
+            self._deliver(packet)
 
     def leads(self) -> bool:
         """As `Transport.leads`."""
-        return self.turns.mine() and not self.turns.waits
+        return self.turns.is_mine() and not self.turns.waits
