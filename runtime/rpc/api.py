@@ -1,19 +1,20 @@
-"""Calls of functions on other workers, and what all workers do together.
-
-They give values, futures and references; how a worker gets a request to another one is
-the agent's affair.
+"""Calls of functions on other workers, and collective operations of a group.
 
     rpc_sync     the result
     rpc_async    a future of the result
-    remote       a reference to the result, which stays where it was made
+    remote       a reference to the result, which stays on the worker that made it
+    _all_gather, _barrier, _wait_all    operations of several workers, or several calls
+
+They work with values, futures and references; how a request reaches another worker is
+the agent's task.
 
 Rules:
-- what is called: an operator, a compiled function, or any function of Python that the
+- the function is an operator, a compiled function, or any function of Python that the
   other worker can import, or that can be sent whole;
 - arguments and results are copies, on the same worker too; references are references;
-- a call has a deadline, 60 seconds unless it or the worker says otherwise; a call that
-  is late fails at the caller, and may go on at the other worker;
-- in `_wait_all()` a thread waits at the end for all that it began there.
+- a call has a deadline, 60 seconds unless the call or the worker says otherwise; a late
+  call fails at the caller, and may go on at the other worker;
+- `_wait_all()` waits at the end of its block for all calls that its thread made there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,27 +49,32 @@ Arguments = Sequence[Any] | None
 Named = Mapping[str, Any] | None
 
 
-class _OfThread(local):
-    """What a thread has begun: `future_list`, inside of `_wait_all` only."""
+class _ThreadLocal(local):
+    """The futures of a thread's calls: `future_list`, inside of `_wait_all` only."""
 
     future_list: list[Future[Any]]
 
 
-_thread_local_var = _OfThread()
+_thread_local_var = _ThreadLocal()
 
 
-def _asked(
-    name: str,
+def prepared(
+    call: str,
     to: To,
     func: Callable[..., Any],
     args: Arguments,
     kwargs: Named,
     timeout: float,
+    name: str = "",
 ) -> tuple[Agent, Node, Request, float | None]:
-    """The worker here, the one there, what is asked, and how long that may take."""
-    agent = current_agent(name)
-    seconds = timeout_seconds(timeout, agent.rpc_timeout, name)
-    request = Request(func, args or (), kwargs or {})  # type: ignore[arg-type]  # it is looked at when it is written
+    """The agent here, the worker there, the request, and its timeout in seconds.
+
+    Raises:
+        NotInitialized, RpcMisuse: the call cannot be made.
+    """
+    agent = current_agent(call)
+    seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
+    request = Request(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is written
     return agent, agent.find(to), request, seconds
 
 
@@ -99,7 +105,7 @@ def rpc_sync(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Any:
-    """What `func(*args, **kwargs)` gives on the worker `to`.
+    """The result of `func(*args, **kwargs)` on the worker `to`.
 
     `to` is a name, a number or an info.  `timeout` is in seconds; 0 is for ever, -1 the
     default of this worker.
@@ -111,7 +117,7 @@ def rpc_sync(
         Exception: what the function raised, also a RuntimeError, with the text and the
             frames that it had there.
     """
-    return call_and_wait(*_asked("rpc_sync", to, func, args, kwargs, timeout))
+    return call_and_wait(*prepared("rpc_sync", to, func, args, kwargs, timeout))
 
 
 @overload
@@ -141,17 +147,16 @@ def rpc_async(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future[Any]:
-    """A future of what `func(*args, **kwargs)` gives on the worker `to`.
+    """A future of the result of `func(*args, **kwargs)` on the worker `to`.
 
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made; anything else
             that `rpc_sync` raises is the future's error.
     """
-    asked = _asked("rpc_async", to, func, args, kwargs, timeout)
-    future = call(*asked, mode="async")
-    begun = getattr(_thread_local_var, "future_list", None)
-    if begun is not None:
-        begun.append(future)
+    future = call(*prepared("rpc_async", to, func, args, kwargs, timeout), mode="async")
+    calls = getattr(_thread_local_var, "future_list", None)
+    if calls is not None:
+        calls.append(future)
     return future
 
 
@@ -182,31 +187,31 @@ def remote(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef[Any]:
-    """A reference to what `func(*args, **kwargs)` gives on the worker `to`, at once.
+    """A reference to the result of `func(*args, **kwargs)` on the worker `to`, at once.
 
-    The worker keeps the value as long as anybody refers to it.  What the function
-    raises is raised where the value is asked for.
+    The worker keeps the value as long as a reference exists.  An exception of the
+    function is raised where the value is fetched.
 
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made.
     """
-    asked = _asked("remote", to, func, args, kwargs, timeout)
-    return reference_of(asked[0], create(*asked), result_type(func))
+    call = prepared("remote", to, func, args, kwargs, timeout)
+    return reference_of(call[0], create(*call), result_type(func))
 
 
 @contextmanager
 def _wait_all() -> Iterator[None]:
-    """Wait at the end for all that this thread began by `rpc_async` inside.
+    """Wait at the end of the block for this thread's `rpc_async` calls in it.
 
     Raises:
-        BaseException: the first error among them; or what was raised inside.
+        BaseException: the first error among them; or an exception of the block.
     """
     outer = getattr(_thread_local_var, "future_list", None)
-    begun: list[Future[Any]] = []
-    _thread_local_var.future_list = begun
+    calls: list[Future[Any]] = []
+    _thread_local_var.future_list = calls
     try:
         yield
-        wait_all(begun)
+        wait_all(calls)
     finally:
         if outer is None:
             del _thread_local_var.future_list
@@ -214,37 +219,37 @@ def _wait_all() -> Iterator[None]:
             _thread_local_var.future_list = outer
 
 
-# Together ---------------------------------------------------------------------------
+# Collective operations ---------------------------------------------------------------
 
 
 class _Gathering:
-    """What several workers gave, until all of them have."""
+    """The objects of several workers, until all have given theirs."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        # By name: what was given, and until when its worker waits.
-        self.given: dict[str, tuple[Any, float]] = {}
+        # By name of the worker: its object, and until when it waits.
+        self.objects: dict[str, tuple[Any, float]] = {}
         self.complete: Future[dict[str, Any]] = Future()
 
     def missing(self) -> tuple[str, ...]:
-        """Who has not come, or has gone again."""
+        """The workers that have given nothing, or have timed out since."""
         now = monotonic()
-        gone = [name for name, (_, until) in self.given.items() if until < now]
-        for name in gone:
-            del self.given[name]
-        return tuple(name for name in self.names if name not in self.given)
+        late = [name for name, (_, until) in self.objects.items() if until < now]
+        for name in late:
+            del self.objects[name]
+        return tuple(name for name in self.names if name not in self.objects)
 
 
 class _Gatherings:
-    """The gatherings of one worker: those that it is in, and those that it keeps."""
+    """The gatherings of one worker: those that it is in, and those that it leads."""
 
     def __init__(self) -> None:
-        # How many a group had, by who is in it.
+        # The number of gatherings of each group, by its names.
         self.counts: dict[tuple[str, ...], int] = {}
-        # The last one that was whole, for who gave it up and tries again: its number,
-        # who was in it, and what it gave.
+        # The last complete one of each group, for members that timed out and try again:
+        # its number, its members, its objects.
         self.last: dict[tuple[str, ...], tuple[int, set[Node], dict[str, Any]]] = {}
-        self.kept: dict[tuple[int, tuple[str, ...]], _Gathering] = {}
+        self.open: dict[tuple[int, tuple[str, ...]], _Gathering] = {}
 
 
 _LOCK = reentered()
@@ -252,7 +257,7 @@ _GATHERINGS: "WeakKeyDictionary[Agent, _Gatherings]" = WeakKeyDictionary()
 
 
 def _gatherings(agent: Agent) -> _Gatherings:
-    # What was given last may hold references, and they their worker.
+    # The last objects may hold references, and these their agent.
     for each in [*_GATHERINGS]:
         if each.ended:
             _GATHERINGS.pop(each, None)
@@ -263,21 +268,21 @@ def _gatherings(agent: Agent) -> _Gatherings:
 def _arrive(
     number: int, names: tuple[str, ...], name: str, obj: Any, seconds: float | None
 ) -> Future[dict[str, Any]]:
-    """Give an object to the worker that keeps a gathering; a future of all."""
+    """Give an object to the worker that leads a gathering; a future of all."""
     agent = current_agent("_all_gather")
     found = _gatherings(agent)
     until = inf if seconds is None else monotonic() + seconds
-    # An earlier life of a worker gathered for itself.
+    # A worker that was restarted takes part anew.
     life = next((node for node in agent.nodes() if node.name == name), None)
     with _LOCK:
-        last, lives, told = found.last.get(names, (0, set(), {}))
+        last, lives, objects = found.last.get(names, (0, set(), {}))
         if number <= last and life in lives:
-            # What it gave first came late, and the others have gone on with that.
-            again: Future[dict[str, Any]] = Future()
+            # Its first attempt arrived after its timeout, and was counted.
+            repeated: Future[dict[str, Any]] = Future()
             if number == last:
-                again.set_result(told)
+                repeated.set_result(objects)
             else:
-                again.set_error_if_needed(
+                repeated.set_exception(
                     RpcTimeout(
                         code="GatherTimeout",
                         call="_all_gather",
@@ -285,16 +290,16 @@ def _arrive(
                         seconds=0.0,
                     )
                 )
-            return again
-        gathering = found.kept.setdefault((number, names), _Gathering(names))
-        gathering.given[name] = obj, until
-        whole = not gathering.missing()
-        if whole:
-            del found.kept[number, names]
-            each = {name: gathering.given[name][0] for name in names}
-            there = {node for node in agent.nodes() if node.name in names}
-            found.last[names] = number, there, each
-    if whole:
+            return repeated
+        gathering = found.open.setdefault((number, names), _Gathering(names))
+        gathering.objects[name] = obj, until
+        complete = not gathering.missing()
+        if complete:
+            del found.open[number, names]
+            each = {name: gathering.objects[name][0] for name in names}
+            members = {node for node in agent.nodes() if node.name in names}
+            found.last[names] = number, members, each
+    if complete:
         gathering.complete.set_result(each)
     return gathering.complete
 
@@ -304,10 +309,9 @@ def _all_gather(
     worker_names: Iterable[str] | None = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> dict[str, Any]:
-    """What each of several workers gave, by their names; all workers without names.
+    """The objects of several workers by their names; of all workers without names.
 
-    Each of them calls it as often as the others do.  The first by name keeps what is
-    given.
+    Each of them calls it as often as the others do.  The first by name leads.
 
     Raises:
         RpcMisuse: this worker is none of them.
@@ -330,13 +334,15 @@ def _all_gather(
         number = found.counts[names] = found.counts.get(names, 0) + 1
     try:
         if me == names[0]:
-            return _kept_here(found, number, names, obj, seconds)
-        asked = (number, names, me, obj, seconds)
-        told: dict[str, Any] = rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)
-        return told
+            return _lead(found, number, names, obj, seconds)
+        args = (number, names, me, obj, seconds)
+        gathered: dict[str, Any] = rpc_sync(
+            names[0], _arrive, args, timeout=seconds or 0
+        )
+        return gathered
     except TimeoutError as error:
         with _LOCK:
-            # Whoever tries again means the same gathering.
+            # The next attempt is for the same gathering.
             found.counts[names] = number - 1
         if getattr(error, "code", "") == "GatherTimeout" or seconds is None:
             raise
@@ -345,7 +351,7 @@ def _all_gather(
         ) from error
 
 
-def _kept_here(
+def _lead(
     found: _Gatherings,
     number: int,
     names: tuple[str, ...],
@@ -358,9 +364,9 @@ def _kept_here(
     except FutureTimeout as error:
         assert seconds is not None, "it had a deadline"
         with _LOCK:
-            gathering = found.kept.pop((number, names), None)
+            gathering = found.open.pop((number, names), None)
         if gathering is None:
-            # The last one came just now.
+            # It became complete just now.
             return {**complete.wait()}
         late = RpcTimeout(
             code="GatherTimeout",
@@ -373,7 +379,7 @@ def _kept_here(
 
 
 def _barrier(worker_names: Iterable[str]) -> None:
-    """Wait until each of several workers came here; what fails is logged.
+    """Wait until each of several workers has called this; a timeout is logged.
 
     Raises:
         RpcMisuse: this worker is none of them.

@@ -218,7 +218,7 @@ class record_function:  # noqa: N801  # the name that upstream has for it
     ends_with = _call_end_callbacks_on_future
 
 
-class calling(record_function):  # noqa: N801  # as its base
+class call_scope(record_function):  # noqa: N801  # as its base
     """The scope of a call: `with calling("async", name, source, target) as scope:`.
 
     The scope ends with the future of the call (`ends_with`), after what the callee
@@ -235,7 +235,7 @@ class calling(record_function):  # noqa: N801  # as its base
         """Take what `Collector.plain` gave at the callee; before the call ends."""
         self._remote = tuple(tuple(each) for each in events)
 
-    def value_of(self, both: Future[Any]) -> Future[Any]:
+    def split(self, both: Future[Any]) -> Future[Any]:
         """A future of the value alone, of what `run_profiled` gave at the callee."""
 
         def take(told: Future[Any]) -> Any:
@@ -287,7 +287,7 @@ class Collector(profile):
                 value = scope.ends_with(value)
         return value
 
-    def plain(self) -> tuple[tuple[Any, ...], ...]:
+    def as_tuples(self) -> tuple[tuple[Any, ...], ...]:
         """The events as plain values, for `calling.add_remote` at the caller."""
         return tuple((e.name, e.start, e.end, e.thread, e.worker) for e in self.events)
 
@@ -302,7 +302,7 @@ def run_profiled(
     """
     collector = Collector()
     value = collector.run(name, partial(function, *args, **kwargs))
-    return value, collector.plain()
+    return value, collector.as_tuples()
 
 
 def run_profiled_later(
@@ -314,7 +314,7 @@ def run_profiled_later(
     if not isinstance(value, Future):
         # Whoever called it says what is wrong with that.
         return value
-    return value._map(lambda told: (told.value(), collector.plain()))
+    return value._map(lambda told: (told.value(), collector.as_tuples()))
 
 
 run_profiled_later.__dict__[MARK] = run_profiled_later
@@ -393,7 +393,7 @@ def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
     workers = {each.worker: None for each in events}
     processes = {worker: place for place, worker in enumerate(workers, start=1)}
     for worker, process in processes.items():
-        yield _named_by("process_name", process, 0, worker or "this worker")
+        yield _metadata("process_name", process, 0, worker or "this worker")
     lanes: dict[tuple[str, int], list[list[int]]] = {}
     numbers: dict[tuple[str, int, int], int] = {}
     for each in events:
@@ -405,7 +405,7 @@ def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
             numbers[*thread, lane] = number
             which = 1 + [t for w, t in lanes if w == each.worker].index(each.thread)
             name = f"thread {which}" + (f", overlapping {lane}" if lane else "")
-            yield _named_by("thread_name", process, number, name)
+            yield _metadata("thread_name", process, number, name)
         yield {
             "name": each.name,
             "cat": "remote" if each.worker else "here",
@@ -418,7 +418,7 @@ def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _named_by(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+def _metadata(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
     return {
         "name": kind,
         "ph": "M",
@@ -464,7 +464,7 @@ def call(
         both = agent.call(
             node, Request(function, args, {}, request.text()), timeout=timeout
         )
-        return scope.ends_with(scope.value_of(both))
+        return scope.ends_with(scope.split(both))
 
 
 def call_and_wait(
@@ -497,7 +497,7 @@ def create(agent: Agent, node: Node, request: Request, timeout: float | None) ->
 
 def _measured(
     agent: Agent, node: Node, request: Request, mode: str
-) -> tuple[Invocation, calling]:
+) -> tuple[Invocation, call_scope]:
     asked = call_of(request.function, request.args, request.kwargs)
     name = request.name or asked.name
-    return asked, calling(mode, name, agent.name, node.name)
+    return asked, call_scope(mode, name, agent.name, node.name)

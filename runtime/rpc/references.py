@@ -182,13 +182,13 @@ class RRef(Unmovable, Generic[T]):
             known: Future[Any] = Future()
             known.set_result(self._python_type)
         else:
-            known = _asked(self, _of(self, _type_here), timeout)
-            known.add_done_callback(self._learn)
+            known = _ask_owner(self, _about_value(self, _type_here), timeout)
+            known.add_done_callback(self._remember_type)
         return known.wait() if blocking else known
 
-    def _learn(self, told: Future[Any]) -> None:
-        if told.error() is None:
-            self._python_type = told.value()
+    def _remember_type(self, future: Future[Any]) -> None:
+        if future.error() is None:
+            self._python_type = future.value()
 
     def backward(
         self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False
@@ -211,13 +211,13 @@ class RRef(Unmovable, Generic[T]):
         if self._handle.is_owner:
             _backward_here(self, retain_graph)
         else:
-            asked = _of(self, _backward_here, retain_graph)
-            _asked(self, asked, UNSET_RPC_TIMEOUT).wait()
+            request = _about_value(self, _backward_here, retain_graph)
+            _ask_owner(self, request, UNSET_RPC_TIMEOUT).wait()
 
     # What it is not -------------------------------------------------------------------
 
-    def __refusal__(self, asked: str) -> RpcMisuse:
-        return RpcMisuse(code="ReferenceNotSent", asked=asked)
+    def __refusal__(self, operation: str) -> RpcMisuse:
+        return RpcMisuse(code="ReferenceNotSent", asked=operation)
 
     def _serialize(self) -> NoReturn:
         """Refuse: references are written inside of remote calls only.
@@ -387,14 +387,14 @@ class Proxy(Unmovable, Generic[R]):
     def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
         return self._how(self._rref, name, args, kwargs, self._timeout)
 
-    def __refusal__(self, asked: str) -> RpcMisuse:
-        return self._rref.__refusal__(asked)
+    def __refusal__(self, operation: str) -> RpcMisuse:
+        return self._rref.__refusal__(operation)
 
     def __copy__(self) -> Self:
         return self
 
 
-def _checked(kind: type, name: str) -> None:
+def _check_method(kind: type, name: str) -> None:
     """Refuse what no value of a class has.
 
     Raises:
@@ -409,8 +409,8 @@ def _checked(kind: type, name: str) -> None:
 def _sync(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> Any:
-    asked = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
-    return _asked(rref, asked, timeout, "sync").wait()
+    request = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
+    return _ask_owner(rref, request, timeout, "sync").wait()
 
 
 def _async(
@@ -419,10 +419,10 @@ def _async(
     known: Future[Any] = rref._get_type(timeout, False)
     result: Future[Any] = Future()
 
-    def go_on(told: Future[Any]) -> None:
+    def invoke(future: Future[Any]) -> None:
         try:
-            asked = _invocation(rref, told.value(), name, args, kwargs)
-            found = _asked(rref, asked, timeout, "async")
+            request = _invocation(rref, future.value(), name, args, kwargs)
+            found = _ask_owner(rref, request, timeout, "async")
             found._forward_to(result)
         except Exception as error:
             result.set_error_if_needed(error)
@@ -430,18 +430,18 @@ def _async(
     if is_profiling():
         # Whoever profiles here measures it, whichever thread goes on.
         context = copy_context()
-        known.add_done_callback(lambda told: context.run(go_on, told))
+        known.add_done_callback(lambda future: context.run(invoke, future))
     else:
-        known.add_done_callback(go_on)
+        known.add_done_callback(invoke)
     return result
 
 
 def _remote(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> RRef[Any]:
-    asked = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
+    request = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
     agent, seconds = rref._agent, _seconds(rref, timeout, "remote")
-    return reference_of(agent, create(agent, rref._handle.owner, asked, seconds))
+    return reference_of(agent, create(agent, rref._handle.owner, request, seconds))
 
 
 def _invocation(
@@ -452,40 +452,40 @@ def _invocation(
     Raises:
         RpcMisuse: the class has no such method.
     """
-    _checked(kind, name)
-    asked = (rref, name, args, kwargs)
-    return Request(_invoke_here, asked, {}, f"{kind.__qualname__}.{name}")
+    _check_method(kind, name)
+    arguments = (rref, name, args, kwargs)
+    return Request(_invoke_here, arguments, {}, f"{kind.__qualname__}.{name}")
 
 
-def _of(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
+def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
     """What is asked of the owner about a value, by a function of this module."""
     return Request(func, (rref, *args), {}, func.__name__)
 
 
-def _asked(
-    rref: RRef[Any], asked: Request, timeout: float, mode: str = ""
+def _ask_owner(
+    rref: RRef[Any], request: Request, timeout: float, mode: str = ""
 ) -> Future[Any]:
     """A future of what the owner gives; measured by who profiles, with a mode."""
-    rref._handle.check(asked.name)
-    seconds = _seconds(rref, timeout, asked.name)
-    return call(rref._agent, rref._handle.owner, asked, seconds, mode=mode)
+    rref._handle.check(request.name)
+    seconds = _seconds(rref, timeout, request.name)
+    return call(rref._agent, rref._handle.owner, request, seconds, mode=mode)
 
 
 # What runs on the owner.  None of it waits in a thread for a value that is being made.
 
 
-def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
+def _with_value(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
     """What `act` gives of the value, or of it when it is there."""
     result: Future[Any] = Future()
 
-    def now(told: Future[Any]) -> None:
-        failed = told.error()
+    def now(future: Future[Any]) -> None:
+        failed = future.error()
         if failed is not None:
             # Not raised: it would keep the frames that it passes.
             result.set_error_if_needed(failed)
             return
         try:
-            given = act(told.value())
+            given = act(future.value())
         except Exception as error:
             result.set_error_if_needed(error)
             return
@@ -502,7 +502,7 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
 
 @async_execution
 def _type_here(rref: RRef[Any]) -> Future[type]:
-    return _when_here(rref, type)
+    return _with_value(rref, type)
 
 
 @async_execution
@@ -519,7 +519,7 @@ def _invoke_here(
             given.__reduce_ex__(5)
         return given
 
-    return _when_here(rref, act)
+    return _with_value(rref, act)
 
 
 def _backward_here(rref: RRef[Any], retain_graph: bool) -> None:

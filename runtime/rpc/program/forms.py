@@ -1,26 +1,26 @@
-"""Remote calls in programs: their forms, references and workers, as they are compiled.
+"""Remote calls in programs: their special forms, references and workers, when compiled.
 
     rpc_async(to, function[, args[, kwargs[, timeout]]])     -> Future[T]
     rpc_sync(...)                                            -> T
     remote(...)                                              -> RRef[T]
 
 Rules of calls:
-- arguments of these stand by their places; how many there are is looked at first;
-- `to` is the name of a worker, or a `WorkerInfo`; a value that may be one is asked when
-  the program runs;
-- `function` is one that is compiled, or can be: its schema is held against `args`, a
-  tuple, and gives T.  Its full name is what is sent;
-- `kwargs` is a dictionary of arguments by name.  What it has is known when the program
-  runs, so it may change what has a default, and no more; one that is written in the
-  very call is known now, and may give anything;
-- a form that takes a name in place of the function takes its arguments as a function of
-  Python does, and says nothing of the result.
+- the arguments are positional; their number is checked first;
+- `to` is the name of a worker, or a `WorkerInfo`; a value of a type that may be one is
+  checked when the program runs;
+- `function` is compiled, or can be: `args`, a tuple, is checked against its schema,
+  which gives T.  Its full name is sent;
+- `kwargs` is a dictionary of arguments by name.  Its keys are known when the program
+  runs, so it may only replace defaults; a dictionary display in the call itself is
+  known at compile time, and may give any argument;
+- a form that takes the name of a function in its place is called as a function of
+  Python, and its result has no known type.
 
 Rules of references:
-- `RRef[T]` is written with its type always; a program is given references, and gives
-  them; it makes none but by `remote`;
+- `RRef[T]` is always written with its type; programs receive references and return
+  them, and make them by `remote` only;
 - `to_here` without a timeout has the one that is the default when the program runs;
-- a module is seen by the interface that its reference was given.
+- a module has the interface that its reference was given.
 """
 
 import ast
@@ -93,7 +93,7 @@ _NAMED = DictType(StrType, AnyType)
 
 
 def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Let programs have remote calls; gives what takes that back."""
+    """Register remote calls with the compiler; yields what undoes it."""
     for row in ROWS:
         yield register_kind(row)
     for kind, name, python, by_name in (
@@ -108,7 +108,7 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
 
 
 class _NamedForm(Sugared):
-    """A function that calls another one on another worker; `kind` is of its node."""
+    """A form that calls a function on another worker; `kind` is that of its node."""
 
     __slots__ = ("kind", "name")
 
@@ -122,17 +122,17 @@ class _NamedForm(Sugared):
 
 
 class CallForm(_NamedForm):
-    """One that is given the function."""
+    """A form whose second argument is the function."""
 
     __slots__ = ()
 
     def call_syntax(self, e: Emitter, node: ast.Call) -> Sugared:
-        """A call as it is written: of a display of arguments all is known."""
+        """The call from its syntax, where a display of arguments by name is known."""
         starred = any(isinstance(each, ast.Starred) for each in node.args)
         if starred or len(node.args) < 4:
             positional = elements_of(e, node.args)
         else:
-            # Each in its turn, as Python computes them.
+            # In Python's order of evaluation.
             positional = elements_of(e, node.args[:3])
             positional.append(named_arguments(e, node.args[3]))
             positional += elements_of(e, node.args[4:])
@@ -140,7 +140,7 @@ class CallForm(_NamedForm):
         return self.call(e, Arguments(positional, named))
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What it gives, as a value."""
+        """The result as a value."""
         self._check_count(e, arguments)
         to, callee, *rest = arguments.positional
         worker = worker_of(e, self.name, to)
@@ -176,12 +176,12 @@ class CallForm(_NamedForm):
 
 
 class CallByNameForm(_NamedForm):
-    """One that is given the name of the function."""
+    """A form whose second argument is the name of the function."""
 
     __slots__ = ()
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What it gives: of a type that nobody knows before."""
+        """The result, whose type is not known."""
         given = arguments_of(e, self.name, _OF_NAMES, arguments, required=2)
         to, name, args, kwargs, timeout = given
         inputs = [worker_of(e, self.name, to)]
@@ -192,7 +192,7 @@ class CallByNameForm(_NamedForm):
                 "It takes the full name of a function, a str.",
             )
         inputs.append(function)
-        # None is what is left out.
+        # None stands for an omitted argument.
         last = max((n for n, each in enumerate(given) if not _is_none(each)), default=1)
         if last >= 2:
             items = () if _is_none(args) else tuple_of(e, self.name, args)
@@ -210,7 +210,7 @@ class CallByNameForm(_NamedForm):
 
 
 class Display(Sugared):
-    """A dictionary that is written where a call is given arguments by name."""
+    """A dictionary display as the arguments by name of a call."""
 
     __slots__ = ("items",)
 
@@ -226,7 +226,7 @@ def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
     """The arguments by name: a `Display` if they are written in the very call."""
     display = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        # `annotate(T, {...})`, as the texts of programs have it.
+        # `annotate(T, {...})`, as `.code` writes it.
         is_annotated = len(node.args) == 2 and not node.keywords
         if is_annotated and e.expression(node.func).describe() == "`annotate`":
             display = node.args[1]
@@ -293,10 +293,10 @@ def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
 
 
 def named_of(e: Emitter, name: str, kwargs: Sugared) -> Value:
-    """The arguments by name, a dictionary that is known when the program runs."""
+    """The arguments by name, as a dictionary whose keys are known at run time."""
     value = kwargs.value(e)
     if value in e.untyped:
-        # Nothing was put into it yet.
+        # An empty dictionary whose type is still open.
         value = e.fitted(value, _NAMED) or value
     if not is_named(value.type):
         e.fail(
@@ -330,7 +330,7 @@ def _arguments(
     values, _ = bind_arguments(e, callee, schema, given)
     count = len(items)
     if named:
-        # What has no default is given by place, for those who read the graph.
+        # Arguments without default are positional, so that the graph shows them.
         count = max(count, _without_defaults(schema))
     inputs = [_tuple(e, values[:count])]
     if others:
@@ -360,7 +360,7 @@ def _dictionary(
     count: int,
     named: Mapping[str, Sugared],
 ) -> Value:
-    """The arguments by name that are not given by place, converted."""
+    """The arguments by name that are not positional, converted."""
     pairs: list[Value] = []
     for place, argument in enumerate(schema.arguments):
         if place >= count and argument.name in named:
@@ -385,7 +385,7 @@ _CALLS = "Calls on the value are Python's: give the reference to a function ther
 
 
 class ReferenceMethod(Sugared):
-    """A method of a reference, bound to it."""
+    """A bound method of a reference."""
 
     __slots__ = ("name", "rref")
 
@@ -398,7 +398,7 @@ class ReferenceMethod(Sugared):
         return f"the method `{self.name}` of {self.rref.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What it gives."""
+        """The result of the method."""
         takes = ("timeout",) if self.name == "to_here" else ()
         given = arguments_of(e, self.describe(), takes, arguments, required=0)
         inputs = [self.rref.node_value]
@@ -449,7 +449,7 @@ class WorkerValue(SimpleValue):
 
 
 class ReferenceClass(Sugared):
-    """The class of references: it is for annotations."""
+    """The class `RRef`, which programs use in annotations only."""
 
     __slots__ = ()
 
@@ -458,11 +458,11 @@ class ReferenceClass(Sugared):
         return "the class `RRef`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """None is made in a program."""
+        """Refuse to make a reference in a program."""
         return self._refuse(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """Nor of a type."""
+        """Refuse `RRef[T]` as an expression: it would make a reference of a type."""
         return self._refuse(e)
 
     def _refuse(self, e: Emitter) -> NoReturn:
@@ -473,7 +473,7 @@ class ReferenceClass(Sugared):
 
 
 def _references(surface: Surface) -> Iterable[Remove]:
-    """Let programs know references and workers; gives what takes that back."""
+    """Register references and workers as values; yields what undoes it."""
 
     def infer(rref: Any, program: Program) -> Type | NotInferred:
         found = type_of(surface, rref)

@@ -1,26 +1,26 @@
-"""Kinds of nodes for remote calls: what they take, give, and do; types of references.
+"""Kinds of nodes for remote calls: inputs, outputs and effects; types of references.
 
     prim::rpc_async(to, name[, args[, kwargs[, timeout]]]) -> Future(T)
     prim::rpc_sync(...) -> T
     prim::rpc_remote(...) -> RRef(T)
-    prim::rref_...(rref) -> what a reference is asked
+    prim::rref_...(rref) -> the result of a method of a reference
     prim::worker_info[name=...](worker) -> its name, or its id
 
 Rules:
-- what is left out at the end of a call is not there: five inputs at most;
+- trailing arguments may be omitted: two to five inputs;
 - `name` is the full name of a function, as the other worker knows it; the attribute
-  `function` is the one of that name here, where the program has it: its schema says
-  what T is, and it lives as long as the node does.  Without it T is what the output
-  says, and what comes back is held against that;
-- a call does everything, as far as this program knows: it is never left out, never
-  made once for two, and its results may be memory of anybody.  On its owner a reference
-  gives the very value, which others see being written to;
-- who owns a reference is known when it is made, whether the owner knows of it is not.
+  `function` is the function of that name here, if the program has it: its schema gives
+  T, and it lives as long as the node does.  Without it T is the type of the output, and
+  the result is checked against it;
+- a call has unknown effects: it is never removed, never merged with an equal one, and
+  its results may alias anything.  On its owner a reference gives the value itself, so
+  writes to it are seen;
+- the owner of a reference is known when it is made; whether the owner knows of the
+  reference is not.
 
-Rules of types: a reference of Python whose type is known is one of `RRef[T]` of that
-type, and of those that it fits into; of one whose type nobody has told, or only knows
-where the value lies, the value is looked at when it comes; a module is of the interface
-that its reference was given.
+Rules of types: a reference of Python with a known type is an `RRef[T]` of that type,
+and of its supertypes; if the type is unknown, or known only at the owner, the value is
+checked when it comes; a module has the interface that its reference was given.
 
 In the text of programs, which the compiler reads back:
 
@@ -28,8 +28,8 @@ In the text of programs, which the compiler reads back:
     rpc_async_by_name(to, name, (x,))                    it is not
     rref.to_here()
 
-What the reference of the language says of them is here, too; the names are those of the
-tables.  The areas of the compiler that have texts are loaded when they ask.
+The section of the language reference about them is made here, too, with the names of
+the tables.  The areas of the compiler that have texts are imported when they ask.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,7 +65,7 @@ from runtime.script.plug_ins import Remove
 # A worker, as programs see it.
 WORKER = ClassType("dist_rpc.WorkerInfo")
 
-# What the place of an input is for.
+# The inputs of a call, by their index.
 TO, NAME, ARGS, KWARGS, TIMEOUT = range(5)
 ASYNC, SYNC, REMOTE = "prim::rpc_async", "prim::rpc_sync", "prim::rpc_remote"
 
@@ -74,7 +74,7 @@ def _same(given: Type) -> Type:
     return given
 
 
-# Kind -> the type of what it gives, from that of what the function gives.
+# Kind -> the type of its output, from the type of the function's result.
 GIVES: Mapping[str, Callable[[Type], Type]] = {
     ASYNC: FutureType,
     SYNC: _same,
@@ -84,7 +84,7 @@ _WRAPPERS: Mapping[str, type[Type]] = {ASYNC: FutureType, REMOTE: RRefType}
 
 
 def result_of(schema: Schema) -> Type:
-    """The one type of what a function of a program gives."""
+    """The type of a function's result, as one type."""
     given = tuple([fake(each.type) for each in schema.returns])
     if not given:
         return NoneType_
@@ -157,7 +157,7 @@ def _of_reference(gives: Type | None) -> Callable[[Node], Outcome]:
     return types
 
 
-# What a worker is asked -> the type of it.
+# Attribute of a worker -> its type.
 OF_WORKER: Mapping[str, Type] = {"name": StrType, "id": IntType}
 
 
@@ -170,7 +170,7 @@ def _of_worker(node: Node) -> Outcome:
     return (OF_WORKER[name],)
 
 
-# Method of a reference -> what it gives; None: the value.
+# Method of a reference -> the type of its result; None: the type of the value.
 METHODS: Mapping[str, Type | None] = {
     "to_here": None,
     "local_value": None,
@@ -182,13 +182,13 @@ METHODS: Mapping[str, Type | None] = {
 _ONE, _CALLED = Count(1, 1), Count(2, 5)
 
 
-# Those that ask the other worker, or wait; and what may be another thing next time.
-_ASKING = ("to_here", "local_value")
+# Methods that call the owner, or wait; and the one whose result changes with time.
+_BLOCKING = ("to_here", "local_value")
 _CHANGING = "confirmed_by_owner"
 
 
 def _row(name: str, gives: Type | None) -> Kind:
-    is_call = name in _ASKING
+    is_call = name in _BLOCKING
     effects = Effect.NONDETERMINISTIC if name == _CHANGING else Effect.NONE
     return Kind(
         name=f"prim::rref_{name}",
@@ -225,7 +225,7 @@ def type_of(surface: Surface, rref: Any) -> Type | None:
 
 
 def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool]]]:
-    """A type, or a class of types -> what makes the test of a value."""
+    """For a type, or a class of types, the maker of its test of a value."""
 
     def of_reference(wanted: RRefType) -> Callable[[Any], bool]:
         def is_one(value: Any) -> bool:
@@ -248,7 +248,7 @@ _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 
 def install_in_text(surface: Surface) -> Iterable[Remove]:
-    """Let `.code` have remote calls, and be read back; gives what takes that back."""
+    """Register how `.code` writes and reads remote calls; yields what undoes it."""
     from runtime.script.archive import Constants, register_form, register_word
     from runtime.script.archive.expressions import (
         comma_list,
@@ -351,7 +351,7 @@ def _shown(given: Type | None) -> str:
 
 
 def install_in_reference() -> Iterable[Remove]:
-    """Let the reference of the language have them; gives what takes that back."""
+    """Add the section to the language reference; yields what undoes it."""
     from runtime.script.frontend import Section, register_section
 
     asked = [

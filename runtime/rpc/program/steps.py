@@ -1,34 +1,28 @@
-"""Remote calls when a program runs: what is checked before them, and of their results.
+"""Remote calls when a program runs: their arguments and results are checked.
 
-    fit_arguments              the arguments of a call, held against the schema of the
-                               function
-    make_call                  a call, made
-    makers                     kind of node -> its function
-    call_program               the one function by which programs call: by the worker of
-                               this process
+    fit_arguments              checks the arguments of a call by the function's schema
+    make_call                  makes a call, by a `Surface`
+    makers                     kind of node -> the maker of its function
+    call_program               calls by the worker of this process: what `SURFACE` has
     _rpc_async_torchscript     calls a compiled function by its full name, from Python
                                and from programs
 
 Rules of arguments:
 - a worker is a name or a `WorkerInfo`, never a number; a timeout is a float;
-- where the function is known here, its schema decides before anything is sent: what is
-  missing, unknown, given twice or of another type; a number becomes a wider one, and
-  what is left out is the default that the caller knows;
-- where it is not, the arguments go as they are, and the other worker decides;
-- the name is all that is sent of a function: the other worker looks it up, and says so
-  if it has none.
+- a function that is known here is checked by its schema before anything is sent:
+  missing, unknown and repeated arguments, and types; a number is converted to a wider
+  one, and a missing argument gets the default that the caller knows;
+- the arguments of an unknown function go as they are, and the other worker checks them;
+- only the name of a function is sent: the other worker looks it up, and reports if it
+  has none.
 
 Rules of results:
-- what comes back from another worker is held against the type that the program says: a
-  future when it is waited for, a reference when it is asked for its value;
-- a reference knows the type of its value from the program that asked for it; it is one
-  of that type, and of those that it fits into; of one whose type nobody has told, or
-  only knows where the value lies, the value is looked at when it comes; a module is of
-  the interface that its reference was given;
-- an exception from another worker is raised as it comes, with the frames of the program
-  that asked;
-- a cast may lie: what a program took for a reference, or a worker, is asked for its
-  class before it is asked for anything else.
+- a result from another worker is checked against the type that the program says: a
+  future when it is waited for, a reference when its value is fetched;
+- an exception from another worker is raised as it comes, with the frames of the
+  program;
+- an unchecked cast may lie: a method of a reference or a worker checks the class of the
+  object first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,13 +31,8 @@ from typing import Any
 from runtime.errors.future import described
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future
-from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
-    Request,
-    current_agent,
-    timeout_seconds,
-)
-from runtime.rpc.api import remote, rpc_async, rpc_sync
+from runtime.rpc.agent import UNSET_RPC_TIMEOUT
+from runtime.rpc.api import prepared, remote, rpc_async, rpc_sync
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.profiling import call, call_and_wait, create, record_function
 from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
@@ -148,7 +137,7 @@ _MODES = {ASYNC: "async", SYNC: "sync", REMOTE: "remote"}
 
 
 def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Let nodes for remote calls do what they do; gives what takes that back."""
+    """Register how nodes for remote calls run; yields what undoes it."""
     for kind, maker in makers(surface).items():
         yield register_step(kind, maker)
     for of, make in tests(surface).items():
@@ -156,7 +145,7 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
 
 
 def makers(surface: Surface) -> Mapping[str, Maker]:
-    """Kind -> what makes the function of a node."""
+    """For each kind of node, the maker of its function."""
 
     def call(node: Node) -> Function:
         return _call(node, surface)
@@ -182,7 +171,7 @@ def _call(node: Node, surface: Surface) -> Function:
     known = node.attributes.get("function")
     type_ = node.output.type
     of = _element(type_)
-    # Of a function that is known by its name only, nothing is.
+    # A function that is known by its name only has no known result type.
     text = "" if of is AnyType else str(of)
 
     def call(to: Any, name: str, *rest: Any) -> Any:
@@ -199,13 +188,13 @@ def _call(node: Node, surface: Surface) -> Function:
 
 
 def _of_reference(name: str, kind: type, is_value: bool) -> Maker:
-    """What a reference is asked; its value is of the type that the program says."""
+    """Calls a method of a reference; a value is checked against the program's type."""
 
     def maker(node: Node) -> Function:
         of, given = node.output.type, node.inputs[0].type
 
         def ask(rref: Any, *timeout: float) -> Any:
-            # Its method is called, whatever a program took for a reference.
+            # A cast may have made a reference of another object.
             if not isinstance(rref, kind):
                 checked(rref, given, "A program")
             answer = getattr(rref, name)(*timeout)
@@ -243,7 +232,7 @@ def call_program(
     timeout: float,
     type: str,  # noqa: A002  # the field's own word
 ) -> Any:
-    """What the function called `name` gives on another worker.
+    """The result of the function `name` on another worker, where `mode` is "sync".
 
     A future of it where `mode` is "async", a reference to it, whose value is of `type`,
     where it is "remote".
@@ -252,15 +241,13 @@ def call_program(
         NotInitialized, RpcMisuse: the call cannot be made.
         Exception: of "sync", as `rpc_sync`.
     """
-    asks = "remote" if mode == "remote" else f"rpc_{mode}"
-    agent = current_agent(asks)
-    seconds = timeout_seconds(timeout, agent.rpc_timeout, asks)
-    asked = agent, agent.find(to), Request(Named(name), args, kwargs, name), seconds
+    python = "remote" if mode == "remote" else f"rpc_{mode}"
+    request = prepared(python, to, Named(name), args, kwargs, timeout, name)
     if mode == "remote":
-        return reference_of(agent, create(*asked), type)
+        return reference_of(request[0], create(*request), type)
     if mode == "sync":
-        return call_and_wait(*asked)
-    return call(*asked, mode="async_jit")
+        return call_and_wait(*request)
+    return call(*request, mode="async_jit")
 
 
 def _type_of(rref: Any) -> str:
@@ -284,10 +271,10 @@ def _rpc_async_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future[Any]:
-    """A future of what a compiled function gives on the worker `to`, by its full name.
+    """A future of a compiled function's result on the worker `to`, by its full name.
 
     Raises:
-        RpcMisuse: they do not fit it, as far as it is known here.
+        RpcMisuse: the arguments do not fit it, as far as it is known here.
         NotInitialized, RpcMisuse: the call cannot be made.
     """
     future: Future[Any] = _by_name("async", to, qualified_name, args, kwargs, timeout)
@@ -301,11 +288,10 @@ def _rpc_sync_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Any:
-    """What a compiled function gives on the worker `to`, by its full name.
+    """The result of a compiled function on the worker `to`, by its full name.
 
     Raises:
-        RpcMisuse, NotInitialized: as of
-            `_rpc_async_torchscript`.
+        RpcMisuse, NotInitialized: as of `_rpc_async_torchscript`.
         Exception: as `rpc_sync`.
     """
     return _by_name("sync", to, qualified_name, args, kwargs, timeout)
@@ -318,11 +304,10 @@ def _remote_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef[Any]:
-    """A reference to what a compiled function gives on the worker `to`.
+    """A reference to a compiled function's result on the worker `to`.
 
     Raises:
-        RpcMisuse, NotInitialized: as of
-            `_rpc_async_torchscript`.
+        RpcMisuse, NotInitialized: as of `_rpc_async_torchscript`.
     """
     made: RRef[Any] = _by_name("remote", to, qualified_name, args, kwargs, timeout)
     return made
@@ -342,7 +327,7 @@ SURFACE = Surface(
 
 
 def install_here() -> Iterable[Callable[[], None]]:
-    """Let programs have remote calls by the worker here; gives what takes that back."""
+    """Give programs remote calls by this process's worker; yields what undoes it."""
     yield plug_in(SURFACE).close
-    # What is measured of a program has scopes in it.
+    # Programs may use scopes of the profiler.
     yield register_special_form(record_function, Manager(record_function)).close

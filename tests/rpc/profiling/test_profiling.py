@@ -17,7 +17,7 @@ from runtime.rpc.profiling import (
     Collector,
     Event,
     call_key,
-    calling,
+    call_scope,
     is_profiling,
     profile,
     record_function,
@@ -50,7 +50,7 @@ def answer() -> tuple[Any, tuple[Any, ...]]:
             return 3
 
     collector = Collector(clock=clock(start=500))
-    return collector.run("demo.add", work), collector.plain()
+    return collector.run("demo.add", work), collector.as_tuples()
 
 
 def test_names() -> None:
@@ -82,7 +82,7 @@ def test_a_call_is_measured_until_its_future_is_complete() -> None:
     for value in values:
         future: Future[Any] = Future()
         with profile(clock=clock()) as p:
-            with calling("async", "f", "w0", "w1") as scope:
+            with call_scope("async", "f", "w0", "w1") as scope:
                 after = scope.ends_with(future)
             assert spans(p) == []
         thread = threading.Thread(target=future.set_result, args=(value,))
@@ -98,7 +98,7 @@ def test_events_are_there_when_the_value_is() -> None:
     """4.10: the future that is returned completes after the callbacks."""
     future: Future[int] = Future()
     seen = []
-    with profile(clock=clock()) as p, calling("async", "f", "a", "b") as scope:
+    with profile(clock=clock()) as p, call_scope("async", "f", "a", "b") as scope:
         after = scope.ends_with(future)
         after.add_done_callback(lambda f: seen.append(len(p.events)))
         future.set_result(1)
@@ -110,7 +110,7 @@ def test_a_call_that_fails() -> None:
     error = ValueError("there")
     future: Future[int] = Future()
     with profile(clock=clock()) as p:
-        with calling("sync", "f", "a", "b") as scope:
+        with call_scope("sync", "f", "a", "b") as scope:
             after = scope.ends_with(future)
         future.set_exception(error)
     with pytest.raises(ValueError, match="there") as caught:
@@ -123,7 +123,7 @@ def test_a_call_that_is_not_sent() -> None:
     with (
         profile(clock=clock()) as p,
         pytest.raises(KeyError),
-        calling("sync", "f", "a", "b"),
+        call_scope("sync", "f", "a", "b"),
     ):
         raise KeyError
     assert spans(p) == [("rpc_sync#f(a -> b)", 0, 1)]
@@ -146,7 +146,7 @@ def test_one_future_for_a_scope() -> None:
 def test_what_was_measured_there_comes_back() -> None:
     """In the middle of the call: no two clocks are compared."""
     with profile(clock=clock(step=10)) as p:
-        with calling("sync", "demo.add", "w0", "w1") as scope:
+        with call_scope("sync", "demo.add", "w0", "w1") as scope:
             future: Future[int] = Future()
             after = scope.ends_with(future)
             value, events = answer()
@@ -168,7 +168,7 @@ def test_calls_of_calls() -> None:
     collector = Collector(clock=clock(step=100))
 
     def on_w1() -> None:
-        with calling("sync", "g", "w1", "w2") as inner:
+        with call_scope("sync", "g", "w1", "w2") as inner:
             done: Future[int] = Future()
             inner.ends_with(done)
             inner.add_remote(answer()[1])
@@ -177,9 +177,9 @@ def test_calls_of_calls() -> None:
     collector.run("f", on_w1)
     with (
         profile(clock=clock(step=1000)) as p,
-        calling("sync", "f", "w0", "w1") as scope,
+        call_scope("sync", "f", "w0", "w1") as scope,
     ):
-        scope.add_remote(collector.plain())
+        scope.add_remote(collector.as_tuples())
     outer, inner = "rpc_sync#f(w0 -> w1)", "rpc_sync#g(w1 -> w2)"
     names = [(each.name, each.worker) for each in p.events]
     assert names == [
@@ -195,10 +195,10 @@ def test_a_function_that_gives_a_future_runs_until_it_is_complete() -> None:
     collector = Collector(clock=clock())
     future: Future[int] = Future()
     after = collector.run("f", lambda: future)
-    assert collector.plain() == ()
+    assert collector.as_tuples() == ()
     future.set_result(4)
     assert after.wait() == 4
-    assert [event[:3] for event in collector.plain()] == [("f", 0, MILLISECOND)]
+    assert [event[:3] for event in collector.as_tuples()] == [("f", 0, MILLISECOND)]
 
 
 def test_a_collector_collects_for_the_caller_alone() -> None:
@@ -212,7 +212,7 @@ def test_a_collector_collects_for_the_caller_alone() -> None:
 
 def test_without_a_profiler_nothing_is_measured() -> None:
     future: Future[int] = Future()
-    with calling("sync", "f", "a", "b") as scope:
+    with call_scope("sync", "f", "a", "b") as scope:
         after = scope.ends_with(future)
         future.set_result(3)
     assert after.wait() == 3
@@ -250,7 +250,7 @@ def profiled() -> profile:
         with record_function("both"):
             for target, future in zip(targets, futures, strict=True):
                 name = "demo.add" if target == "w1" else "package.module.function_of_it"
-                with calling("async", name, "w0", target) as scope:
+                with call_scope("async", name, "w0", target) as scope:
                     scope.ends_with(future)
                     if target == "w1":
                         scope.add_remote(answer()[1])
@@ -279,7 +279,7 @@ def test_the_table() -> None:
 def test_the_table_adds_up_what_has_one_name() -> None:
     with profile(clock=clock()) as p:
         for _ in range(3):
-            with calling("sync", "f", "a", "b") as scope:
+            with call_scope("sync", "f", "a", "b") as scope:
                 scope.add_remote(answer()[1])
     (head, _, row, *rest) = p.table().splitlines()
     assert row.split() == ["rpc_sync#f(a", "->", "b)", "3", "3.000", "9.000", "1.000"]

@@ -95,7 +95,7 @@ def test_what_comes_late_counts_for_who_tries_again() -> None:
     names = tuple(sorted(pair))
     found = rpc.api._gatherings(current_agent("test"))
     first = rpc.rpc_async(NAMES[0], gathered, (pair,))
-    assert until(lambda: any(group == names for _, group in found.kept))
+    assert until(lambda: any(group == names for _, group in found.open))
     number = found.counts[names]
     rpc.rpc_sync(OTHER, arrive_late, (number, names))
     together = {NAMES[0]: f"of {NAMES[0]}", OTHER: "late"}
