@@ -85,6 +85,7 @@ def remote_calls() -> Iterator[Row]:
                 f"{found:.2f} ({own[key]:.0f} {unit}, {other[key]:.0f} {unit})",
                 "≤ 1",
                 found <= 1,
+                why="agents and sessions are Python on both sides, torch's are C++",
             )
         for what, key, unit in (
             (PIPELINED, "pipelined", "a second"),
