@@ -112,8 +112,8 @@ def globals_of(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any
         zip(converters, presenters_of(schema), strict=True)
     ):
         # A converted list is fresh; only codes look otherwise to a kernel.
-        shown = None if _is_list(schema.arguments[place]) else seen
-        values[f"_turn{place}"] = turn if shown is None else _shown(turn, shown)
+        show = None if _is_list(schema.arguments[place]) else seen
+        values[f"_turn{place}"] = turn if show is None else _presenting(turn, show)
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
             values[f"_default{place}"] = present(
@@ -127,7 +127,7 @@ def _is_list(argument: Argument) -> bool:
     return isinstance(kind, ListType) and presenter(kind.element) is None
 
 
-def _shown(turn: Converter, shown: Converter) -> Converter:
+def _presenting(turn: Converter, show: Converter) -> Converter:
     """A conversion to what a kernel sees; codes that are objects stay as they are."""
 
     def convert(value: object) -> object:
@@ -135,7 +135,7 @@ def _shown(turn: Converter, shown: Converter) -> Converter:
             converted = turn(value)
             return value if converted is not MISMATCH else MISMATCH
         converted = turn(value)
-        return MISMATCH if converted is MISMATCH else shown(converted)
+        return MISMATCH if converted is MISMATCH else show(converted)
 
     return convert
 

@@ -86,7 +86,7 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
     Raises:
         LibraryMisuse: it cannot; says why, and what can.
     """
-    shown = f"Library({namespace!r}, {kind!r})"
+    call = f"Library({namespace!r}, {kind!r})"
     if kind not in KINDS:
         reason = f"{kind!r} is no kind of library"
         remedy = f"Kinds: {', '.join(KINDS)}."
@@ -111,7 +111,7 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
         remedy = "Name the key in impl(), or open an IMPL library for it."
     else:
         return
-    raise LibraryMisuse(code="LibraryRefused", call=shown, reason=reason, remedy=remedy)
+    raise LibraryMisuse(code="LibraryRefused", call=call, reason=reason, remedy=remedy)
 
 
 def origin_of_caller(depth: int = 2) -> str:

@@ -70,10 +70,10 @@ class Runners:
         "_tensors",
         "_texts",
         "name",
+        "presenters",
         "returns",
         "rules",
         "schema",
-        "shown",
         "strip",
         "table",
         "tags",
@@ -86,7 +86,7 @@ class Runners:
         self.rules = entry.rules
         self.tags = reading.tags
         self._reading = reading
-        _, self.strip, self.returns, self.shown = reading.convention
+        _, self.strip, self.returns, self.presenters = reading.convention
         self._tensors = entry.extractor.tensors
         self._lists = entry.extractor.lists
         masks = entry.table.masks
@@ -129,7 +129,7 @@ class Runners:
 
     def presented(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` for values of the stack, which it gets as kernels see them."""
-        if not any(self.shown):
+        if not any(self.presenters):
             return function
         return lambda *values: function(*self.from_stack(values))
 
@@ -137,13 +137,13 @@ class Runners:
         """Values of the stack as kernels see them: codes as objects, lists fresh."""
         return [
             value if turn is None else turn(value)
-            for value, turn in zip_longest(values, self.shown)
+            for value, turn in zip_longest(values, self.presenters)
         ]
 
     def to_stack(self, values: Sequence[Any]) -> list[Any]:
         """Arguments as kernels see them, as values of the stack."""
         stacked = list(values)
-        for place, turn in enumerate(self.shown):
+        for place, turn in enumerate(self.presenters):
             if turn is not None:
                 stacked[place] = self._on_stack(place, stacked[place])
         return stacked
@@ -204,8 +204,8 @@ class Runners:
         return lambda operator, bits, values: returns(function(*values))
 
     def _typed(self, function: Callable[..., Any], kernel: Kernel) -> Runner:
-        returns, shown = self.returns, self.shown
-        if not kernel.facts.keyword_only and not any(shown):
+        returns, presenters = self.returns, self.presenters
+        if not kernel.facts.keyword_only and not any(presenters):
             return self._direct(function, kernel.with_keyset)
         places = keyword_places(self.schema, kernel.facts.keyword_only)
         named_places = frozenset(places.values())
@@ -213,7 +213,7 @@ class Runners:
         def spelled(operator: Any, bits: int, values: list[Any]) -> Any:
             seen = [
                 value if turn is None else turn(value)
-                for value, turn in zip_longest(values, shown)
+                for value, turn in zip_longest(values, presenters)
             ]
             named = {name: seen[place] for name, place in places.items()}
             rest = [v for i, v in enumerate(seen) if i not in named_places]

@@ -216,14 +216,14 @@ def table_reading(table: Table) -> TableReading:
 def _render_state(reading: StateReading) -> str:
     name, definition, kernels = reading
     lines = [f"name: {name}\n"]
-    lines.append("schema: (none)\n" if definition is None else definition.shown)
+    lines.append("schema: (none)\n" if definition is None else definition.dump)
     for each in kernels:
         readings = each if isinstance(each, tuple) else (each,)
         key = readings[0].key
         alias = "[alias]" if key.is_alias else ""
         for age, kernel in enumerate(readings):
             inactive = " (inactive)" if age else ""
-            lines.append(f"{key.name}{alias}{inactive}: {kernel.shown}\n")
+            lines.append(f"{key.name}{alias}{inactive}: {kernel.dump}\n")
     return "".join(lines)
 
 

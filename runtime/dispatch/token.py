@@ -69,7 +69,7 @@ def extractor_of(schema: Schema) -> Extractor:
 class DefinitionReading:
     """A schema for an operator, as registered.
 
-    `namespace` and `text` are where the operator stands in a state, `shown` the lines
+    `namespace` and `text` are where the operator stands in a state, `dump` the lines
     of `dump_state`, `texts` everything as text, `memo` holds pure functions of the
     schema.
     """
@@ -80,7 +80,7 @@ class DefinitionReading:
     tags: tuple[str, ...]
     namespace: str
     text: str
-    shown: str
+    dump: str
     extractor: Extractor
     texts: tuple[Any, ...]
     memo: dict[str, Any] = field(default_factory=dict)
@@ -98,14 +98,14 @@ class DefinitionReading:
     @property
     def convention(self) -> "Convention":
         """How calls are bound and results converted; built at the first call."""
-        found: Convention | None = self.memo.get("convention")
-        if found is None:
+        known: Convention | None = self.memo.get("convention")
+        if known is None:
             schema = self.schema
-            shown = presenters_of(schema)
+            presenters = presenters_of(schema)
             bind = binder(schema, self.converters)
-            found = Convention(bind, stripper(schema), returner(schema), shown)
-            self.memo["convention"] = found
-        return found
+            known = Convention(bind, stripper(schema), returner(schema), presenters)
+            self.memo["convention"] = known
+        return known
 
     @property
     def maker(self) -> Maker | None:
@@ -119,20 +119,20 @@ class DefinitionReading:
 class Convention(NamedTuple):
     """What a schema says about calls, as functions (see `runtime.schema`).
 
-    `shown` says how a kernel sees each argument; None: as it is.
+    `presenters` say how a kernel sees each argument; None: as it is.
     """
 
     bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
     strip: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
     returns: Callable[[Any], Any]
-    shown: tuple[Converter | None, ...]
+    presenters: tuple[Converter | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelReading:
     """A kernel for one key (runtime or alias) of an operator, as registered.
 
-    `through` says that it is never called; `shown` is what `dump_state` prints behind
+    `through` says that it is never called; `dump` is what `dump_state` prints behind
     the key.
     """
 
@@ -143,7 +143,7 @@ class KernelReading:
     through: bool
     namespace: str
     text: str
-    shown: str
+    dump: str
     texts: tuple[Any, ...]
 
 

@@ -143,7 +143,7 @@ def bound_call(
 
 def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
     """What runs a kernel that is not the trusted one: lists copied, results checked."""
-    presenters, returns = reading.convention.shown, reading.convention.returns
+    presenters, returns = reading.convention.presenters, reading.convention.returns
 
     def run(*values: Any) -> Any:
         given = [
