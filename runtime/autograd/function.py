@@ -76,17 +76,22 @@ def misused(function: str, fault: str, remedy: str) -> AutogradMisuse:
 
 
 class Context:
-    """The `ctx` of one call of a `Function`; attributes may be set on it."""
+    """The `ctx` of one call of a `Function`; attributes may be set on it.
+
+    The text of a custom operator makes one without `__init__`.
+    """
+
+    dirty: tuple[Tensor, ...] = ()
+    constant: tuple[Tensor, ...] = ()
+    materializes = True
+    to_save: tuple[Tensor | None, ...] = ()
+    # Gives what was saved, while `backward` runs.
+    _restore: Callable[[], tuple[Tensor | None, ...]] | None = None
 
     def __init__(self, function: str, needs_input_grad: tuple[bool, ...]) -> None:
         self.function = function
         # Which arguments of `forward` require grad.
         self.needs_input_grad = needs_input_grad
-        self.dirty: tuple[Tensor, ...] = ()
-        self.constant: tuple[Tensor, ...] = ()
-        self.materializes = True
-        self.to_save: tuple[Tensor | None, ...] = ()
-        self._given_back: Any = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, which finds them in `saved_tensors`.
@@ -105,10 +110,7 @@ class Context:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What was saved.  Raises `BackwardRefused`."""
-        if self._given_back is None:
-            return self.to_save
-        saved: tuple[Tensor | None, ...] = self._given_back()
-        return saved
+        return self.to_save if self._restore is None else self._restore()
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that these inputs were written to; each must be returned."""
@@ -151,17 +153,19 @@ class FunctionNode(Node):
 
     def keep(self, outputs: Sequence[Any], recorded: bool) -> None:
         """Take over what `forward` saved, now that its outputs have their history."""
-        tensors, context = self.context.to_save, self.context
+        context, tensors = self.context, self.context.to_save
         context.dirty = context.constant = context.to_save = ()
         if not recorded:
             return
         known = {id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)}
-        self._saved = [
-            None if tensor is None else self._kept(tensor, known.get(id(tensor)))
-            for tensor in tensors
-        ]
+        self._saved = [self._kept(each, known.get(id(each))) for each in tensors]
 
-    def _kept(self, tensor: Tensor, number: int | None) -> SavedInput | SavedOutput:
+    def _kept(
+        self, tensor: Tensor | None, number: int | None
+    ) -> SavedInput | SavedOutput | None:
+        """A tensor as it is saved; `number` is that of an output."""
+        if tensor is None:
+            return None
         if number is None:
             return save(tensor, self.operator)
         return save_output(tensor, number if tensor._requires_grad else None)
@@ -170,16 +174,16 @@ class FunctionNode(Node):
         """What was saved.  Raises `BackwardRefused`."""
         if self._saved is None:
             raise BackwardRefused(code="GraphFreed", operator=self.operator)
-        found: list[Tensor | None] = []
+        tensors: list[Tensor | None] = []
         for place, saved in enumerate(self._saved):
             name = f"saved_tensors[{place}]"
             if saved is None:
-                found.append(None)
+                tensors.append(None)
             elif len(saved) == 2:
-                found.append(restore(saved, self.operator, name))
+                tensors.append(restore(saved, self.operator, name))
             else:
-                found.append(restore_output(saved, self, name))
-        return tuple(found)
+                tensors.append(restore_output(saved, self, name))
+        return tuple(tensors)
 
     def apply(self, gradients: list[Any]) -> Gradients:
         """Call `backward`.
@@ -199,12 +203,13 @@ class FunctionNode(Node):
                 else gradient
                 for gradient, meta in zip(gradients, self.metas, strict=True)
             ]
-        context._given_back = self.saved_tensors
+        context._restore = self.saved_tensors
         try:
-            found = self.function.backward(context, *gradients)
+            returned = self.function.backward(context, *gradients)
         finally:
-            context._given_back = None
-        results = [*found] if isinstance(found, (tuple, list)) else [found]
+            context._restore = None
+        several = isinstance(returned, (tuple, list))
+        results = [*returned] if several else [returned]
         # More are allowed where they are None: arguments with defaults.
         while len(results) > self._arguments and results[-1] is None:
             results.pop()
@@ -287,7 +292,7 @@ class Function:
                     output = cls.forward(context, *args)
             single = not isinstance(output, (tuple, list))
             outputs = [output] if single else [*output]
-            wrapped = _Wrapping(cls.__name__, node, args, any(needs)).all(outputs)
+            wrapped = _Outputs(cls.__name__, node, args, any(needs)).wrapped(outputs)
             node.keep(outputs, any(needs))
         except BaseException:
             if any(needs):
@@ -302,7 +307,7 @@ class Function:
         return wrapped[0] if single else type(output)(wrapped)
 
 
-class _Wrapping:
+class _Outputs:
     """Gives the outputs of one call their history."""
 
     def __init__(
@@ -315,14 +320,16 @@ class _Wrapping:
         self._first = next(iter(self._inputs), None)
         self._dirty = {id(tensor) for tensor in node.context.dirty}
         self._constant = {id(tensor) for tensor in node.context.constant}
+        # Storage -> the first input on it.
         self._storages = {
-            id(arg._place[0]) for arg in self._inputs.values() if arg._place is not None
+            id(arg._place[0]): arg
+            for arg in reversed(self._inputs.values())
+            if arg._place is not None
         }
 
-    def all(self, outputs: list[Any]) -> list[Any]:
+    def wrapped(self, outputs: list[Any]) -> list[Any]:
         """The outputs as the caller sees them; `outputs` too is changed to them."""
-        missing = self._dirty - {id(output) for output in outputs}
-        if missing:
+        if self._dirty - {id(output) for output in outputs}:
             raise misused(
                 self._name,
                 "marked a tensor as dirty that it does not return",
@@ -338,28 +345,19 @@ class _Wrapping:
         if id(output) in self._dirty:
             return self._written(number, output)
         known = id(output) in self._inputs
+        fresh = output
         if known or output._history is not None or output._requires_grad:
             # The tensor belongs to somebody; the output is another one on its elements.
             fresh = detached_alias(output)
-        else:
-            fresh = output
         if not self._recorded or id(output) in self._constant:
             return fresh
         fresh = with_history(fresh, self._node, number)
         place = fresh._place
-        if (
-            fresh._requires_grad
-            and place is not None
-            and id(place[0]) in self._storages
-        ):
-            base = next(
-                arg
-                for arg in self._inputs.values()
-                if arg._place is not None and arg._place[0] is place[0]
-            )
-            fresh._history.view = ViewOf(
-                base, BY_FUNCTION, self._name, place[0].version
-            )
+        if fresh._requires_grad and place is not None:
+            base = self._storages.get(id(place[0]))
+            if base is not None:
+                version = place[0].version
+                fresh._history.view = ViewOf(base, BY_FUNCTION, self._name, version)
         return fresh
 
     def _written(self, number: int, output: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ from runtime.autograd.engine import grad
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
 from runtime.operators.call import core
 from runtime.tensors.construction import from_numpy
+from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.shape import may_overlap_itself
 from runtime.tensors.tensor import Tensor
 
@@ -177,7 +178,8 @@ def gradgradcheck(
     count = len(given)
     wanted = [i for i, value in enumerate(given) if _is_point(value)]
     if grad_outputs is None:
-        grad_outputs = [_fixed(output) for output in _outputs(func, given)]
+        outputs = _outputs(func, given)
+        grad_outputs = [fixed_numbers(output).requires_grad_() for output in outputs]
 
     def gradients(*arguments: Any) -> Any:
         own, outer = arguments[:count], arguments[count:]
@@ -258,7 +260,7 @@ def _outputs(func: Callable[..., Any], given: Sequence[Any]) -> list[Tensor]:
     """The outputs of the function that have gradients."""
     result = func(*given)
     several = [result] if isinstance(result, Tensor) else [*result]
-    return [each for each in several if each.dtype.is_floating or each.dtype.is_complex]
+    return [each for each in several if each.dtype in DIFFERENTIABLE]
 
 
 def _is_point(value: Any) -> bool:
@@ -290,13 +292,11 @@ def _points(given: Sequence[Any]) -> list[Tensor]:
     return points
 
 
-def _fixed(output: Tensor) -> Tensor:
-    """A gradient of either sign that is the same at every run."""
-    steps = np.arange(1, output.numel() + 1, dtype=np.float64)
+def fixed_numbers(like: Tensor) -> Tensor:
+    """Numbers of either sign in the shape and dtype of a tensor, the same each time."""
+    steps = np.arange(1, like.numel() + 1, dtype=np.float64)
     values: Any = np.cos(steps * 2.5)
-    if output.dtype.is_complex:
+    if like.dtype.is_complex:
         values = values + 1j * np.sin(steps)
-    made = from_numpy(values.reshape(output.shape))
-    if made.dtype is not output.dtype:
-        made = core._to_copy(made, dtype=output.dtype)
-    return made.requires_grad_()
+    numbers = from_numpy(values.reshape(like.shape))
+    return numbers if numbers.dtype is like.dtype else numbers.to(like.dtype)

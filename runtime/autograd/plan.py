@@ -217,16 +217,11 @@ def plan_of(call: Call, formulas: Formulas) -> Plan:
 def _keep(count: int, arguments: tuple[Saved, ...]) -> list[str]:
     kept = ", ".join(map(_kept, arguments))
     checks = [
-        f"if {_present(saved)}a{saved.place}.key_bits & TRACKED != TRACKED: "
-        f"save(a{saved.place}, operator)"
-        for saved in arguments
-        if saved.kind == TENSOR
+        f"if a{place} is not None and a{place}.key_bits & TRACKED != TRACKED: "
+        f"save(a{place}, operator)"
+        for place in [saved.place for saved in arguments if saved.kind == TENSOR]
     ]
     return block(f"def keep({numbered(count)}):", [*checks, f"return [{kept}]"])
-
-
-def _present(saved: Saved) -> str:
-    return f"a{saved.place} is not None and "
 
 
 def _kept(saved: Saved) -> str:

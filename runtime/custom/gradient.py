@@ -43,16 +43,7 @@ from typing import Any
 from runtime.autograd.function import Context, FunctionNode, misused
 from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
 from runtime.autograd.node import Edge
-from runtime.autograd.plan import (
-    PLAIN,
-    TENSOR,
-    TENSORS,
-    SavedInput,
-    SavedOutput,
-    kind_of,
-    save,
-    save_output,
-)
+from runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
 from runtime.autograd.recording import (
     RECORDED_NAMES,
     below_autograd,
@@ -309,19 +300,6 @@ def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
     ]
 
 
-class CallContext(Context):
-    """The `ctx` of one call, which says nothing until it is told something.
-
-    Made without `__init__`: only what differs from the values here is set.
-    """
-
-    dirty: tuple[Tensor, ...] = ()
-    constant: tuple[Tensor, ...] = ()
-    materializes = True
-    to_save: tuple[Tensor | None, ...] = ()
-    _given_back: Any = None
-
-
 class CallNode(FunctionNode):
     """The node of one call, made without `__init__`: the text of a kernel sets it."""
 
@@ -341,7 +319,7 @@ class CallNode(FunctionNode):
                 or tensor is result
                 or tensor.key_bits & TRACKED != TRACKED
             ):
-                kept.append(self._special(tensor, result))
+                kept.append(self._kept(tensor, 0 if tensor is result else None))
             else:
                 place = tensor._place
                 kept.append((tensor, 0 if place is None else place[0].version))
@@ -349,21 +327,12 @@ class CallNode(FunctionNode):
         # Kept by the node from now on: with the context a result would be a circle.
         context.to_save = ()
 
-    def _special(
-        self, tensor: Tensor | None, result: Tensor
-    ) -> SavedInput | SavedOutput | None:
-        if tensor is None:
-            return None
-        if tensor is result:
-            return save_output(tensor, 0 if tensor._requires_grad else None)
-        return save(tensor, self.operator)
-
 
 @template(
     "custom recording",
     "run, others, operator, formula, needs, slots, setup_context, returns",
-    CallContext=CallContext,
     CallNode=CallNode,
+    Context=Context,
     NOTHING=[],
     Tensor=Tensor,
     finished=finished,
@@ -399,7 +368,7 @@ def _recording(
         values = [f"a{start + place}" for place in range(len(named))]
         behind.append(setup_call(setup, f"({inputs})", named, values))
     of_node = [
-        "context = new(CallContext)",
+        "context = new(Context)",
         "context.function = operator",
         "context.needs_input_grad = needs[mask]",
         "node.function, node.context = formula, context",

@@ -78,6 +78,8 @@ from runtime.autograd.autocast import (
 from runtime.autograd.history import SEVERAL, follow, tensors_in
 from runtime.autograd.inplace import bumping_once, replay_of
 from runtime.autograd.modes import GRAD
+from runtime.autograd.plan import TENSOR, TENSORS, kind_of
+from runtime.autograd.recording import tensor_places
 from runtime.dispatch.kernel import Kernel, describe, direct, linked
 from runtime.errors.call import KernelError
 from runtime.errors.custom import DefinitionRefused, MissingFake
@@ -93,7 +95,6 @@ from runtime.schema.types import (
     OptionalType,
     TensorType,
     Type,
-    is_dispatch_type,
     unwrap_optional,
 )
 from runtime.tensors.keys import PYTHON, backend_select
@@ -118,19 +119,16 @@ def kernel_of(function: Function, schema: Schema) -> Kernel:
     if not any(holds_tensors(each.type) for each in schema.returns):
         if start == len(arguments):
             return direct(function, name)
-        return direct(_named(passed)(function), name)
-    look = ResultCheck(schema, name)
-    tensors = tuple(
-        place
-        for place, argument in enumerate(arguments)
-        if is_dispatch_type(argument.type) == "tensor"
-    )
+        return direct(_kernel(passed, False, None)(function, None), name)
+    kinds = [kind_of(argument.type) for argument in arguments]
+    tensors = tuple(place for place, kind in enumerate(kinds) if kind == TENSOR)
     only = schema.returns[0] if len(schema.returns) == 1 else None
     # In a list of tensors one has to look for the result.
-    lists = any(is_dispatch_type(argument.type) == "list" for argument in arguments)
-    if only is None or only.type != TensorType or only.alias is not None or lists:
-        return direct(_looked_at(passed)(function, look), name)
-    return direct(_fresh(passed, tensors)(function, look), name)
+    plain = only is not None and only.type == TensorType and only.alias is None
+    fresh = tensors if plain and TENSORS not in kinds else None
+    return direct(
+        _kernel(passed, True, fresh)(function, ResultCheck(schema, name)), name
+    )
 
 
 def check_fit(function: Any, schema: Schema) -> None:
@@ -354,43 +352,32 @@ def _written_origin(schema: Schema, result: int) -> int | None:
     return None
 
 
-@template("custom operator", "function")
-def _named(passed: tuple[str, ...]) -> list[str]:
-    body = [f"return function({', '.join(passed)})"]
-    return block(f"def kernel({numbered(len(passed))}):", body)
-
-
-@template("custom operator", "function, look")
-def _looked_at(passed: tuple[str, ...]) -> list[str]:
-    return _looking(passed, [])
-
-
 @template("custom operator", "function, look", is_disjoint=is_disjoint)
-def _fresh(passed: tuple[str, ...], tensors: tuple[int, ...]) -> list[str]:
-    compared = "".join([f"a{place}, " for place in tensors])
-    others = "".join([f" and result is not a{place}" for place in tensors])
-    looks = [
-        "try:",
-        f"    if result._place is None and result._flat.base is None{others}:",
-        "        return result",
-        f"    if is_disjoint(result, ({compared})):",
-        "        return result",
-        "except AttributeError:",
-        "    pass",
-    ]
-    return _looking(passed, looks)
+def _kernel(
+    passed: tuple[str, ...], looks: bool, fresh: tuple[int, ...] | None
+) -> list[str]:
+    """A kernel that looks at its result, if it `looks`.
 
-
-def _looking(passed: tuple[str, ...], looks: list[str]) -> list[str]:
-    """A kernel that looks at its result, if it gets behind the short `looks`."""
+    `fresh` are the places of tensors that the result is compared with first, if that is
+    enough for most results.
+    """
     given = numbered(len(passed))
-    body = [
-        f"result = function({', '.join(passed)})",
-        *looks,
-        f"look(result, ({given}{',' if passed else ''}))",
-        "return result",
-    ]
-    return block(f"def kernel({given}):", body)
+    body = [f"result = function({', '.join(passed)})"]
+    if fresh is not None:
+        compared = "".join([f"a{place}, " for place in fresh])
+        others = "".join([f" and result is not a{place}" for place in fresh])
+        body += [
+            "try:",
+            f"    if result._place is None and result._flat.base is None{others}:",
+            "        return result",
+            f"    if is_disjoint(result, ({compared})):",
+            "        return result",
+            "except AttributeError:",
+            "    pass",
+        ]
+    if looks:
+        body.append(f"look(result, ({given}{',' if passed else ''}))")
+    return block(f"def kernel({given}):", [*body, "return result"])
 
 
 def _by_name(name: str, place: int) -> str:
@@ -495,7 +482,7 @@ def dynamic_sizes(drawn: DynamicSizes) -> Iterator[DynamicSizes]:
 
 def takes_tensors(schema: Schema) -> bool:
     """Whether a call has tensors that say which backend is meant."""
-    return any(is_dispatch_type(argument.type) for argument in schema.arguments)
+    return bool(tensor_places(schema))
 
 
 def selecting(schema: Schema) -> Kernel:

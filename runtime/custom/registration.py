@@ -22,7 +22,7 @@ Rules:
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from runtime.custom.decorator import qualified, signature_of, tag_names
 from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
@@ -73,9 +73,7 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
 
 def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
     """The dispatcher of a handle."""
-    found: Any = handle.dispatcher
-    dispatcher: Dispatcher = found
-    return dispatcher
+    return cast(Dispatcher, handle.dispatcher)
 
 
 def schema_of(handle: OperatorHandle) -> Schema:

@@ -415,15 +415,14 @@ class Module:
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """Put what a function makes of them in place of all parameters and buffers."""
-        made: dict[int, Any] = {}
+        changed: dict[int, Any] = {}
         for each in self.modules():
             for table in (each._parameters, each._buffers):
                 for name, value in table.items():
-                    if value is None:
-                        continue
-                    if id(value) not in made:
-                        made[id(value)] = value, _changed(value, fn)
-                    table[name] = made[id(value)][1]
+                    if value is not None:
+                        if id(value) not in changed:
+                            changed[id(value)] = value, _changed(value, fn)
+                        table[name] = changed[id(value)][1]
         return self
 
     # Its state, and its text.

@@ -172,17 +172,10 @@ def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
     for name in names:
         value = getattr(wrapper, name, None)
         if not isinstance(value, Tensor):
-            raise SubclassError(
-                code="WrongParts",
-                cls=kind.__name__,
-                found=f"the name {name!r}, which is no attribute with a tensor",
-            )
+            shown = f"the name {name!r}, which is no attribute with a tensor"
+            raise _wrong_parts(wrapper, shown)
         if value is wrapper:
-            raise SubclassError(
-                code="WrongParts",
-                cls=kind.__name__,
-                found=f"the name {name!r}, which is itself",
-            )
+            raise _wrong_parts(wrapper, f"the name {name!r}, which is itself")
         if is_traceable_wrapper_subclass(value):
             plan, deeper = _taken_apart(value)
             inner.append(plan)
@@ -198,23 +191,23 @@ def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
 
 def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
     """The names and the context that `__tensor_flatten__` gives, checked."""
-    found = wrapper.__tensor_flatten__()
-    if not isinstance(found, (list, tuple)) or len(found) != 2:
-        shown = f"a {type(found).__name__}"
-        if isinstance(found, (list, tuple)):
-            shown = f"a {type(found).__name__} of {len(found)}"
-        raise SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=shown)
-    names, context = found
+    parts = wrapper.__tensor_flatten__()
+    if not isinstance(parts, (list, tuple)):
+        raise _wrong_parts(wrapper, f"a {type(parts).__name__}")
+    if len(parts) != 2:
+        raise _wrong_parts(wrapper, f"a {type(parts).__name__} of {len(parts)}")
+    names, context = parts
     if not isinstance(names, (list, tuple)):
-        shown = f"a {type(names).__name__} for the names"
-        raise SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=shown)
+        raise _wrong_parts(wrapper, f"a {type(names).__name__} for the names")
     for name in names:
         if not isinstance(name, str):
             shown = f"a {type(name).__name__} for the name of an attribute"
-            raise SubclassError(
-                code="WrongParts", cls=type(wrapper).__name__, found=shown
-            )
+            raise _wrong_parts(wrapper, shown)
     return tuple(names), context
+
+
+def _wrong_parts(wrapper: object, found: str) -> SubclassError:
+    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=found)
 
 
 def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:

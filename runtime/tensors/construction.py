@@ -206,7 +206,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     array = np.asarray(array)
     dtype = dtype_of(array.dtype.newbyteorder("="))
     shape, bits = array.shape, fresh_key_bits("cpu")
-    reason = _unshareable(array)
+    reason = unshareable(array)
     if reason is not None:
         raise NotShareable(
             code="NotShareable", reason=reason, shape=shape, dtype=str(array.dtype)
@@ -296,7 +296,8 @@ def resize_empty(tensor: Tensor, shape: Ints) -> None:
     tensor._flat, tensor._shape, tensor._place = made._flat, shape, None
 
 
-def _unshareable(array: "np.ndarray[Any, Any]") -> str | None:
+def unshareable(array: "np.ndarray[Any, Any]") -> str | None:
+    """The reason for which no tensor shares the memory of an array, or None."""
     if not array.flags.writeable:
         return "read-only"
     if not array.dtype.isnative:

@@ -23,6 +23,7 @@ from runtime.tensors.construction import (
     from_flat,
     from_numpy,
     too_large,
+    unshareable,
 )
 from runtime.tensors.elements import (
     ElementInfo,
@@ -120,15 +121,9 @@ def as_tensor(
         return as_tensor(from_cuda_array(data), dtype=wanted, device=device)
     place = resolved("cpu" if device is None else device)
     elements = _elements(data, wanted)
-    if place.type == "cpu" and _shareable(elements):
+    if place.type == "cpu" and unshareable(elements) is None:
         return from_numpy(elements)
     return from_flat(elements.flatten(), elements.shape, place)
-
-
-def _shareable(elements: "Elements") -> bool:
-    strides = (step for step in elements.strides if elements.size)
-    whole = all(step >= 0 and step % elements.itemsize == 0 for step in strides)
-    return whole and elements.flags.writeable
 
 
 def result_type(*values: Tensor | Number | DType) -> DType:

@@ -384,14 +384,16 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
     bits = tensor.key_bits & ~HANDLED
     plain = bits == keys_of(storage.device.type).bits
     keys = None if plain else KeySet.from_bits(bits)
+    # A tensor whose keys were set by hand has no policy.
+    policy = getattr(tensor, "_policy", 0) if tensor.key_bits & PYTHON else 0
     parts = (
         *(tensor._shape, strides, offset, tensor._dtype.name, keys),
         *(tensor._requires_grad, tensor.number),
-        *_policy_of(tensor),
+        *([policy] if policy else []),
     )
     state = _state_of(tensor)
-    made = (restored, (type(tensor), storage, *parts))
-    return (*made, state) if state is not None else made
+    call = (restored, (type(tensor), storage, *parts))
+    return (*call, state) if state is not None else call
 
 
 def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
@@ -406,19 +408,13 @@ def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
             code="NotALeaf", asked="deepcopy()", operator=tensor.grad_fn.operator
         )
     restore, (kind, storage, *parts), *state = reduced(tensor)
-    made: T = restore(kind, deepcopy(storage, memo), *parts)
-    memo[id(tensor)] = made
+    copied: T = restore(kind, deepcopy(storage, memo), *parts)
+    memo[id(tensor)] = copied
     for each in state:
-        _give(made, deepcopy(each, memo))
+        _set_state(copied, deepcopy(each, memo))
     if tensor.grad is not None:
-        made.grad = deepcopy(tensor.grad, memo)
-    return made
-
-
-def _policy_of(tensor: Tensor) -> tuple[int, ...]:
-    # Whose keys were set by hand has none.
-    policy = getattr(tensor, "_policy", 0) if tensor.key_bits & PYTHON else 0
-    return (policy,) if policy else ()
+        copied.grad = deepcopy(tensor.grad, memo)
+    return copied
 
 
 def _state_of(tensor: Tensor) -> Any:
@@ -451,22 +447,21 @@ def _slots_of(kind: type) -> list[str]:
     return found
 
 
-def _give(made: Tensor, state: Any) -> None:
+def _set_state(tensor: Any, state: Any) -> None:
     """Put the state of `_state_of` on a tensor."""
     # Of the class: the tensor may answer for what it wraps, which it has not yet.
-    if hasattr(type(made), "__setstate__"):
-        restored: Any = made
-        restored.__setstate__(state)
+    if hasattr(type(tensor), "__setstate__"):
+        tensor.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     if attributes:
-        made.__dict__.update(attributes)
-    own = _slots_of(type(made)) if slots else ()
+        tensor.__dict__.update(attributes)
+    own = _slots_of(type(tensor)) if slots else ()
     for name, value in (slots or {}).items():
-        # Those of every tensor say where its elements are: they are not for the taking.
+        # The slots of every tensor say where its elements are: no state sets them.
         if name not in own:
-            raise _unfit(shortened(name), f"the slots of `{type(made).__name__}`")
-        setattr(made, name, value)
+            raise _unfit(shortened(name), f"the slots of `{type(tensor).__name__}`")
+        setattr(tensor, name, value)
 
 
 def _unfit(found: str, fits: str) -> UnfitValue:

@@ -11,7 +11,7 @@ from runtime.errors.tensor import BadSize, UnfitValue
 from runtime.keys import KeySet
 from runtime.tensors.keys import HANDLED
 from runtime.tensors.storage import restored_wrapper as restored_storage
-from runtime.tensors.tensor import _give as given
+from runtime.tensors.tensor import _set_state as given
 from runtime.tensors.tensor import restored
 from tests.coded import code
 from tests.python_dispatch.kinds import Boxed, core, vector

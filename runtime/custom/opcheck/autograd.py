@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autograd.engine import grad
-from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck, misused
+from runtime.autograd.gradcheck import ATOL, RTOL, fixed_numbers, gradcheck, misused
 from runtime.autograd.modes import enable_grad
 from runtime.custom.opcheck.sample import Copier, Part, Sample, first_paragraph
 from runtime.dispatch.token import Implementation
@@ -44,8 +44,8 @@ from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_de
 from runtime.operators.call import core
 from runtime.operators.functions import allclose
 from runtime.schema.codes import DType
-from runtime.tensors.construction import from_numpy
 from runtime.tensors.data import tensor as tensor_of
+from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.shape import may_overlap_itself
 from runtime.tensors.tensor import Tensor
 
@@ -65,7 +65,7 @@ class Points:
         parts = sample.arguments(sample.values)
         for part in parts:
             tensor = part.tensor
-            if wide and differentiable(tensor):
+            if wide and tensor.dtype in DIFFERENTIABLE:
                 plain = Copier(apart=True).tensor(tensor)
                 self._given[id(tensor)] = core._to_copy(plain, dtype=_widest(tensor))
             if tensor._requires_grad:
@@ -101,16 +101,11 @@ class Points:
                 known.add(id(part.tensor))
                 label = f"argument `{part.label}`"
                 found.append(Part(part.place, label, part.tensor))
-        return [part for part in found if differentiable(part.tensor)]
+        return [part for part in found if part.tensor.dtype in DIFFERENTIABLE]
 
     def function(self, *leaves: Tensor) -> tuple[Tensor, ...]:
         """The outputs as tensors: what `gradcheck` takes."""
         return tuple(part.tensor for part in self.outputs(leaves))
-
-
-def differentiable(tensor: Tensor) -> bool:
-    """Whether a tensor of that dtype can have a gradient."""
-    return tensor.dtype.is_floating or tensor.dtype.is_complex
 
 
 def _widest(tensor: Tensor) -> DType:
@@ -314,21 +309,13 @@ def _along(points: Points, leaves: Sequence[Tensor]) -> Callable[..., Any]:
 
     def function(*steps: Tensor) -> tuple[Tensor, ...]:
         moved = [
-            core.add(core.detach(leaf), core.mul(_fixed(leaf), step))
+            core.add(core.detach(leaf), core.mul(fixed_numbers(leaf), step))
             for leaf, step in zip(leaves, steps, strict=True)
         ]
         outputs = points.outputs(moved)
         return tuple(
-            core.sum(core.mul(part.tensor, _fixed(part.tensor))) for part in outputs
+            core.sum(core.mul(part.tensor, fixed_numbers(part.tensor)))
+            for part in outputs
         )
 
     return function
-
-
-def _fixed(like: Tensor) -> Tensor:
-    """Numbers of either sign in the shape and dtype of a tensor, always the same."""
-    import numpy as np
-
-    turns = np.arange(1, like.numel() + 1, dtype=np.float64) * 2.5
-    made = from_numpy(np.cos(turns).reshape(like.shape))
-    return made if made.dtype is like.dtype else core._to_copy(made, dtype=like.dtype)
