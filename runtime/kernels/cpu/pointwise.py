@@ -52,6 +52,7 @@ from runtime.kernels.math.scalars import (
     SLOW,
     UNARY,
     Function,
+    bound,
     bounded,
     scaled,
     select,
@@ -145,7 +146,7 @@ _DELEGATED = ("pow", "atan2")
 
 
 def _unary(name: str, function: Function) -> Unary:
-    scalar = function.real(ON)
+    scalar = bound(function.real, ON)
     if name in _NEAR:
         return Circular(name, scalar, _NEAR[name])
     result = "boolean" if function.result == "bool" else "T"
@@ -155,10 +156,9 @@ def _unary(name: str, function: Function) -> Unary:
 def _unary_complex(name: str, function: Function) -> Unary:
     """Of complex numbers; their functions are slow."""
     truth = function.result == "bool"
-    make: Callable[[Any], Scalar] = function.complex or function.real
     return Unary(
         f"{name}_complex",
-        make(ON_COMPLEX),
+        bound(function.complex or function.real, ON_COMPLEX),
         grain=LIGHT if truth else SLOW,
         result="boolean" if truth else "T",
     )
@@ -168,11 +168,11 @@ def _binary(name: str, function: Function) -> Binary:
     whole, of_complex = function.whole, function.complex
     return Binary(
         name,
-        function.real(ON),
+        bound(function.real, ON),
         grain=function.grain,
         result="boolean" if function.result == "bool" else "T",
-        whole=whole and whole(ON),
-        complex_=of_complex and of_complex(ON_COMPLEX),
+        whole=None if whole is None else bound(whole, ON),
+        complex_=None if of_complex is None else bound(of_complex, ON_COMPLEX),
     )
 
 
@@ -187,7 +187,9 @@ PLAIN = {
     name: _binary(name, each) for name, each in BINARY.items() if name not in _DELEGATED
 }
 assert BINARY["pow"].whole is not None, "integers have powers of their own"
-WHOLE_POWER = Binary("pow_whole", BINARY["pow"].whole(ON), grain=BINARY["pow"].grain)
+WHOLE_POWER = Binary(
+    "pow_whole", bound(BINARY["pow"].whole, ON), grain=BINARY["pow"].grain
+)
 
 
 # Of one operand.

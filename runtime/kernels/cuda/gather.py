@@ -37,6 +37,7 @@ import numpy as np
 
 from runtime.kernels.cpu.gather import Layout, layout_of
 from runtime.kernels.cpu.operand import BY_SIZE
+from runtime.kernels.cuda.axis import ordered_places
 from runtime.kernels.cuda.copy import copy, fill, flat, require_indices
 from runtime.kernels.cuda.device import running
 from runtime.kernels.cuda.elementwise import (
@@ -63,7 +64,6 @@ from runtime.kernels.cuda.jit import (
     to_float16,
 )
 from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.order import ordered_places
 from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import ALL, INTEGERS

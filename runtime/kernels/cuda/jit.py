@@ -432,7 +432,7 @@ def reals(kind: Any) -> Reals:
         like=device(lambda x, value: kind(value)),
         divide=_quotient,
         power=_pick(math.pow, np.power),
-        conj=itself,
+        conj=device(itself),
         absolute=abs,
         **{how: _whole(how, kind) for how in ("floor", "ceil", "rint", "trunc")},
         weight=_FUNCTIONS["erf"],

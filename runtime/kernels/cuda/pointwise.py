@@ -26,6 +26,7 @@ from runtime.kernels.math.scalars import (
     REALS,
     UNARY,
     Function,
+    bound,
     greatest,
     least,
     scaled,
@@ -39,10 +40,10 @@ Operand = Tensor | Number
 def _scalar(function: Function) -> ScalarMaker:
     def make(kind: Any) -> Scalar:
         if is_complex(kind) and function.complex is not None:
-            return function.complex(complexes_of(kind))
+            return bound(function.complex, complexes_of(kind))
         if np.issubdtype(kind, np.integer) and function.whole is not None:
-            return function.whole(reals(kind))
-        return function.real(reals(kind))
+            return bound(function.whole, reals(kind))
+        return bound(function.real, reals(kind))
 
     return make
 

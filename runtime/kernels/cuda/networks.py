@@ -1,15 +1,22 @@
-"""Softmax, its logarithm, the negative log likelihood, and their gradients, on CUDA.
+"""Layers of networks on CUDA: softmax, the negative log likelihood, normalisation.
 
-Softmax reads a row three times: greatest element, sum of exponentials, result; the
-exponentials are made twice rather than stored and read again.  The dimension is seen as
-(outer, length, inner); where its elements are neighbours and many, a block takes a row,
-and threads join in a tree in shared memory; else a thread takes a row by itself, so
-that neighbours read neighbours.  The greatest element may miss a NaN, which then comes
-back through the sum; a row of -inf gives NaN, as inf - inf is.
+Softmax, or its logarithm, reads a row three times: greatest element, sum of
+exponentials, result; the exponentials are made twice rather than stored and read again.
+The dimension is seen as (outer, length, inner); where its elements are neighbours and
+many, a block takes a row, and threads join in a tree in shared memory; else a thread
+takes a row by itself, so that neighbours read neighbours.  The greatest element may
+miss a NaN, which then comes back through the sum; a row of -inf gives NaN, as inf - inf
+is.
 
 The loss sees (batch, classes, positions), and has the rules of the CPU's
 (`runtime.kernels.cpu.softmax`); losses and weights are summed as trees, like every sum
 (`runtime.kernels.cuda.reduce`).
+
+Layer normalisation is over the last elements; a block takes a row and reads it three
+times: mean, squares off the mean, result; so means far from zero cost no digits.
+`mean` and `rstd` have one element for each row.  The gradients of weight and bias are
+sums over rows: a thread adds `TALL` rows of one column, and what that leaves is summed
+as columns, in an order that does not depend on the device.
 """
 
 from collections.abc import Callable
@@ -33,7 +40,7 @@ from runtime.kernels.cuda.jit import (
 )
 from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.cuda.reduce import SHORT
+from runtime.kernels.cuda.reduce import SHORT, TALL
 from runtime.kernels.math.complex import Scalar
 from runtime.kernels.math.scalars import FLOATS
 from runtime.schema.codes import DType
@@ -301,6 +308,174 @@ def nll_loss_backward(
     )
 
 
+def _normalise(kind: Any) -> Scalar:
+    zero, one, sqrt = kind(0), kind(1), reals(kind).sqrt
+
+    def normalise(  # type: ignore[no-untyped-def]  # compiled for the device
+        row, shared, out, means, rstds, x, weight, bias, weighted, shifted, inner, eps
+    ):
+        thread = running.threadIdx.x
+        base = row * inner
+        total = zero
+        i = thread
+        while i < inner:
+            total += x[base + i]
+            i += BLOCK
+        mean = kind(block_sum(shared, total) / kind(inner))
+        total = zero
+        i = thread
+        while i < inner:
+            apart = x[base + i] - mean
+            total += apart * apart
+            i += BLOCK
+        variance = kind(block_sum(shared, total) / kind(inner))
+        rstd = kind(one / sqrt(kind(variance + kind(eps))))
+        if thread == 0:
+            means[row] = mean
+            rstds[row] = rstd
+        i = thread
+        while i < inner:
+            value = (x[base + i] - mean) * rstd
+            if weighted:
+                value = value * weight[i]
+            if shifted:
+                value = value + bias[i]
+            out[base + i] = value
+            i += BLOCK
+
+    return normalise
+
+
+def _normalise_back(kind: Any) -> Scalar:
+    zero = kind(0)
+
+    def slope_of(  # type: ignore[no-untyped-def]  # as above
+        row, shared, out, grad, x, means, rstds, weight, weighted, inner
+    ):
+        thread = running.threadIdx.x
+        base = row * inner
+        mean, rstd = means[row], rstds[row]
+        plain, along = zero, zero
+        i = thread
+        while i < inner:
+            scaled = grad[base + i]
+            if weighted:
+                scaled = scaled * weight[i]
+            plain += scaled
+            along += scaled * ((x[base + i] - mean) * rstd)
+            i += BLOCK
+        shift = kind(block_sum(shared, plain) / kind(inner))
+        slope = kind(block_sum(shared, along) / kind(inner))
+        i = thread
+        while i < inner:
+            scaled = grad[base + i]
+            if weighted:
+                scaled = scaled * weight[i]
+            normal = (x[base + i] - mean) * rstd
+            out[base + i] = (scaled - shift - normal * slope) * rstd
+            i += BLOCK
+
+    return slope_of
+
+
+def _affine_sums(kind: Any) -> Scalar:
+    zero = kind(0)
+
+    def element(  # type: ignore[no-untyped-def]  # as above
+        task, by_weight, by_bias, grad, x, means, rstds, count, inner, run
+    ):
+        block = task // inner
+        column = task - block * inner
+        row = block * run
+        end = min(row + run, count)
+        scale, shift = zero, zero
+        while row < end:
+            g = grad[row * inner + column]
+            scale += g * ((x[row * inner + column] - means[row]) * rstds[row])
+            shift += g
+            row += 1
+        by_weight[task] = scale
+        by_bias[task] = shift
+
+    return element
+
+
+_ROWS = "T[::1], " * 6 + "int64, int64, "
+_NORMALISE = Blocks("layer_norm", _normalise, f"{_ROWS}int64, float64", FLOATS)
+_NORMALISE_BACK = Blocks(
+    "layer_norm_input", _normalise_back, _ROWS.rstrip(", "), FLOATS
+)
+_AFFINE_SUMS = Elements("layer_norm_affine", _affine_sums, f"{_ROWS}int64", FLOATS)
+
+
+def layer_norm(
+    out: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    x: Tensor,
+    inner: int,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> None:
+    """Normalise the last `inner` elements; scale by `weight`, shift by `bias`."""
+    count = mean.numel()
+    if not inner:
+        fill(mean, float("nan"))
+        fill(rstd, float("nan"))
+        return
+    if not count:
+        return
+    array = flat(x)
+    _NORMALISE.run(
+        *(out.dtype.name, count, index_of(out)),
+        *(flat(out), flat(mean), flat(rstd), array),
+        array if weight is None else flat(weight),
+        array if bias is None else flat(bias),
+        *(int(weight is not None), int(bias is not None), inner, float(eps)),
+    )
+
+
+def layer_norm_backward(
+    dx: Tensor | None,
+    dw: Tensor | None,
+    db: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    inner: int,
+) -> None:
+    """The gradients of input, weight and bias that are asked for."""
+    count, name, where = mean.numel(), x.dtype.name, index_of(x)
+    if not count or not inner:
+        for gradient in (dw, db):
+            if gradient is not None:
+                fill(gradient, 0)
+        return
+    read = (flat(grad), flat(x), flat(mean), flat(rstd))
+    if dx is not None:
+        scale = read[1] if weight is None else flat(weight)
+        given = flat(dx), *read, scale, int(weight is not None), inner
+        _NORMALISE_BACK.run(name, count, where, *given)
+    if dw is None and db is None:
+        return
+    blocks = -(-count // TALL)
+    # What one block of rows gives is the sum; what nobody asked for is thrown away.
+    by_weight, by_bias = (
+        wanted
+        if blocks == 1 and wanted is not None
+        else empty_tensor((blocks, inner), x.dtype, x.device)
+        for wanted in (dw, db)
+    )
+    sums = flat(by_weight), flat(by_bias)
+    _AFFINE_SUMS.run(name, blocks * inner, where, *sums, *read, count, inner, TALL)
+    for wanted, partial in ((dw, by_weight), (db, by_bias)):
+        if wanted is not None and wanted is not partial:
+            REDUCE["sum"](wanted, partial, (0,))
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "softmax": _kernel("softmax", _forward, False),
     "log_softmax": _kernel("log_softmax", _forward, True),
@@ -308,4 +483,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "log_softmax_backward": _kernel("log_softmax_backward", _backward, True),
     "nll_loss": nll_loss,
     "nll_loss_backward": nll_loss_backward,
+    "layer_norm": layer_norm,
+    "layer_norm_backward": layer_norm_backward,
 }
