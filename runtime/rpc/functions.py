@@ -1,21 +1,21 @@
-"""Functions for other workers: those that have a name, and those that answer later.
+"""Functions for other workers: registered names, and results that come later.
 
-`register` gives a function a name by which others call it.  `async_execution` marks one
-that gives a future: where a remote call runs it, the completion of that future sends
-the answer, from whichever thread it comes, and no thread waits meanwhile.  The future
-itself never travels.
+`register` gives a function a name by which others call it.  `async_execution` marks a
+function that returns a future: the answer of a remote call is sent when that future is
+complete, from whichever thread completes it, and no thread waits meanwhile.  The future
+itself is never sent.
 
-Rules of marks:
+Rules of marked functions:
 - under `staticmethod` and `classmethod` the mark is the inner decorator, over
   `jit.script` the outer one;
-- called here, a marked function is the function: the caller gets its future;
-- what it raises before there is a future, and what the future is completed with, are
-  the error of the remote call; a result that is no future is refused there.
+- called locally, a marked function is the function: the caller gets its future;
+- an exception before there is a future, and the error of the future, are the error of
+  the remote call; a result that is no future is refused at the callee.
 
 Rules of names:
 - a name stands for one function; it may be registered several times, and is free when
   all of its handles are closed;
-- which names there are depends on the open handles only, not on their order.
+- the set of names depends on the open handles only, not on their order.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from runtime.errors.rpc import RpcMisuse, UnknownCallable
 from runtime.futures import Future
 from runtime.locks import renewed
 
-# The attribute by which a function is known whose result comes later.
+# The attribute of a function that was marked by `async_execution`.
 MARK = "_wrapped_async_rpc_function"
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
-    """Mark a function that gives a future: remote callers get its value.
+    """Mark a function that returns a future: remote callers get its value.
 
     Raises:
         RpcMisuse: it cannot be called.
@@ -59,7 +59,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
 
 
 def is_async(function: Any) -> bool:
-    """Whether a function, or what a method is bound of, is marked."""
+    """Whether a function, or the function of a bound method, is marked."""
     return getattr(function, MARK, None) is not None
 
 
@@ -67,9 +67,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registered:
-    """A function under a name, until it is closed; what others call by that name.
+    """The handle of a registration, closed by `close`.
 
-    It stands for the function in a call: `rpc_sync(to, handle, args=...)`.
+    It can be called, here or by `rpc_sync(to, handle, args=...)`.
     """
 
     __slots__ = ("_registry", "function", "name")
@@ -80,11 +80,11 @@ class Registered:
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns, called here."""
+        """Call the function here."""
         return self.function(*args, **kwargs)
 
     def close(self) -> None:
-        """Take the registration back; doing so again is harmless."""
+        """Take the registration back; idempotent."""
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.remove(self)
@@ -222,7 +222,7 @@ def register(name: Any = None) -> Any:
 
 
 def registered(name: str) -> Registered:
-    """What stands for a function that another worker has registered under a name."""
+    """A stand-in for a function that another worker has registered under a name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return REGISTRY.find(name)(*args, **kwargs)

@@ -1,12 +1,10 @@
-"""Identities: workers, their lives, and what is known by the same name everywhere.
+"""Identities: workers, their lives, and names that mean the same on all workers.
 
-Nothing here knows of messages.
-
-    WorkerInfo         a worker, as programs know it: its name and its number
-    Node               a worker's life: started anew, it is another node
-    GloballyUniqueId   a number that no two workers give twice
-    RRefId, ForkId     of a value that others refer to, and of one who does
-    Fork               one reference of one user, and who it came from
+WorkerInfo         a worker, as programs know it: its name and its number
+Node               one life of a worker: a restarted worker is another node
+GloballyUniqueId   a number that is drawn once among all workers
+RRefId, ForkId     the id of a referenced value, and of one reference to it
+Fork               one reference of one user, with the owner of the value
 """
 
 import re
@@ -47,11 +45,11 @@ class Node(NamedTuple):
 
 
 class GloballyUniqueId(NamedTuple):
-    """A number that no two workers, and no two lives of one, give twice."""
+    """A number that is drawn once among all workers and all their lives."""
 
     created_on: int
     local_id: int
-    # Of the life that gave it; a worker that starts anew counts from 0 again.
+    # The life that drew it; a restarted worker counts from 0 again.
     incarnation: int = 0
 
     def __repr__(self) -> str:
@@ -64,10 +62,10 @@ ForkId = GloballyUniqueId
 
 
 class Fork(NamedTuple):
-    """One reference: to the value `rref` of `owner`, held by whoever received it."""
+    """One reference, held by its receiver: to the value `rref` of `owner`."""
 
     rref: RRefId
     fork: ForkId
     owner: Node
-    # The type of the value in the schema language, as far as it was known ("" is not).
+    # The type of the value in the schema language, "" if it is unknown.
     type: str = ""

@@ -1,26 +1,25 @@
-"""Profiling: who called what where, how long it was waited for, and how long it ran.
+"""Profiling: which calls a thread makes, how long it waits, and how long they run.
 
-`profile` collects, as long as its block runs, what the thread does that entered it:
-scopes (`record_function`) and calls.  A call is measured from when it is sent until its
-future is complete, whatever the type of its value; who answers it measures as well,
-only if the caller profiles, and the events come back with the answer: what is asked for
-then is the same call, and what it was measured by where it ran (`measured`).  Nobody
-else knows of it: a worker runs a function as any other.
+`profile` collects, while its block runs, the scopes (`record_function`) and calls of
+the thread that entered it.  A call is measured from sending it until its future is
+complete. If the caller profiles, the request is wrapped (`run_profiled`): the callee
+measures what it runs, and its events come back with the answer.  Nothing else knows of
+profiling: a worker runs the wrapped function as any other.
 
     rpc_sync#demo.add(w0 -> w1)                      a call, at the caller
-    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it did, at the callee
+    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it ran, at the callee
     to_here#(w0)->(w1)                               a value that was fetched
 
 Rules:
 - without a profiler nothing is measured, and nothing is sent;
-- clocks of two workers are not compared: what came back is put into the middle of the
-  call that it belongs to;
-- what is not complete when the block ends is added when it is;
-- an error is the call's own, and nothing that was measured comes with it;
-- of a registered function, and of what stays where it is made (`remote`), nothing comes
-  back but when it was done; values that are fetched are measured at this end only;
-- a call on a value is called by its class and method; asking for its class is not
-  measured.
+- clocks of two workers are not compared: events of the callee are centred in the call
+  that they belong to;
+- a call that is not complete when the block ends is added when it is;
+- an error is the call's own, and no events of the callee come with it;
+- of a registered function, and of a value that stays at the callee (`remote`), only the
+  time of the call is measured; fetches are measured at the caller only;
+- a call on a referenced value is named by its class and method; asking for its class is
+  not measured.
 """
 
 import json
@@ -66,11 +65,10 @@ def to_here_key(source: str, target: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What was measured: a name, and the time on a clock in nanoseconds.
+    """A measurement: a name, and its times on a clock in nanoseconds.
 
-    `worker` is where it was, "" for the one that profiles.  `ran` is, of a call, how
-    long the callee was at it; None where nothing was told.  `whole` is, of what came
-    back, whether it is all of what ran there.
+    `worker` is where it ran, "" for the profiling worker.  `ran` is the time of a call
+    at the callee; None if that is unknown.  `whole` marks the callee's outermost event.
     """
 
     name: str
@@ -114,7 +112,7 @@ class profile:  # noqa: N801  # the name that upstream has for it
         return self
 
     def _around(self) -> "tuple[profile, ...]":
-        """Who collects as well."""
+        """The profilers that go on collecting."""
         return _ACTIVE.get()
 
     def __exit__(
@@ -129,7 +127,7 @@ class profile:  # noqa: N801  # the name that upstream has for it
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was measured, in the order of starts; longer ones first."""
+        """The events in the order of their starts; of two, the longer one first."""
         return tuple(sorted(self._events, key=lambda e: (e.start, -e.end)))
 
     def add(self, event: Event) -> None:
@@ -137,7 +135,7 @@ class profile:  # noqa: N801  # the name that upstream has for it
         self._events.append(event)
 
     def table(self) -> str:
-        """Calls and scopes by name, those that took longest first; 80 columns."""
+        """Calls and scopes by name, the longest first; 80 columns."""
         return _table(_rows(self.events))
 
     def chrome_trace(self) -> dict[str, Any]:
@@ -154,7 +152,7 @@ _ACTIVE: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
 
 
 def is_profiling() -> bool:
-    """Whether a profiler collects what this thread does."""
+    """Whether this thread is profiled."""
     return bool(_ACTIVE.get())
 
 
@@ -184,7 +182,7 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # With an error there is no future that ends it.
+        # After an error no future ends it.
         if not self._future or error is not None:
             self._end()
 
@@ -214,15 +212,15 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         self._future = True
         return after
 
-    # Without the underscore, for code of ours.
+    # The name without an underscore, for internal use.
     ends_with = _call_end_callbacks_on_future
 
 
 class call_scope(record_function):  # noqa: N801  # as its base
     """The scope of a call: `with calling("async", name, source, target) as scope:`.
 
-    The scope ends with the future of the call (`ends_with`), after what the callee
-    measured was added (`add_remote`), if anything was.
+    The scope ends with the future of the call (`ends_with`), after the callee's events,
+    if there are any, were added (`add_remote`).
     """
 
     def __init__(self, mode: str, function: str, source: str, target: str) -> None:
@@ -232,11 +230,11 @@ class call_scope(record_function):  # noqa: N801  # as its base
         self._remote: tuple[tuple[Any, ...], ...] = ()
 
     def add_remote(self, events: Iterable[Sequence[Any]]) -> None:
-        """Take what `Collector.plain` gave at the callee; before the call ends."""
+        """Add the callee's `Collector.as_tuples()`; before the call ends."""
         self._remote = tuple(tuple(each) for each in events)
 
     def split(self, both: Future[Any]) -> Future[Any]:
-        """A future of the value alone, of what `run_profiled` gave at the callee."""
+        """A future of the value in the result of `run_profiled`; adds its events."""
 
         def take(told: Future[Any]) -> Any:
             found, events = told.value()
@@ -249,9 +247,9 @@ class call_scope(record_function):  # noqa: N801  # as its base
         remote = [Event(*each) for each in self._remote]
         if not remote:
             return super()._event(profiler, start, end)
-        # Whole is what started first; what it left to others may have ended later.
+        # The outermost event started first; a future that it left may have ended later.
         whole = min(remote, key=lambda each: (each.start, -each.end))
-        # Into the middle: nobody knows which way took longer.
+        # Centred: how long each way took is unknown.
         shift = (start + end - whole.start - whole.end) // 2
         for each in remote:
             moved = replace(
@@ -267,16 +265,16 @@ class call_scope(record_function):  # noqa: N801  # as its base
 
 
 class Collector(profile):
-    """Collects where a call runs: `value = collector.run(name, function)`.
+    """The profiler at a callee: `value = collector.run(name, function)`.
 
-    Nobody else hears of it: it belongs to the caller.
+    Other profilers of the thread do not see its events: they belong to the caller.
     """
 
     def _around(self) -> tuple[profile, ...]:
         return ()
 
     def run(self, name: str, function: Callable[[], Any]) -> Any:
-        """What the function returns; of a future, one that completes with it.
+        """The result of the function; for a future, one that is complete after it.
 
         Raises:
             BaseException: what the function raises.
@@ -295,7 +293,7 @@ class Collector(profile):
 def run_profiled(
     name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Where a call runs: what the function gives, and what was measured.
+    """At the callee: the result of the function, and the events.
 
     Raises:
         BaseException: what the function raises.
@@ -312,7 +310,7 @@ def run_profiled_later(
     collector = Collector()
     value = collector.run(name, partial(function, *args, **kwargs))
     if not isinstance(value, Future):
-        # Whoever called it says what is wrong with that.
+        # The agent reports the error.
         return value
     return value._map(lambda told: (told.value(), collector.as_tuples()))
 
@@ -330,13 +328,13 @@ _WIDTHS = (41, 6, 11, 11, 11)
 class _Row(NamedTuple):
     name: str
     times: int
-    # Nanoseconds, all times together; where it ran there is none for scopes.
+    # Nanoseconds in all; `ran` is None for scopes.
     waited: int
     ran: int | None
 
 
 def _rows(events: Sequence[Event]) -> list[_Row]:
-    """Events by name, longest first; what ran at a callee goes with its call."""
+    """Events by name, longest first; the callee's time is in the row of its call."""
     found: dict[str, _Row] = {}
     for each in events:
         if each.whole:
@@ -370,7 +368,7 @@ def _line(name: str, *figures: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """A name in one line; what says most stands at both ends."""
+    """A name cut in its middle to one line."""
     if len(name) <= _COLUMNS:
         return name
     half = (_COLUMNS - 3) // 2
@@ -440,13 +438,13 @@ def _lane(lanes: list[list[int]], event: Event) -> int:
     return len(lanes) - 1
 
 
-# Calls, measured by who profiles.
+# Calls, measured if the thread is profiled.
 
 
 def call(
     agent: Agent, node: Node, request: Request, timeout: float | None, *, mode: str
 ) -> Future[Any]:
-    """As `Agent.call`; the mode is one of `MODES`, or "" for what nobody measures.
+    """As `Agent.call`; the mode is one of `MODES`, or "" for a call without events.
 
     Raises:
         NotInitialized: the worker has stopped.

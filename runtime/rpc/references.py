@@ -1,20 +1,21 @@
 """References: values that stay on their worker, while others refer to them.
 
-`RRef` is a reference as programs have it. A reference is the owner's, who has the
-value, or a user's, who may fetch it; who knows of whom is the session's affair.
+`RRef` is a reference as programs have it.  The owner has the value, and its references
+give it; a reference of any other worker, a user, fetches a copy.  The session keeps the
+lists of owners and users.
 
-    RRef(value)          the owner's, of a value that is here
-    remote(to, f, ...)   a user's, of what `f` gives there
-    received in a call   whichever it is here
+    RRef(value)          an owner's reference, to a value that is here
+    remote(to, f, ...)   a user's, to the result of `f` there
+    received in a call   an owner's or a user's, by where the value is
 
 Rules:
-- the owner keeps a value as long as anybody refers to it; a reference that is dropped
-  tells so from wherever the garbage collector runs, and takes no lock;
+- the owner keeps a value as long as a reference exists; dropping a reference tells so
+  from wherever the garbage collector runs, and takes no lock;
 - the owner's reference gives the value itself, a user's a copy for each `to_here`;
 - a reference whose value was never made, or whose owner is lost, is dead, and says so;
 - it travels inside of remote calls only: nothing else may copy or pickle it;
-- owners count references and follow no circles: a value that holds a reference to
-  itself, or to one that holds one to it, stays until that is dropped, or the end.
+- owners count references and do not detect cycles: a value that holds a reference to
+  itself, directly or through another value, stays until that is dropped, or the end.
 """
 
 from collections.abc import Callable
@@ -52,7 +53,7 @@ from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 
-# Of values of these classes the type is known without looking into them.
+# Classes whose type is known without inference.
 _PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
 
 
@@ -144,7 +145,7 @@ class RRef(Unmovable, Generic[T]):
         return _value_here(self, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
 
     def _get_future(self) -> Future[None]:
-        """A future that is complete once the value was asked for at its owner."""
+        """A future that is complete when the owner has answered the creation."""
         return self._handle.created
 
     # Calls on the value ---------------------------------------------------------------
@@ -173,7 +174,7 @@ class RRef(Unmovable, Generic[T]):
     def _get_type(
         self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
     ) -> Any:
-        """The class of the value, asked of its owner once; a future of it if asked so.
+        """The class of the value, asked of its owner once; a future unless `blocking`.
 
         Raises:
             RpcTimeout, ReferenceDead, Exception: as `to_here`.
@@ -195,10 +196,10 @@ class RRef(Unmovable, Generic[T]):
     ) -> None:
         """Compute gradients of the value, a tensor of one element, on its owner.
 
-        They reach what it was computed of on that worker.
+        They flow to the tensors that it was computed from on that worker.
 
         Raises:
-            RpcMisuse: a context of distributed autograd is named, which there is not.
+            RpcMisuse: a context of distributed autograd is given: there are none.
             AutogradError: the value has no gradient.
         """
         if dist_autograd_ctx_id != -1:
@@ -252,7 +253,7 @@ def _seconds(rref: RRef[Any], timeout: float, call: str) -> float | None:
 
 
 def reference_of(agent: Agent, handle: Handle, of: str = "") -> RRef[Any]:
-    """What stands for a handle of an agent; its value is of type `of`, if known."""
+    """The reference of a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)
@@ -269,15 +270,15 @@ set_reference_class(ReferenceClass(RRef, reference_of, handle_of))
 
 
 def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
-    """The value of an owner's reference, as soon as it is made.
+    """The value of an owner's reference, when it is made.
 
-    An error of making it is raised as a new exception: the one that is kept would keep
-    the frames that it passes, and with them references to itself.
+    An error of making it is raised as a new exception: the traceback of the kept one
+    would keep frames, and with them references to itself.
 
     Raises:
         RpcTimeout: it is not made in time.
         ReferenceDead: it is dead.
-        RemoteError: what the function raised, of its class, too.
+        RemoteError: the exception of the function, also of its class.
     """
     handle = rref._handle
     handle.check(call)
@@ -287,7 +288,7 @@ def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
         try:
             value.then(_nothing).wait(seconds)
         except FutureTimeout:
-            assert seconds is not None, "else there is an end only"
+            assert seconds is not None, "without a timeout it waits for ever"
             raise RpcTimeout(
                 code="RpcTimeout",
                 call=call,
@@ -301,14 +302,14 @@ def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
 
 
 def _nothing(future: object) -> None:
-    """Stands for a callback."""
+    """A callback that does nothing."""
 
 
 # Types ------------------------------------------------------------------------------
 
 
 def type_of(value: Any, hint: type | None = None) -> str:
-    """The type of a value, as scripts see it; `OBJECT` where they see none.
+    """The type of a value in programs; `OBJECT` if it has none.
 
     Raises:
         RpcMisuse: a hint that is missing, or does not fit.
@@ -363,21 +364,21 @@ def _hinted(found: Any, hint: type) -> str:
 # Proxies ------------------------------------------------------------------------------
 
 R = TypeVar("R")
-# How a call is made: on which reference, of what, with which arguments, how long.
-How = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
+# How a proxy calls: reference, method, arguments, timeout.
+Invoke = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
 
 
 class Proxy(Unmovable, Generic[R]):
-    """Methods of a value that lies elsewhere; `proxy.method(...)` calls one there.
+    """Methods of a referenced value; `proxy.method(...)` calls one on its owner.
 
-    The names are those of the class of the value, which is asked for first.
+    A name is checked by the class of the value, which is asked for first.
     """
 
-    __slots__ = ("_how", "_rref", "_timeout")
+    __slots__ = ("_call", "_rref", "_timeout")
 
-    def __init__(self, rref: RRef[Any], how: How[R], timeout: float) -> None:
+    def __init__(self, rref: RRef[Any], call: Invoke[R], timeout: float) -> None:
         self._rref = rref
-        self._how = how
+        self._call = call
         self._timeout = timeout
 
     def __getattr__(self, name: str) -> Callable[..., R]:
@@ -385,7 +386,7 @@ class Proxy(Unmovable, Generic[R]):
         return partial(self._invoke, name)
 
     def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
-        return self._how(self._rref, name, args, kwargs, self._timeout)
+        return self._call(self._rref, name, args, kwargs, self._timeout)
 
     def __refusal__(self, operation: str) -> RpcMisuse:
         return self._rref.__refusal__(operation)
@@ -395,12 +396,12 @@ class Proxy(Unmovable, Generic[R]):
 
 
 def _check_method(kind: type, name: str) -> None:
-    """Refuse what no value of a class has.
+    """Check that a class has a method.
 
     Raises:
-        RpcMisuse: the class lacks the name.
+        RpcMisuse: it has none of that name.
     """
-    # A compiled module has its methods itself.
+    # The methods of a compiled module are not in its class.
     modules: Any = load("runtime.script.modules")
     if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
         raise RpcMisuse(code="NoSuchMethod", kind=kind.__name__, attribute=name)
@@ -428,7 +429,7 @@ def _async(
             result.set_error_if_needed(error)
 
     if is_profiling():
-        # Whoever profiles here measures it, whichever thread goes on.
+        # The profilers of this thread measure the call, on whichever thread it is made.
         context = copy_context()
         known.add_done_callback(lambda future: context.run(invoke, future))
     else:
@@ -447,7 +448,7 @@ def _remote(
 def _invocation(
     rref: RRef[Any], kind: type, name: str, args: tuple[Any, ...], kwargs: Any
 ) -> Request:
-    """What is asked of the owner of a value of class `kind`.
+    """The request for a method call on a value of class `kind`.
 
     Raises:
         RpcMisuse: the class has no such method.
@@ -458,30 +459,30 @@ def _invocation(
 
 
 def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
-    """What is asked of the owner about a value, by a function of this module."""
+    """The request for a function of this module on a value's owner."""
     return Request(func, (rref, *args), {}, func.__name__)
 
 
 def _ask_owner(
     rref: RRef[Any], request: Request, timeout: float, mode: str = ""
 ) -> Future[Any]:
-    """A future of what the owner gives; measured by who profiles, with a mode."""
+    """A future of the owner's answer; profiled if `mode` is given."""
     rref._handle.check(request.name)
     seconds = _seconds(rref, timeout, request.name)
     return call(rref._agent, rref._handle.owner, request, seconds, mode=mode)
 
 
-# What runs on the owner.  None of it waits in a thread for a value that is being made.
+# Functions that run on the owner.  None blocks a thread for a value that is being made.
 
 
 def _with_value(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
-    """What `act` gives of the value, or of it when it is there."""
+    """A future of `act(value)`, which is called when the value is made."""
     result: Future[Any] = Future()
 
     def now(future: Future[Any]) -> None:
         failed = future.error()
         if failed is not None:
-            # Not raised: it would keep the frames that it passes.
+            # Not raised: its traceback would keep frames.
             result.set_error_if_needed(failed)
             return
         try:
@@ -515,7 +516,7 @@ def _invoke_here(
         if is_async(method):
             return given
         if isinstance(given, Future):
-            # As any function that is not marked: a future does not travel.
+            # A future cannot be sent: only marked functions may return one.
             given.__reduce_ex__(5)
         return given
 

@@ -1,19 +1,19 @@
-"""Faulty agents: a backend for tests, whose messages fail or come late by their names.
+"""Faulty agents: a backend for tests, whose messages fail or are late by their names.
 
-The names by which faults are asked for are those of `torch.distributed`:
+The names of messages are those of `torch.distributed`:
 
     control messages   RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE: the first
                        packets with one are lost; it is sent again until it arrives
     calls              PYTHON_CALL, SCRIPT_CALL, PYTHON_REMOTE_CALL, SCRIPT_REMOTE_CALL,
                        PYTHON_RREF_FETCH_CALL, SCRIPT_RREF_FETCH_CALL: the first
-                       attempts fail at the caller, and are not made again
+                       attempts fail at the caller, and are not repeated
 
-A delay is one at the callee: a request of that name waits so long before it is looked
-at.  SCRIPT stands for what is called by a name: operators and compiled functions; a
-fetch does not say what made the value, and has both names.
+A delay is one at the callee: a request of that name waits so long before it is handled.
+SCRIPT stands for calls by name, of operators and compiled functions; a fetch does not
+say what made the value, and has both names.
 
-`FaultyTransport` wraps another transport: packets that one function names are lost,
-packets that another one names come late, and those behind them do not wait.
+`FaultyTransport` wraps another transport: packets that `fail` selects are lost, packets
+that `delay` selects are late, and later packets overtake them.
 """
 
 import heapq
@@ -54,7 +54,7 @@ def _at_once(_endpoint: str, _frames: Sequence[Buffer]) -> float:
 
 
 class FaultyTransport:
-    """A transport that loses and delays what it is told to.
+    """A transport that loses and delays selected packets.
 
     `fail(endpoint, frames)` says whether a packet is lost; `delay(endpoint, frames)`
     how many seconds it waits before it leaves.  Both are called by whoever sends.
@@ -103,7 +103,7 @@ class FaultyTransport:
         return {**self._inner.counts(), "failed": self._lost}
 
     def close(self, linger: float = 1.0) -> None:
-        """As `Transport.close`; what is late is lost."""
+        """As `Transport.close`; delayed packets are lost."""
         with self._changed:
             self._closed = True
             self._late.clear()
@@ -114,7 +114,7 @@ class FaultyTransport:
         self._inner.close(linger)
 
     def _later(self) -> None:
-        """Send what is late, when its time has come."""
+        """Send delayed packets when they are due."""
         while True:
             with self._changed:
                 while not self._closed:
@@ -130,7 +130,7 @@ class FaultyTransport:
 
 FAULTY_BACKEND = "FAULTY_TENSORPIPE"
 
-# The messages of a session; there are no contexts of autograd to clean up.
+# The session's names of these messages; there are no contexts of autograd to clean up.
 _CONTROL = {
     "RREF_FORK_REQUEST": "Register",
     "RREF_CHILD_ACCEPT": "Accept",
@@ -277,7 +277,7 @@ class FaultyAgent(Agent):
     def _counted(self, name: str, what: object) -> bool:
         """Whether this attempt is one of the first ones."""
         if isinstance(what, bytes | bytearray | memoryview):
-            # What is behind the header: that tells who has heard what by now.
+            # The body: headers differ by sequences and acknowledgements.
             what = bytes(what)[-16:]
         self._failed[name, what] += 1
         return self._failed[name, what] <= self._faults.num_fail_sends

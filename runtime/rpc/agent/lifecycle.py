@@ -1,31 +1,31 @@
-"""Starting and stopping: `init_rpc`, `shutdown`, and whole groups on this machine.
+"""Lifecycle: `init_rpc`, `shutdown`, and whole groups on this machine.
 
 Rules of starting: a worker that could not start leaves nothing behind; the seat is
 taken before anything is waited for, so that two threads do not start two workers.
 
-A shutdown goes in this order:
+A shutdown has these phases:
 
-    agreed     graceful only: every member is done and nothing is in flight; in an open
-               group, where nobody waits for others, nothing of this worker's is
-    released   graceful only: references that are left are given up, and a moment is
-               waited until the others have given up theirs
-    left       the others are told; what is there is closed, always
+    agreed     graceful only: every member is done and no message is in flight; in an
+               open group, which does not end together, no call of this worker is
+    released   graceful only: the remaining references are dropped, and the others have
+               a moment to drop theirs
+    left       the others are told; everything is closed, always
 
 Rules of stopping:
-- what is waited for has an end: the timeout, or the end of those who are missing; who
-  they are is told while one waits, and in the error;
-- whatever was raised on the way, the worker is closed after it, and the seat is free;
-- a process that ends says good-bye, without waiting for anybody.
+- every wait has an end: the timeout, or the end of the missing workers; they are named
+  while it waits, and in the error;
+- whatever is raised before, the worker is closed after it, and its seat is free;
+- a process that ends leaves its groups without waiting.
 
 `local_workers` is a group for the time of a block.  The thread that opens the block is
 the first of its workers; the others are threads of this process, or processes of their
 own.
 
 Rules of local groups:
-- the block leaves nobody behind, however it ends: in good order the group shuts down as
-  one; after an error all stop at once, and processes that do not are killed;
+- no worker outlives the block: normally the group shuts down together; after an error
+  all stop at once, and processes that do not are killed;
 - a process that is forked in the block is none of the workers: it leaves the block, and
-  ends, without doing anything to those of its parent.
+  ends, without touching the processes of its parent.
 """
 
 import atexit
@@ -62,7 +62,7 @@ from runtime.rpc.transport.interface import LOG
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-# Of this project; the other name is the one that programs for torch give.
+# The name of this project; `TENSORPIPE` is upstream's name.
 DEFAULT_BACKEND = "EVERYORDER"
 _LOCK: Lock = renewed()
 _STARTING: set[Seat] = set()
@@ -81,10 +81,10 @@ def init_rpc(
     the number that the worker wants, -1 for any.
 
     Raises:
-        RpcMisuse: there is a worker here, or an argument fits none.
-        JoinTimeout, NotAdmitted: it is no member.
+        RpcMisuse: there is a worker here, an argument is wrong, or the extra `rpc` is
+            not installed.
+        JoinTimeout, NotAdmitted: it did not become a member.
         AddressUnusable, UnsafeKeys: it cannot listen there.
-        RpcMisuse: the address takes sockets, and nothing is installed that has any.
     """
     own = seat()
     kind, options = choose_backend(backend, rpc_backend_options, DEFAULT_BACKEND)
@@ -124,7 +124,7 @@ def shutdown(
     *,
     ignore_leaks: bool = True,
 ) -> None:
-    """Stop the worker; gracefully, when all members want to and nothing is in flight.
+    """Stop the worker; gracefully, when all members are done and nothing is in flight.
 
     `timeout` is in seconds, 0 for as long as the others live.
 
@@ -148,12 +148,12 @@ def get_worker_info(worker_name: str | int | WorkerInfo | None = None) -> Worker
 
 
 def get_rpc_timeout() -> float:
-    """The seconds that calls have which name none; 0 is for ever."""
+    """The timeout in seconds of calls without one; 0 is for ever."""
     return current_agent("get_rpc_timeout").rpc_timeout
 
 
 def set_rpc_timeout(rpc_timeout: float) -> None:
-    """Have later calls take so many seconds where they name none; 0 is for ever.
+    """Set the timeout in seconds of later calls without one; 0 is for ever.
 
     Raises:
         RpcMisuse: it is no number of seconds.
@@ -164,14 +164,14 @@ def set_rpc_timeout(rpc_timeout: float) -> None:
 
 
 def debug_info() -> dict[str, Any]:
-    """Counts of what there is, as texts, as programs for torch read them."""
+    """Counts of references, calls and threads, as texts, as upstream has them."""
     agent = current_agent("get_debug_info")
     return {name: str(count) for name, count in agent.debug_info().items()}
 
 
-# Who is missing is told so often.
+# Missing workers are logged at this interval.
 _TELL_SECONDS = 10.0
-# The others need a round trip to give up their references; a frozen one never does.
+# The others need a round trip to drop their references; a frozen one never does.
 _RELEASE_SECONDS = 5.0
 
 
@@ -185,7 +185,7 @@ def stop(
 ) -> None:
     """Stop a worker; `timeout` is in seconds, 0 for as long as the others live.
 
-    One that `serves` is there to wait for the others: it does not tell that it does.
+    One that `serves` only waits for the others: its waiting is not logged as a warning.
 
     Raises:
         RpcTimeout: not all were done in time; the worker has stopped.
@@ -250,7 +250,7 @@ def _agree(agent: Agent, end: float | None, seconds: float | None, level: int) -
 
 
 def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
-    """Give up every reference, and wait for the others; the lines of those left."""
+    """Drop every reference, and wait for the others; a line for each that is left."""
     agent.give_up_references()
     until = monotonic() + _RELEASE_SECONDS
     if end is not None:
@@ -267,7 +267,7 @@ def stop_all() -> None:
                 stop(agent, graceful=False)
 
 
-# Before transports are closed: those were imported earlier.
+# Runs before transports are closed, whose module was imported earlier.
 atexit.register(stop_all)
 
 
@@ -276,11 +276,11 @@ atexit.register(stop_all)
 How = Literal["threads", "spawn", "fork"]
 
 _NUMBERS = count()
-# Workers here end by this block alone, and a busy machine may hold any of them up.
+# Workers end with the block only, and a busy machine may delay any of them.
 _NEAR = Settings(dead=60.0, expire=70.0)
-# A process that was told to end, and is at something, has so long.
+# Seconds that a process has to end by itself.
 _END_SECONDS = 10.0
-# Processes of this one, whom a forked child would end at its own end.
+# Child processes, which a forked child of this one must not end at its exit.
 _CHILDREN: "WeakSet[BaseProcess]" = WeakSet()
 
 
@@ -299,7 +299,7 @@ def local_workers(
 
     Raises:
         RpcMisuse: this thread is a worker already, or there are no such workers.
-        JoinTimeout: they did not come together.
+        JoinTimeout: not all of them joined in time.
     """
     names = _names(workers)
     if how not in get_args(How):
@@ -318,7 +318,7 @@ def local_workers(
         if how == "threads":
             place = f"local://local-{next(_NUMBERS)}"
         else:
-            # Not one that is removed when any process ends which knows of it.
+            # No TemporaryDirectory, which forked children would remove at their end.
             folder = tempfile.mkdtemp(prefix="rpc-")
             stack.callback(rmtree, folder, ignore_errors=True)
             place = f"ipc://{folder}"
@@ -369,7 +369,7 @@ class _Threads:
         self._over = False
 
     def is_over(self) -> bool:
-        """Whether the group cannot come together any more, or need not."""
+        """Whether joining has failed, or is not needed any more."""
         return self._over
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
@@ -384,7 +384,7 @@ class _Threads:
         except RpcError as error:
             if not self._over:
                 LOG.warning("%s: %s", name, error)
-            # The first one is told that nobody comes.
+            # The first one stops waiting for the others.
             self._over = True
             return
         self._agents.append(agent)
@@ -407,7 +407,7 @@ class _Threads:
         self._joining.clear()
 
     def close(self) -> None:
-        """Stop who is left."""
+        """Stop the remaining workers."""
         self._over = True
         self._wait()
         for agent in self._agents:
@@ -426,7 +426,7 @@ class _Processes:
         self._processes: list[BaseProcess] = []
 
     def is_over(self) -> bool:
-        """Whether the group cannot come together any more."""
+        """Whether a process has ended, so that joining fails."""
         return any(each.exitcode is not None for each in self._processes)
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
@@ -446,7 +446,7 @@ class _Processes:
             process.join(_END_SECONDS)
 
     def close(self) -> None:
-        """End who is left."""
+        """Kill the remaining processes."""
         for process in self._processes:
             if process.is_alive():
                 process.kill()

@@ -1,20 +1,20 @@
-"""Joining: from an address to a worker that is a member.
+"""Rendezvous: from an address to a worker that is a member of a group.
 
 Workers meet at an address, and one of them keeps the list of members:
 
     env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE if not given
     tcp://HOST:PORT      on one machine or several; `?rank=1&world_size=2` may follow
-    ipc:///folder        on one machine; the folder is this user's only, and made
+    ipc:///folder        on one machine; the folder is this user's only, and is made
     file:///folder       the same
     local://NAME         in one process
 
-With a world size the group is static: it is complete when so many are there, and
-nobody is called before.  Without one it is open: workers come and go.  Who says another
-size than the keeper is not admitted; who says none takes the keeper's.
+With a world size the group is static: it is complete with so many members, and no call
+is possible before.  Without one it is open: workers come and go.  A worker with another
+size than the keeper's is not admitted; one without a size takes the keeper's.
 
-Who keeps: rank 0 of a static group; else whoever is first at the address.  The others
-ask the keeper, again and again until they are members or the time is over.  When the
-keeper is gone, the others go on with each other, and nobody can join.
+The keeper is rank 0 of a static group; else the first worker at the address.  The
+others ask the keeper again and again until they are members or the time is over.  When
+the keeper is gone, the others go on with each other, and no worker can join.
 """
 
 import os
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
     from runtime.rpc.transport.addresses import Keys
 
-# Seconds between two looks at a place that is taken, and how long one looks: a group
-# that ends needs less.
+# Seconds between two attempts to bind a taken address, and for all of them: a group
+# that is ending needs less.
 _AGAIN = 0.1
 _TAKEN = 10.0
-# An answer that has not come by now is of nobody; busy workers take a while.
+# Seconds to wait for the keeper's answer; busy workers take a while.
 _PATIENCE = 5.0
 
 
@@ -79,10 +79,10 @@ def parse_init_method(
     world_size: int | None = None,
     environment: "Mapping[str, str]" = os.environ,
 ) -> Rendezvous:
-    """What an address says, beside what `init_rpc` was given.
+    """The rendezvous of an address; arguments of `init_rpc` go before its query.
 
     Raises:
-        RpcMisuse: it says nothing that can be met at.
+        RpcMisuse: it is no address.
     """
     try:
         url = urlsplit(init_method)
@@ -213,15 +213,15 @@ def join(
 ) -> Agent:
     """A worker that is a member and has its seat; of a static group, when it is whole.
 
-    `over` says that nobody needs it any more; `make` and `wrap` make it and its
-    transport something else than they are.
+    `over` says that it is not needed any more; `make` makes the agent, `wrap` may
+    replace its transport.
 
     Raises:
-        JoinTimeout: it is not in time, or `over`; who is missing is named.
+        JoinTimeout: it is late, or `over`; names the missing workers.
         NotAdmitted: another member has its name or its number, or the keeper refuses.
         AddressUnusable, UnsafeKeys: it cannot listen there.
     """
-    # It installs the class that references have for programs, which may come at once.
+    # It installs the class of references, which the first message may contain.
     load("runtime.rpc.references")
     began = monotonic()
     until = began + options.join_timeout
@@ -238,7 +238,7 @@ def join(
             sits.agent = None
             agent.close()
             raise
-        # Who kept the place may be gone: perhaps this worker keeps it now.
+        # The keeper may be gone: perhaps this worker becomes the keeper now.
         sits.agent = None
         agent.close()
 
@@ -246,20 +246,20 @@ def join(
 def _listening(
     where: Rendezvous, options: RpcBackendOptions, until: float
 ) -> tuple[bool, Transport]:
-    """Whether this worker keeps the place, and by what it listens.
+    """Whether this worker is the keeper, and its transport.
 
     Raises:
-        AddressUnusable: rank 0 has to have the place, and it was taken all the time.
+        AddressUnusable: rank 0 must have the address, and it was taken all the time.
         UnsafeKeys: it cannot listen there.
     """
     while where.rank <= 0:
         try:
             return True, _transport(where.endpoint, options)
         except AddressUnusable:
-            # Somebody is there, or it is the address of another machine.
+            # A keeper is there, or it is the address of another machine.
             if where.rank < 0:
                 break
-            # Perhaps a group that is about to end.
+            # Perhaps the previous group is about to end.
             if monotonic() > until:
                 raise
             Event().wait(_AGAIN)
@@ -268,7 +268,7 @@ def _listening(
     except UnsafeKeys as error:
         if error.code != "KeysNeeded":
             raise
-        # By the address that was given.
+        # The error names the address that was given.
         raise UnsafeKeys(code="KeysNeeded", address=where.endpoint) from None
 
 
@@ -276,7 +276,7 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     """A transport that listens at an address.
 
     Raises:
-        RpcMisuse: it takes a socket, and nothing is installed that has any.
+        RpcMisuse: it needs sockets, and the extra `rpc` is not installed.
         AddressUnusable, UnsafeKeys: it cannot listen there.
     """
     if address.startswith("local://"):
@@ -296,20 +296,20 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
     """The keys of a worker that listens at an address.
 
     Raises:
-        UnsafeKeys: they are not to be had.
+        UnsafeKeys: they cannot be read.
     """
     from runtime.rpc.transport.addresses import Keys
 
     if options.keys is not None:
         return Keys.load(options.keys)
     if address.startswith("tcp://") and parse_address(address).is_loopback():
-        # Nobody else on this machine may send what runs here.
+        # Other users of this machine must not send code.
         return Keys.of_this_user()
     return None
 
 
-def _asked(where: Rendezvous, options: RpcBackendOptions) -> str:
-    """The endpoint of the keeper; its key is in it, where there are keys."""
+def _keeper_endpoint(where: Rendezvous, options: RpcBackendOptions) -> str:
+    """The endpoint of the keeper, with its key if there are keys."""
     if where.endpoint.startswith("local://"):
         return where.endpoint
     keys = _keys(where.beside, options)
@@ -325,11 +325,11 @@ def _become_member(
 ) -> bool:
     """Be admitted, and in a static group wait for the others.
 
-    False where nobody answers, and this worker may be the one who keeps the place.
+    False: there was no answer, and this worker may become the keeper.
     """
     wanted = where.rank if where.rank >= 0 else None
     session = agent.session
-    keeper = where.endpoint if keeps else _asked(where, agent.options)
+    keeper = where.endpoint if keeps else _keeper_endpoint(where, agent.options)
     size = where.world_size
     if keeps:
         agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
@@ -372,7 +372,7 @@ def _become_member(
             code="NotAdmitted", name=agent.name, address=where.endpoint, why=why
         )
     given = agent.options.join_timeout
-    # Nobody may have needed it before that was over.
+    # It may have ended earlier, by `over`.
     taken = round(monotonic() - until + given, 1)
     raise JoinTimeout(
         name=agent.name,

@@ -1,18 +1,17 @@
-"""Threads: those that run requests of other workers.
+"""Threads: the pool that runs requests of other workers.
 
 Rules:
 - there are `size` threads at most, started when they are first needed, and one more for
-  each of them that waits for a future: what it waits for may need a thread of this very
-  worker, and would never come;
-- that a thread waits is seen by the function that it is in, one of `WAITS`.  Only where
-  requests queue up and all threads are busy does a watcher look, every few
-  milliseconds; else nothing of this costs anything;
-- what a worker does for itself (reading answers, telling events) is not kept waiting by
-  functions that run for others: with all threads busy it has a thread of its own;
-- a request may also run on the thread that received it, as long as not all threads here
-  are busy (`has_room`); that one comes on top of `size`;
-- a request is a function and its argument; what it raises is logged, and is a defect;
-- a thread that is one too many leaves after a second without a request;
+  each thread that waits for a future: its answer may need a thread of this very worker,
+  and would never come;
+- a waiting thread is recognised by its innermost function, one of `WAITS`.  A watcher
+  looks every few milliseconds, only while requests queue up and all threads are busy;
+- tasks of the worker itself (reading answers, handling events) do not wait for
+  requests: with all threads busy each has a thread of its own;
+- a request may also run on the thread that received it, while a thread here is free
+  (`has_room`); that one is not counted in `size`;
+- a task is a function and its argument; an exception of it is logged as a defect;
+- a surplus thread ends after a second without a task;
 - threads are daemons: none keeps a process from ending.
 """
 
@@ -29,17 +28,17 @@ from runtime.locks import reentered
 
 Task = tuple[Callable[[Any], object], Any]
 
-# The functions in which a thread waits for another one, and for nothing else.
+# The functions in which a thread only waits for another thread.
 WAITS: set[CodeType] = {Future._wait_outcome.__code__}
 
-# Between two looks at threads that are all busy: half of it is what a nested call
-# beyond `size` waits for its thread.
+# Between two looks while all threads are busy: a nested call beyond `size` waits half
+# of it for its thread.
 _LOOK_SECONDS = 0.004
-# A surplus thread, and the watcher, leave after so long without use.
+# A surplus thread, and the watcher, end after so long without use.
 _IDLE_SECONDS = 1.0
-# At once for a worker itself: reading, telling, and callbacks that wait.
+# Threads for tasks of the worker itself, which may be callbacks that wait.
 MOST_OWN = 16
-# More threads than any recursion of calls needs, and fewer than systems refuse.
+# More threads than a recursion of calls needs, fewer than a system refuses.
 MOST = 4096
 
 
@@ -54,10 +53,10 @@ class Pool:
         self._enter = enter
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = reentered()
-        # Threads without a request, less the requests that no thread has taken.
+        # Idle threads, less the requests that no thread has taken.
         self._free = 0
         self._threads: set[Thread] = set()
-        # Those that do one thing for the worker itself, and end.
+        # Threads that run one task of the worker itself, and end.
         self._own: set[Thread] = set()
         self._started = 0
         self._closed = False
@@ -65,7 +64,7 @@ class Pool:
         self._ending = Event()
 
     def put(self, function: Callable[[Any], object], argument: Any) -> None:
-        """Have a thread call `function(argument)`; whoever comes first runs first."""
+        """Have a thread call `function(argument)`; tasks start in order."""
         with self._lock:
             if self._closed:
                 return
@@ -76,7 +75,7 @@ class Pool:
             self._grow()
 
     def put_own(self, function: Callable[[Any], object], argument: Any) -> None:
-        """As `put`, for what may not wait until others have run."""
+        """As `put`, for a task that must not wait for requests."""
         with self._lock:
             if self._closed:
                 return
@@ -95,9 +94,9 @@ class Pool:
         self.put(function, argument)
 
     def has_room(self) -> bool:
-        """Whether one request more may run elsewhere: none waits, and it is not alone.
+        """Whether one more request may run elsewhere: none waits, a thread is idle.
 
-        Who asks for a single thread wants one request at a time.
+        A pool of a single thread means one request at a time.
         """
         with self._lock:
             free = self._free
@@ -111,9 +110,9 @@ class Pool:
             return len(self._threads), max(free, 0), max(-free, 0)
 
     def close(self, timeout: float = 1.0) -> bool:
-        """Let the threads end, after all that was put; whether they did in time.
+        """Let the threads end after the queued tasks; whether they did in time.
 
-        What is put after that is dropped.
+        Later tasks are dropped.
         """
         self._ending.set()
         with self._lock:
@@ -127,7 +126,7 @@ class Pool:
         for thread in threads:
             if thread is not current_thread():
                 thread.join(share)
-                # Who is late has taken the time of all.
+                # After one that is late, the others get no time.
                 share = share if not thread.is_alive() else 0.0
         watcher = self._watcher
         if watcher is not None and watcher is not current_thread():
@@ -149,7 +148,7 @@ class Pool:
                 self._watcher = thread
             else:
                 return
-            # Under the lock: who closes waits for all that there are.
+            # Under the lock, so that `close` joins it.
             thread.start()
 
     def _new_thread(self) -> Thread:
@@ -171,7 +170,7 @@ class Pool:
                 task = get(timeout=_IDLE_SECONDS) if surplus else get()
             except Empty:
                 with self._lock:
-                    # Else a request is on its way for which no other thread is there.
+                    # Else a queued request counts on this thread.
                     if self._free > 0 and len(self._threads) > self._size:
                         self._free -= 1
                         self._threads.discard(current_thread())
@@ -181,7 +180,7 @@ class Pool:
                 self._threads.discard(current_thread())
                 return
             self._run(*task)
-            # It may be the last one to keep what a user made.
+            # It may be the last reference to objects of users.
             del task
             with self._lock:
                 self._free += 1
@@ -214,7 +213,7 @@ class Pool:
                         return
 
     def _replace(self) -> None:
-        """Start threads in the place of those that wait, as requests need them."""
+        """Start threads in place of waiting ones, as many as there are requests."""
         frames = sys._current_frames()
         with self._lock:
             waiting = 0
