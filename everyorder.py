@@ -136,7 +136,7 @@ def __getattr__(name: str) -> Any:
 
 
 def hidden() -> str | None:
-    """What hides a package that we consist of (a folder or file), if something does.
+    """The folder or file that hides a package of ours, or None.
 
     Nothing is imported for it.
     """
@@ -319,7 +319,7 @@ class _Standby:
 
     @property
     def plugin(self) -> "Plugin":
-        """The plugin itself; asked for only where it `is_disabled` not."""
+        """The plugin itself; not to be asked for where it `is_disabled`."""
         if self._plugin is None:
             from harness.plugin import Plugin
             from harness.plugin_session import options_of
@@ -421,7 +421,7 @@ class _Standby:
             self.passed.add(report.nodeid)
 
     def pytest_sessionfinish(self, session: "pytest.Session", exitstatus: int) -> None:
-        """In the controller: write what was accepted, and fail for what is stale."""
+        """In the controller: write accepted expect files, and fail for stale ones."""
         if self._plugin is not None:
             self._plugin.close()
         if self.input is not None:
@@ -432,7 +432,7 @@ class _Standby:
             self.plugin.finish(session, exitstatus)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """What the plugin has to tell, or why there is none where one was wanted."""
+        """Print the plugin's summary, or why there is no plugin."""
         if self._plugin is not None:
             self._plugin.tell(terminalreporter)
         elif self._hider is not None and not self._is_reported:

@@ -58,7 +58,7 @@ APPEND = "append"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What of pytest's configuration decides how modules are imported."""
+    """The part of pytest's configuration that decides how modules are imported."""
 
     import_mode: str = PREPEND
     pythonpath: tuple[str, ...] = ()
@@ -233,7 +233,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What was found; `entries` by file, then in the order of the file."""
+    """Scenarios and modules; `entries` by file, then in the order of the file."""
 
     root: Path
     entries: tuple[Entry, ...] = ()
@@ -278,7 +278,7 @@ def _read(file: Path, root: Path, source: str) -> Catalogue:
 
 
 def default_folder(root: Path) -> Path:
-    """Where scenarios are looked for without a path; it need not exist."""
+    """The folder to load where no path is given; it need not exist."""
     folders = [root / folder for folder in DEFAULTS]
     return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
@@ -339,7 +339,7 @@ def find(catalogue: Catalogue, wanted: str) -> tuple[Entry, ...]:
 
 
 def nearest(wanted: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """At most three paths of which the whole or the last part is close to `wanted`."""
+    """At most three paths that are, or whose last part is, close to `wanted`."""
     from difflib import get_close_matches
 
     names: dict[str, str] = {}
@@ -387,7 +387,7 @@ def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[st
 
 
 def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Catalogue:
-    """What of a catalogue is called so; `alone` if it could be in no other file."""
+    """The part of a catalogue with that name; `alone` if no other file may have it."""
     unsearched = tuple(each for each in catalogue.broken if not each.scenario)
     try:
         entries = find(catalogue, wanted)

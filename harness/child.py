@@ -1,9 +1,9 @@
-"""A child process, and the line to it: what explores may die, who started it may not.
+"""Child processes that explore, and the pipes to them.
 
-True only here: processes, pipes and signals.  A step of a scenario is anybody's code:
+A step of a scenario is anybody's code:
 it may call `os._exit`, crash in native code, stand still, or print what it likes.
-So it runs in a child, and everything that comes from there comes through pipes that the
-parent reads without ever waiting for them.
+So it runs in a child process.  Its messages and its output come through pipes, which
+the parent reads without ever waiting for them.
 
 Rules:
 - the child is forked where that can be done (it then has everything that its parent
@@ -59,7 +59,7 @@ _SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Parent(Protocol):
-    """What a child knows of its parent."""
+    """The parent as a child sees it."""
 
     cells: memoryview
 
@@ -73,13 +73,13 @@ class Parent(Protocol):
 
 
 class Child(Protocol):
-    """What a parent knows of a child.  `cells` is its pulse."""
+    """A child as its parent sees it.  `cells` is its pulse."""
 
     cells: memoryview
     pid: int
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `termination`."""
+        """Send a request; to a child that has ended nothing is sent."""
         ...
 
     def read(self) -> list[Any]:
@@ -87,11 +87,11 @@ class Child(Protocol):
         ...
 
     def termination(self) -> str | None:
-        """How it ended ("exit code 0", "signal 9, Killed"), or None."""
+        """ "exit code 0" or "signal 9, Killed"; None while it lives."""
         ...
 
     def stack(self, *, living: bool) -> str:
-        """Where it died, or where it stands, as faulthandler tells it, or ""."""
+        """The stack of its death, or of now, by faulthandler; "" without one."""
         ...
 
     def finish(self) -> None:
@@ -103,7 +103,7 @@ class Child(Protocol):
         ...
 
     def sources(self) -> Sequence[Any]:
-        """What becomes ready when there is something to `read`."""
+        """Handles that become ready when there is something to `read`."""
         ...
 
 
@@ -201,7 +201,7 @@ class ForkedChild:
         return [each for each in (self._up, *self._printed) if each in self._open]
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `termination`."""
+        """Send a request; to a child that has ended nothing is sent."""
         with suppress(OSError):
             send_message(self._down, request)
 
@@ -220,7 +220,7 @@ class ForkedChild:
         return messages
 
     def termination(self) -> str | None:
-        """How it ended, or None while it lives."""
+        """The exit code or signal; None while it lives."""
         if self._termination is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -232,7 +232,7 @@ class ForkedChild:
         return self._termination
 
     def stack(self, *, living: bool) -> str:
-        """Where it died, or where it stands, as faulthandler tells it."""
+        """The stack of its death, or of now, as faulthandler writes it."""
         if living and self.termination() is None:
             with suppress(OSError):
                 os.kill(self.pid, STACK_SIGNAL)
@@ -287,7 +287,7 @@ class ForkedChild:
             os.close(end)
 
     def _arrived(self, source: int) -> bytes:
-        """What can be read at once; the end of it closes the pipe."""
+        """The bytes that can be read at once; the end of the pipe closes it."""
         parts = []
         while source in self._open:
             try:
@@ -382,7 +382,7 @@ def _exactly(end: int, size: int) -> bytes:
 
 
 def _incomplete(text: bytes) -> int:
-    """How many bytes at the end are the beginning of a letter of UTF-8."""
+    """The number of bytes at the end that begin a character of UTF-8."""
     for back in range(1, min(4, len(text)) + 1):
         byte = text[-back]
         if byte >= 0xC0:
@@ -401,7 +401,7 @@ def _exit_text(code: int) -> str:
 
 
 def flush_streams() -> None:
-    """Empty what would be printed twice, by parent and child, or never."""
+    """Flush the streams: a child would print what is in them again, or nobody would."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):
             if stream is not None:
@@ -420,7 +420,7 @@ _ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
 
 @contextmanager
 def _blocked_signals() -> Iterator[set[int]]:
-    """Let signals wait, because a child must never run the handlers of its parent.
+    """Context: signals are blocked, so that no child runs its parent's handlers.
 
     Gives those that were blocked before.
     """
@@ -433,11 +433,12 @@ def _blocked_signals() -> Iterator[set[int]]:
 
 @contextmanager
 def without_fork_warning() -> Iterator[None]:
-    """From 3.12 on Python warns of a fork beside threads: they may hold locks.
+    """Context: no warning of a fork beside threads, as Python gives it from 3.12 on.
 
-    Those that matter (of imports, logging, the interpreter's streams) are made anew in
-    a child, which has streams and pipes of its own besides; and a child that stands
-    still for a lock all the same is found by its time limit and told of with a stack.
+    The warning is about locks that threads hold.  Those that matter (of imports,
+    logging, the interpreter's streams) are made anew in a child, which has streams and
+    pipes of its own; a child that waits for another lock exceeds its time limit, and is
+    reported with its stack.
     """
     import warnings
 
@@ -447,7 +448,7 @@ def without_fork_warning() -> Iterator[None]:
 
 
 def _become_process(ends: _Ends, parent: int) -> None:
-    """In the child: make it a process of its own, with its own streams and handlers."""
+    """Give the child its own streams, signal handlers and lifeline."""
     signal.set_wakeup_fd(-1)
     # What has arrived was meant for the parent: to ignore it once forgets it.
     for number in _ENDING:
@@ -540,7 +541,7 @@ def _print_traceback() -> None:
 
 
 def _save_coverage() -> None:
-    """What was measured in the child, where each process writes a file of its own.
+    """Save the coverage of a child, where each process writes a file of its own.
 
     `coverage run --parallel-mode` and pytest-cov do; with `patch = _exit` it is saved
     anyway.

@@ -25,7 +25,7 @@ from typing import Any
 
 
 def statements_of(file: Path) -> list[ast.stmt] | None:
-    """What stands at the top level of a module; None if it cannot be read or parsed."""
+    """The statements at the top level of a module; None if it cannot be parsed."""
     try:
         return ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
@@ -74,7 +74,7 @@ class UncollectedScenarios:
     places: tuple[str, ...]
 
     def render(self) -> str:
-        """Where they are, and what to do to have them explored, as one line."""
+        """Their places, and what to do to have them explored, as one line."""
         module = self.source.removesuffix(".py").replace("/", ".")
         rest = len(self.places) - MOST_PLACES
         told = self.places if rest <= 1 else self.places[:MOST_PLACES]
@@ -87,7 +87,7 @@ class UncollectedScenarios:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value, where it is, and its position, by which places are in their order."""
+    """A value, its place as text, and its position, by which places are sorted."""
 
     value: Any
     place: str
@@ -138,7 +138,7 @@ def uncollected_scenarios(
 
 
 def _children(found: _Node, module: object) -> Iterator[_Node]:
-    """What is directly inside of a value, if it is a place to look into."""
+    """The values directly inside of a list, tuple, dict or own class."""
     value, kind = found.value, type(found.value)
     inner: Iterator[tuple[str, Any]] = iter(())
     if kind is list or kind is tuple:
@@ -168,7 +168,7 @@ def _key(key: object) -> str:
 
 
 def _imported(file: Path, names: set[str]) -> set[str]:
-    """Those of a module's names that it has from elsewhere, read from its text.
+    """The names that a module imports, by its text.
 
     Where it imports all of another module, these are the names that it never stores.
     """

@@ -1,14 +1,15 @@
-"""`explore`: one scenario, every order, one report.
+"""`explore`: a scenario becomes a system, is explored, and gets a report.
 
-A scenario becomes a system, and its outcome a report.  A registry that is to have an
-interpreter of its own (`isolation="spawn"`) is served by `serve_registry`, the main
-function of that process: its channel is what were standard input and output; from then
-on nothing is read, and whatever is printed goes to standard error.
+A registry with an interpreter of its own (`isolation="spawn"`) is served by
+`serve_registry`, the main function of that process.  Its channel takes the place of
+standard input and output: nothing is read from then on, and what is printed goes to
+standard error.
 
 Rules:
-- what lies in cycles is judged late; when it turns out only at the end that something
-  was kept alive, the scenario is explored again in a hurry, which tells by which order;
-- where that does not find it, it is told without an order;
+- objects in reference cycles are judged late; if something turns out to be alive only
+  at the end, the scenario is explored a second time with frequent collections, which
+  tells by which order it is kept;
+- where that does not find it, the leak is reported without an order;
 - a scenario that skips itself, by whichever of its functions, has no report.
 """
 
@@ -161,7 +162,8 @@ def explore(
 
 
 def _short_budget(budget: Budget | None) -> Budget | None:
-    """The same steps, as they decide what is explored, but not all of the time."""
+    """The budget of a second exploration: the same steps, which decide the strategy, in
+    less time."""
     if budget is None:
         return Budget(seconds=LEAK_SECONDS)
     return replace(budget, seconds=min(budget.seconds or LEAK_SECONDS, LEAK_SECONDS))

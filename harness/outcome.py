@@ -1,4 +1,4 @@
-"""What comes of one scenario: a report, or why there is none, as people are told it.
+"""The outcome of one scenario: a report, or the reason why there is none.
 
 The engine speaks of operations; a `Report` knows the text of each and the verdict that
 follows from the violations.
@@ -114,7 +114,7 @@ class Report:
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """What a proof takes for granted beside what every proof does.
+        """The assumptions of a proof besides those of every proof.
 
         Empty where nothing was proven.
         """
@@ -129,7 +129,7 @@ class Report:
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """What stands between the states that were seen and a proof."""
+        """The caveats between the explored states and a proof."""
         return tuple(
             each.text for each in self.exploration.caveats if each.kind != "assumed"
         )
@@ -188,12 +188,12 @@ class Report:
         return self.history_id(violation.shortest or violation.history)
 
     def history_id(self, history: History) -> str:
-        """The same for any history."""
+        """The replay id of any history."""
         return encode(self.digest, self.operations, history)
 
     @property
     def operations(self) -> int:
-        """How many there are: steps, uses, the look, and collecting garbage."""
+        """The number of operations: steps, uses, the look, and collecting garbage."""
         return len(self.steps) + len(self.uses) + 2
 
     def summary(self) -> str:
@@ -261,7 +261,7 @@ class Unexplored:
         return SENTENCES[self.verdict]
 
     def render(self) -> str:
-        """Where and why, then the operation, those before it, and the stack."""
+        """Place and reason, then the operation, those before it, and the stack."""
         lines = [f"{self.where or self.scenario}: {self.reason}"]
         if self.operation:
             words = "in or behind" if self.verdict == "failed" else "in"
@@ -273,7 +273,7 @@ class Unexplored:
         return "\n".join(lines)
 
     def data(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The same as JSON data."""
         return {
             "scenario": self.scenario,
             "verdict": self.verdict,

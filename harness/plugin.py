@@ -16,8 +16,7 @@ Rules:
 - the first scenario of a test that uses the fixture is named after the test, the next
   ones get `-2`, `-3`, or a name of their own below the test's;
 - a scenario that fails its exploration is not compared and never accepted;
-- a test fails by `pytest.fail` without a traceback: the text is for the reader, and
-  nothing is told of what was being handled;
+- a test fails by `pytest.fail` without a traceback and without a context;
 - what the functions of a scenario raise is shown from their first frame on, unless
   `--full-trace` asks for ours too;
 - a scenario that skips itself skips its test; nothing is expected of it meanwhile;
@@ -81,7 +80,7 @@ BLANK = {
 
 
 class Run:
-    """What the tests of one process share."""
+    """The explorations of one process: store, options and journal."""
 
     def __init__(self, root: Path, options: Options, journal: Journal) -> None:
         self.store = Store(root)
@@ -142,7 +141,7 @@ class Run:
         return explore_in_child(scenario, explored, limits, root)
 
     def _death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
-        """Why the test fails of which the child has died."""
+        """The text of a test's failure whose child has died."""
         item.user_properties += [
             ("scenario", error.scenario),
             ("verdict", error.verdict),
@@ -155,7 +154,7 @@ class Run:
     def _note_skip(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
     ) -> str:
-        """Why the test is skipped of which a function has skipped the scenario."""
+        """The reason for skipping a test whose scenario skipped itself."""
         item.user_properties += [
             ("scenario", scenario.path),
             ("verdict", "skipped"),
@@ -250,7 +249,7 @@ def _drop_our_frames(error: BaseException) -> None:
 
 
 def _properties(report: Report) -> list[tuple[str, object]]:
-    """What JUnit reports carry of an exploration."""
+    """The properties of an exploration in JUnit reports."""
     found = report.exploration
     properties: list[tuple[str, object]] = [
         ("scenario", report.scenario),
@@ -297,7 +296,7 @@ class ScenarioItem(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **given: Any
     ) -> Any:
-        """What failed; of a traceback only what is below this item and not hidden."""
+        """The failure; of a traceback only the visible frames below this item."""
         if not self.config.getoption("fulltrace"):
             below = excinfo.traceback.cut(path=__file__).filter(excinfo)
             excinfo.traceback = below or excinfo.traceback
@@ -394,7 +393,7 @@ def _scenario(what: tuple[Any, ...], given: dict[str, Any]) -> Scenario:
 
 
 class Notes(Protocol):
-    """What was noted of the run while there was no plugin, and goes on to be."""
+    """The notes on a run that `everyorder` takes before and beside the plugin."""
 
     input: dict[str, Any] | None
     passed: set[str]
@@ -419,14 +418,14 @@ class Plugin:
 
     @cached_property
     def journal(self) -> Journal:
-        """What this process had."""
+        """The journal of this process."""
         given = self._notes.input
         worker = "main" if given is None else str(given["workerid"])
         return Journal(self._notes.folder, worker)
 
     @cached_property
     def run(self) -> Run:
-        """What the tests of this process share."""
+        """The explorations of this process."""
         return Run(self.config.rootpath, self.options, self.journal)
 
     def item(self, collector: Any, name: str, scenario: object) -> pytest.Item | None:

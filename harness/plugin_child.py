@@ -119,7 +119,7 @@ def _record(error: BaseException, above: frozenset[int]) -> ErrorRecord:
 
 
 def _pickled(error: BaseException) -> bytes:
-    """What makes such an exception again; "" where nothing does."""
+    """Bytes that rebuild such an exception; empty where nothing does."""
     state = {
         name: value
         for name, value in vars(error).items()
@@ -339,7 +339,7 @@ class _Warning:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What a child ends with."""
+    """The result of a child."""
 
     outcome: Report | ErrorRecord
     warnings: tuple[_Warning, ...]
@@ -399,7 +399,7 @@ def _reissue(noted: Iterable[_Warning]) -> None:
 
 
 def _log(fields: dict[str, Any]) -> None:
-    """What the loggers of the child had for the root's handlers, which are here."""
+    """Hand a record of the child's loggers to the root's handlers, which are here."""
     record = logging.makeLogRecord(fields)
     for handler in logging.getLogger().handlers:
         if record.levelno >= handler.level:

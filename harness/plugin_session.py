@@ -273,7 +273,7 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Summary:
-    """What the end of a run found and did."""
+    """The results of a run."""
 
     scenarios: int = 0
     states: int = 0
@@ -312,18 +312,18 @@ class Summary:
         return text
 
     def unseen(self) -> str:
-        """How many steps are never active, which may not be what was meant."""
+        """The number of steps that are never active, which may be a mistake."""
         steps = plural(len(self.silent), "step")
         verb = "fails" if len(self.silent) == 1 else "fail"
         told = "`everyorder run` says which, and how"
         return f"{steps} {verb} whatever is active; {told}"
 
     def told(self, width: int) -> list[str]:
-        """What stands beside the verdicts, as lines of at most this width."""
+        """The notes on scenarios, as lines of at most this width."""
         return brief_note_lines(sorted(self.notes), width=width)
 
     def details(self) -> list[str]:
-        """What the line cannot tell: files that are stale, and what went wrong."""
+        """Stale files and problems, one a line."""
         lines = [f"stale: {name} belongs to no scenario" for name in self.stale]
         if lines:
             lines.append("  delete them: pytest --everyorder-update=all")

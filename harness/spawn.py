@@ -42,7 +42,7 @@ class SpawnedChild:
         return (*line, self._process.sentinel)
 
     def send(self, request: object) -> None:
-        """Send a request; one that is dead is told of by `termination`."""
+        """Send a request; to a child that has ended nothing is sent."""
         with suppress(OSError):
             self._line.send(request)
 
@@ -59,14 +59,14 @@ class SpawnedChild:
         return messages
 
     def termination(self) -> str | None:
-        """How it ended, or None while it lives."""
+        """The exit code or signal; None while it lives."""
         code = self._process.exitcode
         if code is None:
             return None
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def stack(self, *, living: bool) -> str:
-        """Not to be had."""
+        """Always "": no signal asks a spawned child for its stack."""
         return ""
 
     def finish(self) -> None:

@@ -1,8 +1,8 @@
-"""How long a child may take, and what is told of one that died or stands still.
+"""Time limits of children, and the reports on those that crashed or hang.
 
-True only here: limits, and the way from a pulse and a stack to words.  A child that is
-explored in is looked at every `TICK`; an operation that takes longer than its limit
-hangs, and so does a scenario.
+A child is polled every `TICK` for its pulse, which says what it is doing.  An operation
+or a scenario that takes longer than its limit hangs; the report has the operation, the
+history before it, and the stack.
 
 Rules:
 - time in which the watcher itself stood still (Ctrl-Z, a laptop that sleeps, a machine
@@ -10,8 +10,7 @@ Rules:
   seconds are counted;
 - the engine's own work between operations is no operation; only the limit of the whole
   scenario holds there;
-- of a stack only what is below the harness is told: who wrote the scenario has to find
-  the line, and the harness is the same in every stack.
+- of a stack only the frames below the harness are shown: those of the scenario.
 """
 
 import os
@@ -66,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is explored, as far as it is needed to tell of its end."""
+    """The scenario in a child, as far as a report on its crash needs it."""
 
     scenario: str
     source: str
@@ -82,7 +81,7 @@ class Subject:
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
     def position(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
-        """What was about to be played, "" between two operations, and all before it."""
+        """The running operation, "" between two of them, and all before it."""
         lines = [self.line(beat) for beat in trail.beats]
         if lines and trail.beats[0].operation != RESET:
             lines.insert(0, "...")
@@ -109,7 +108,7 @@ class Watch:
         self._whole = 0.0
 
     def failure(self, subject: Subject, how: str | None) -> Unexplored | None:
-        """What is told of the child, if it has ended (`how`) or stands still.
+        """The report on the child, if it has ended (`how`) or hangs.
 
         To be asked at every look, when what it had sent before was read.
         """
@@ -142,7 +141,7 @@ class Watch:
 
 
 def crash_of(subject: Subject, child: Child, how: str) -> Unexplored:
-    """What is told of a child that has ended while it explored."""
+    """The report on a child that has ended while it explored."""
     reason = f"the process that explored it ended ({how})"
     return _unexplored(subject, child, "crashed", reason, living=False)
 
@@ -153,7 +152,7 @@ def hang_of(
     limits: Limits,
     exceeded_limit: Literal["operation", "scenario"],
 ) -> Unexplored:
-    """What is told of a child that stands still; it lives, and is to be killed.
+    """The report on a child that hangs; it lives, and is to be killed.
 
     Where it turns out to be crashing all this while (the system may write its memory to
     a file), that is told.
@@ -179,7 +178,7 @@ def import_death(
     reason: str,
     verdict: Literal["crashed", "hung"],
 ) -> Unexplored:
-    """What is told of a child that ended, or stands still, while it imported a file."""
+    """The report on a child that ended, or hangs, while it imported a file."""
     frames = _frames(child.stack(living=verdict == "hung"))
     where = _location(frames, source, file)
     name = source.removeprefix("tests/")

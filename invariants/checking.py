@@ -1,4 +1,4 @@
-"""All laws, and checking them at the price of what changed.
+"""All laws, and checks that cost as much as what changed.
 
 An entry never changes, so a verdict is kept on it; entries of one shape are judged once
 (see `invariants.live`), save for what they remember for calling; and a caller that

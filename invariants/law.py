@@ -1,4 +1,4 @@
-"""What a law is, what it says when it is broken, and what a run ought to have seen.
+"""Laws, their violations, and what a run should have seen ("sometimes").
 
 A law is one function with a name and a sentence; it looks at a frozen subject and lists
 what it finds wrong.  It never raises and never repairs: a subject that cannot even be

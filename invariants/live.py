@@ -1,4 +1,4 @@
-"""What laws look at: an operator where it stands in its state, and a step.
+"""The subjects of laws: an operator in its state, and a step between two states.
 
 `FiledOperator` is all that a law of one operator may use of a state; the live table and
 the second table are spelled out at most once, and only when a law asks.
@@ -282,7 +282,7 @@ Row: TypeAlias = tuple[str, str, Sequence[Any], Sequence[Any]]
 
 @dataclass(slots=True)
 class Step:
-    """What step laws look at; made by `step_of`, and not changed after that.
+    """The subject of step laws; made by `step_of`, and not changed after that.
 
     `added` and `removed` are the tokens that are live on one side only, as each place
     tells it; `rows` are the sequences of tokens that are not the same object; `quiet`

@@ -1,4 +1,4 @@
-"""Steps and runs: what is written down of a run, and the laws of both.
+"""The records of runs, and the laws of steps and runs.
 
 A run is where it started and ended, what was called, and what surrounded the calls:
 whoever drives a dispatcher writes it down.  A sample of the surroundings (keys, modes
@@ -57,15 +57,15 @@ class ThreadKeys(Protocol):
 
     @property
     def switched_in(self) -> Hashable:
-        """What was switched on in the included set."""
+        """The keys that were switched on in the included set."""
 
     @property
     def switched_out(self) -> Hashable:
-        """What was switched on in the excluded set."""
+        """The keys that were switched on in the excluded set."""
 
 
 class Nesting(Protocol):
-    """How deep the traced calls of this thread are nested."""
+    """The depth of nested traced calls of this thread."""
 
     @property
     def level(self) -> int:
@@ -73,7 +73,7 @@ class Nesting(Protocol):
 
 
 class Dispatching(Protocol):
-    """What the thread is in as regards dispatch to Python."""
+    """The thread's state of dispatch to Python."""
 
     @property
     def stack(self) -> Sequence[Any]:
@@ -173,7 +173,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something besides a call: a registration, a removal, a look; what it was."""
+    """An operation besides a call, by its name: a registration, a removal, a look."""
 
     what: str
     before: Surroundings
@@ -331,7 +331,7 @@ def released_objects_are_dead(run: Run) -> list[Finding]:
 
 
 def changed(what: str, before: Surroundings, after: Surroundings) -> list[Finding]:
-    """Where two samples differ, as findings about `what` came between them."""
+    """The differences of two samples, as findings about `what` is between them."""
     return [
         (f"{what}, {field}", f"{old}", f"{new}")
         for field in Surroundings.__slots__

@@ -208,7 +208,7 @@ class Expected(NamedTuple):
 def second_table(
     implementations: Implementations, fallbacks: Iterable[Fallback]
 ) -> tuple[Expected, ...]:
-    """What each of the 137 slots must hold, by number."""
+    """The expected content of each of the 137 slots, by number."""
     newest = {key.name: held[0] for key, held in implementations.items() if held}
     spread = {key.name: token for token in fallbacks for key in token.keys}
     found = []

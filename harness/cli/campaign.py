@@ -1,23 +1,23 @@
-"""All scenarios of a command: loaded, explored in children, shown meanwhile.
+"""The exploration of all scenarios of a command, in child processes, with its display.
 
-Each child has one task at a time; the first one also loads all files and lists what is
-in them, so that a module that ends or stops its process while it is imported is told of
+Each child has one task at a time; the first one also loads all files and lists their
+scenarios, so that a module that ends or stops its process at its import is reported
 like a step that does so.  A child that died or was killed loses its task only; the next
-task gets a fresh child.  A second child is worth its start only if there is enough to
-do, unless somebody says how many to use.  With `in_process` there are none, for a
-debugger; then a step that ends the process ends the command.
+task gets a fresh child.  Small explorations use one child, unless a number is asked
+for.  With `in_process` there are none, for a debugger; then a step that ends the
+process ends the command.
 
-On a terminal a picture shows what runs, how far it is and when it will be over.  Sizes
-are known before the first step, so the time left is that of all scenarios together;
-where a size was too large because steps fail, the exploration says so.  Logs stay
-plain.
+On a terminal a live display shows the running tasks, their progress and the time left.
+Sizes are known before the first step, so the time left is that of all scenarios
+together; where a size was too large because steps fail, the exploration says so.  Logs
+stay plain.
 
 Rules:
-- a task ends exactly once: with its outcome, or with the news of its child's death;
-- an interrupt is asked for between two looks (`tick`), never raised out of the blue,
-  and every child is gone when the crew is closed;
-- the picture is drawn by who tells what happens, never by a thread: children are forked
-  from a process that has none.
+- a task ends exactly once: with its outcome, or with the death of its child;
+- an interrupt is raised between two polls only (`tick`), and no child is left when the
+  pool is closed;
+- the display is drawn at events, never by a thread: children are forked from a process
+  that has no other threads.
 """
 
 import os
@@ -175,7 +175,7 @@ class ChildPool:
     def _await_listing(
         self, child: Child
     ) -> Listing | HarnessError | tuple[str, Unexplored]:
-        """The listing, an error, or the module at which it died and what is told."""
+        """The listing, an error, or the module at which it died and its report."""
         module: Importing | None = None
         looked, passed = monotonic(), 0.0
         while True:
@@ -328,12 +328,12 @@ def _send(parent: Parent, task: Task, outcome: Any) -> None:
 # Lines that stay free for the progress of scenarios that run, and for the totals.
 RESERVED = 14
 
-# Ten pictures a second look alive; more only cost time.
+# Ten frames a second look alive; more only cost time.
 DRAW_EVERY = 0.1
 
 
 class Display:
-    """The live picture; a context that shows nothing where there is no terminal.
+    """The live display; a context that shows nothing where there is no terminal.
 
     It is gone when it is over; what it showed is printed for good by whoever has it.
     """
@@ -369,7 +369,7 @@ class Display:
         self._rows: dict[int, TaskID] = {}
         self._drawn = 0.0
         self._live = Live(
-            get_renderable=self._picture,
+            get_renderable=self._frame,
             console=console,
             auto_refresh=False,
             transient=True,
@@ -415,7 +415,7 @@ class Display:
             self._live.refresh()
             self._drawn = monotonic()
 
-    def _picture(self) -> "RenderableType":
+    def _frame(self) -> "RenderableType":
         from rich.console import Group
 
         from harness.report import overview
@@ -445,7 +445,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Campaign:
-    """What a command explores; a context that leaves no process behind.
+    """The exploration of a command; a context that leaves no process behind.
 
     `jobs` is the number of processes; None takes one for each core where that pays.
     """
@@ -468,7 +468,7 @@ class Campaign:
 
     def __enter__(self) -> "Campaign":
         if not self._in_process:
-            # Interrupts are deferred last, so that they are while the crew is closed.
+            # Interrupts are deferred last, so that they are while the pool is closed.
             check = self._contexts.enter_context(deferring_interrupts())
             pool = ChildPool(self.effort, self._limits, tick=check)
             self._pool = self._contexts.enter_context(pool)
@@ -535,7 +535,7 @@ class Campaign:
 
 
 def processes(tasks: Sequence[Task], jobs: int | None) -> int:
-    """How many children explore at once."""
+    """The number of children that explore at once."""
     if jobs is None:
         small = sum(task.planned for task in tasks) < WORTHWHILE
         jobs = 1 if small else (os.cpu_count() or 1)

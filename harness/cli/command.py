@@ -1,13 +1,12 @@
-"""The command `everyorder`: its parts, and how they end: by code, error or signal.
+"""The command `everyorder`: its exit codes, errors and signals, and its commands.
 
 A command is imported when it is asked for, because each needs something else.
 
-`run` says by its exit code whether everything passed; `gate` says what did not, the
-lowest number first where it is several things.  A scenario that skips itself is told
-and counted; it is neither as expected nor wrong, so it has no number.  An error that
-somebody can act on is one message without a traceback, and exit code 2; its reader has
-just typed a command.  Any other exception is a defect of this package and stays as it
-is; a scenario that fails is a result.
+The exit code of `run` says whether everything passed, that of `gate` what did not: the
+lowest one where several apply.  A scenario that skips itself is listed and counted, and
+has no code.  An error of the harness is one message without a traceback, and exit code
+2.  Any other exception is a defect of this package and stays as it is; a scenario that
+fails is a result.
 
 While a command runs, Ctrl-C and SIGTERM both raise KeyboardInterrupt, as Python has it
 for Ctrl-C, which ends it with exit code 130.  While children explore, that could come
@@ -15,7 +14,7 @@ between the start of a child and the note of it, in a callback that may not rais
 half-way through a file; so it is deferred there, and raised where somebody asks.
 
 Rules:
-- a second signal is not deferred: whoever sends it does not want to wait;
+- a second signal is not deferred: its sender does not want to wait;
 - signals that are ignored stay so (a shell ignores Ctrl-C for what runs in the
   background), and nothing is changed outside of the main thread, where Python does not
   run handlers;
@@ -223,7 +222,7 @@ class Commands(click.Group):
             raise SystemExit(INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which one needs them."""
+        """The names of the commands, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -1,4 +1,4 @@
-"""Outcomes held against expect files: what `gate` reports and `review` offers.
+"""Outcomes compared with expect files: judgements for `gate`, changes for `review`.
 
 A scenario that fails its exploration is not compared, nor is one that skips itself; one
 that was explored by hand-chosen means is compared without the size of the exploration.
@@ -8,7 +8,7 @@ A *change* is one decision: entries whose verdict and diff are equal, whichever 
 they are from.  Of a scenario that has no expect file, or whose old numbers mean other
 steps now, only the whole can be accepted; new scenarios together are one change, as are
 expect files without a scenario.  A damaged expect file is a change of its own, and
-never new: who accepts it gives up what stood there.
+never new: accepting it gives up its old content.
 
 A scenario that a test function explores is not in the catalogue, and neither is a
 module elsewhere.  So a file is stale only if its module is gone, or if it defines
@@ -180,7 +180,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a change takes of one scenario: some keys, or None for all of it."""
+    """The part of one scenario in a change: some keys, or None for all of it."""
 
     scenario: str
     comparison: Comparison | None
@@ -202,12 +202,12 @@ class Change:
         return tuple(part.scenario for part in self.parts)
 
     def only(self, scenarios: Collection[str]) -> "Change":
-        """What of it touches these scenarios."""
+        """The part of it that touches these scenarios."""
         parts = tuple(part for part in self.parts if part.scenario in scenarios)
         return replace(self, parts=parts)
 
     def headline(self) -> str:
-        """What it is, in one line."""
+        """The change in one line."""
         shown = list(self.scenarios[:NAMED])
         rest = len(self.scenarios) - NAMED
         names = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
@@ -257,7 +257,7 @@ def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
 
 
 def documents(taken: Sequence[Change]) -> Mapping[str, Document | None]:
-    """What is to be written when these are accepted; None is a file to delete."""
+    """The documents to write for accepted changes; None stands for a file to delete."""
     parts: dict[str, list[Part]] = {}
     for change in taken:
         for part in change.parts:

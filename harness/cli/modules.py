@@ -104,7 +104,7 @@ def imports(
     isolation: Isolation,
     jobs: int | None,
 ) -> None:
-    """Import modules in every order and compare what that leaves behind.
+    """Import modules in every order and compare the results.
 
     Each order is played in a process that has imported nothing else. Of up to five
     modules, every subset is imported in every order. Orders of the same modules have
@@ -112,9 +112,10 @@ def imports(
     globals of every imported package that is not of the standard library.
 
     \b
-    everyorder imports shop.json shop.yaml --use "shop.formats()"
-    everyorder imports json decimal xml.etree.ElementTree
-    everyorder imports --order a,b --order b,a
+    Examples:
+      everyorder imports shop.json shop.yaml --use "shop.formats()"
+      everyorder imports json decimal xml.etree.ElementTree
+      everyorder imports --order a,b --order b,a
     """
     chosen = [tuple(order.split(",")) for order in orders]
     if modules and chosen:
@@ -210,16 +211,17 @@ def write(
     """Write a first scenario of a registry.
 
     NAME is a class, a function that makes a registry, or an object; without it the
-    module is the registry. Steps are its functions whose names are a pair (add and
-    remove, connect and disconnect, push and pop, ...) or say that they register; uses
-    are those whose names say that they look something up. Their arguments are found
-    by trial, on fresh registries in processes of their own, in an empty folder; no
-    other function is called. What could not be found out is marked TODO.
+    module is the registry. Steps are made of the registry's functions whose names are
+    pairs (add and remove, connect and disconnect, push and pop, ...) or say that they
+    register, and uses of those whose names say that they look something up. Arguments
+    are found by trial, on fresh registries in processes of their own, in an empty
+    folder; no other function is called. What could not be found out is marked TODO.
 
     \b
-    everyorder write pluggy:PluginManager
-    everyorder write shop.registry:Registry -o tests/scenarios/test_registry.py
-    everyorder write codecs
+    Examples:
+      everyorder write pluggy:PluginManager
+      everyorder write shop.registry:Registry -o tests/scenarios/test_registry.py
+      everyorder write codecs
     """
     if output is not None and output.exists() and not force:
         raise FileError(code="FileExists", source=str(output))

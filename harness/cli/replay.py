@@ -101,8 +101,9 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     the shortest history to the same active steps.
 
     \b
-    everyorder replay 145mx-2tf
-    everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
+    Examples:
+      everyorder replay 145mx-2tf
+      everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
     """
     effort = effort_of(strategy, None, None)
     texts, make = _scenario_of_id(replay_id, paths)
@@ -119,7 +120,7 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
 
 
 def verdict(texts: Report, system: System, history: History) -> list[str]:
-    """What is wrong with the history, as lines; empty where nothing is."""
+    """The faults of a history, as lines; empty without any."""
     system.reset()
     printed = system.settled and system.state(()) is not None
     ordering = ordering_of(system, order_dependent=texts.ordering.total)
@@ -208,7 +209,7 @@ def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> H
 def _observed_play(
     texts: Report, system: System, history: History
 ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
-    """What nothing at all shows, and the history with a look after every operation."""
+    """The empty history, and this one with a look after every operation."""
     pinned = texts.ordering.total
     before = play(system, (), order_dependent=pinned).actions
     return before, play(system, history, order_dependent=pinned, watch=True).actions
@@ -281,10 +282,11 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     is one of the default dispatcher.
 
     \b
-    everyorder show two_kernels
-    everyorder show two_kernels --state 3,1 --trace
-    everyorder show tests/scenarios/test_composites.py::two_kernels --table
-    everyorder show core::add
+    Examples:
+      everyorder show two_kernels
+      everyorder show two_kernels --state 3,1 --trace
+      everyorder show tests/scenarios/test_composites.py::two_kernels --table
+      everyorder show core::add
     """
     if "::" in name and not name.partition("::")[0].endswith(".py"):
         if state is not None or trace:

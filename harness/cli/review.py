@@ -63,10 +63,11 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     of them. Of a scenario that fails its exploration nothing is accepted.
 
     \b
-    everyorder review                     ask about each difference
-    everyorder review --accept new        accept what no expect file has yet
-    everyorder review --accept SCENARIO   accept a scenario, or a pattern of them
-    everyorder review --accept all        accept all, and delete what is stale
+    Examples:
+      everyorder review                     ask about each difference
+      everyorder review --accept new        accept what no expect file has yet
+      everyorder review --accept SCENARIO   accept one, or a pattern of paths
+      everyorder review --accept all        accept all, and delete what is stale
     """
     error = forbidden()
     if error is not None:
@@ -138,7 +139,7 @@ def ask(offered: Sequence[Change]) -> list[Change]:
 
 
 def _accepted(change: Change, accept: Sequence[str]) -> Change:
-    """What of a change is accepted by these values of `--accept`; maybe no part."""
+    """The part of a change that these values of `--accept` accept; maybe empty."""
     if "all" in accept or ("new" in accept and change.only_new):
         return change
     return change.only(

@@ -212,10 +212,11 @@ def run(
     skipped  the scenario skips itself (pytest.skip); this is no failure
 
     \b
-    everyorder run
-    everyorder run tests/scenarios/test_composites.py --strategy graph+walk:2
-    everyorder run two_kernels --report build/report
-    everyorder run --system torch
+    Examples:
+      everyorder run
+      everyorder run tests/scenarios/test_composites.py --strategy graph+walk:2
+      everyorder run two_kernels --report build/report
+      everyorder run --system torch
     """
     if report is not None:
         # Before anything is explored for it.

@@ -1,4 +1,4 @@
-"""What is to be explored, as data that another process can act on.
+"""Scenarios as tasks: data that a child process can act on.
 
 True only here: a scenario crosses to another process as the file and path that it can
 be loaded from again, never as an object; its report comes back as frozen data.  What
@@ -32,7 +32,7 @@ Outcome = Report | Unexplored
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look, the same for every scenario of a command."""
+    """Strategy and budget of every scenario of a command."""
 
     strategy: str = "auto"
     steps: int | None = None
@@ -71,13 +71,13 @@ class Task:
 
     @property
     def subject(self) -> Subject:
-        """What is told of it where its process dies."""
+        """The scenario as the report of a crash or hang needs it."""
         return Subject(self.path, self.source, self.steps, self.uses, self.root)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What was loaded; `skipped` has (source, reason) of modules that skip themselves.
+    """Tasks and modules; `skipped` has (source, reason) of skipped modules.
 
     `loaded` and `unknown` are the sources of modules whose scenarios are known, and of
     those whose are not.
@@ -194,7 +194,7 @@ def explore_entry(
 
 
 def failure_of(entry: "Entry", error: BaseException) -> Unexplored:
-    """What a scenario raised that is no transition of its own, as an outcome.
+    """An exception of a scenario that is no outcome of a step, as a report.
 
     The last operation that had begun is named where somebody watches.
     """

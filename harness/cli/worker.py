@@ -1,4 +1,4 @@
-"""`everyorder worker`: a process that does what other workers ask of it.
+"""`everyorder worker`: a process that runs the remote calls of other workers.
 
 True only here: how such a process is started, what it says, and how it leaves.  What
 it is, is told in `runtime.rpc`; that needs the extra `rpc`, and is imported when the
@@ -99,8 +99,9 @@ def worker(
     the group. A second signal ends it at once.
 
     \b
-    everyorder worker --name w1 --join ipc:///run/user/1000/group
-    everyorder worker --name w2 --join tcp://10.0.0.1:5555 --keys keys
+    Examples:
+      everyorder worker --name w1 --join ipc:///run/user/1000/group
+      everyorder worker --name w2 --join tcp://10.0.0.1:5555 --keys keys
     """
     sys.path.insert(0, str(path.absolute()))
     agents = _agents()
@@ -144,7 +145,7 @@ def worker(
 
 
 def _agents() -> Any:
-    """What workers are made of.
+    """The module of agents, which needs the extra `rpc`.
 
     Raises:
         ProcessError: it is not installed.

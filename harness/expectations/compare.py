@@ -1,4 +1,4 @@
-"""What was expected against what was found: three verdicts, by key, and their words.
+"""Expected documents compared with found ones: verdicts by key, and their words.
 
 - missing: found, but nothing is expected there (or there is no file at all);
 - changed: expected and found differ, in an entry or in a field of the header;
@@ -118,7 +118,7 @@ def compare(
 
 
 def accept(comparison: Comparison, keys: frozenset[Key] | None = None) -> Document:
-    """What to expect from now on: everything found, or only some keys of it.
+    """The document to write: everything found, or only some keys of it.
 
     With `keys`, a missing or changed key of them is taken from what was found, a stale
     one is given up, and everything else stays as it was expected; the header is that

@@ -1,4 +1,4 @@
-r"""What is expected of one scenario, and the words that its parts are written in.
+r"""The content of an expect file as data, and the notation of its parts.
 
 For whoever changes what is expected, or how a key or a text stands in a file; the
 layout of the whole file is in `text.py`.
@@ -130,7 +130,7 @@ class Key:
 
     @property
     def rank(self) -> tuple[int, State, int]:
-        """What keys are sorted by."""
+        """The sort key of keys."""
         return len(self.state), self.state, -1 if self.fails is None else self.fails
 
     def text(self, *, ordered: bool) -> str:
@@ -281,7 +281,7 @@ Entry: TypeAlias = tuple[Key, Body]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is expected of one scenario; `transitions` is what its strategy executes."""
+    """The expectations of one scenario; `transitions` counts those of its strategy."""
 
     scenario: str
     steps: tuple[str, ...]
@@ -299,17 +299,17 @@ class Document:
 
     @property
     def states(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return sum(key.fails is None for key, _ in self.entries)
 
     @property
     def failing(self) -> int:
-        """How many transitions fail."""
+        """The number of failing transitions."""
         return len(self.entries) - self.states
 
     @property
     def size(self) -> str:
-        """What was explored, as one line."""
+        """The size of the exploration, as one line."""
         return (
             f"{_count(self.states, 'state')}, "
             f"{_count(self.transitions, 'transition')}, "
@@ -330,7 +330,7 @@ class Document:
 
 
 def document_of(report: Report) -> Document:
-    """What a report makes one expect from now on."""
+    """The document of a report."""
     found = report.exploration
     full = len(found.states) <= MOST_IN_FULL
     entries = [

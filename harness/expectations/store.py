@@ -412,7 +412,7 @@ class Store:
         return self.path(scenario).relative_to(self.root).as_posix()
 
     def read(self, scenario: str) -> Document | None:
-        """What is expected of a scenario, None where there is no file.
+        """The document of a scenario, None where there is no file.
 
         Raises:
             BadScenario: as `path`.

@@ -84,7 +84,7 @@ class ImportOrders:
     orders: tuple[Order, ...] = ()
 
     def only(self, orders: Sequence[Order]) -> "ImportOrders":
-        """The same of these orders alone.  Raises `BadArgument`."""
+        """The question about these orders alone.  Raises `BadArgument`."""
         for each in orders:
             if sorted(each) != sorted(orders[0]):
                 raise BadArgument(code="OtherModules", modules=orders[0], other=each)
@@ -345,7 +345,7 @@ class _Judge:
         return Finding(verdict, (order,), claim, printed=printed)
 
     def _explained(self, first: Order, second: Order) -> Finding | None:
-        """What differs between two orders, with as few modules as show it.
+        """The differences between two orders, with as few modules as show them.
 
         None if that is nothing but what differs each time, which is remembered.
         """
@@ -402,7 +402,7 @@ class _Judge:
         return orders[0], other
 
     def _reduced(self, first: Order, second: Order) -> tuple[Order, Order]:
-        """The same with fewer modules, and neighbours, as far as they still differ."""
+        """Two orders of fewer modules, if possible neighbours, that still differ."""
         for module in first:
             fewer = [tuple(m for m in o if m != module) for o in (first, second)]
             if fewer[0] != fewer[1] and self._differ(fewer[0], fewer[1]):
@@ -429,7 +429,7 @@ class _Judge:
     def _nondeterminism(
         self, first: Outcome, second: Outcome, order: Order
     ) -> Finding | None:
-        """What two plays of one order disagree on, where it is more than the state.
+        """The differences between two plays of one order that are not of the state.
 
         Of the state, it is remembered and left out of what is compared.
         """
@@ -452,7 +452,7 @@ class _Judge:
 
 
 def _without_frames(printed: str) -> list[str]:
-    """What a process printed, but for the frames of the import system and ours."""
+    """The output of a process without frames of the import system and of ours."""
     return [
         line
         for line in printed.splitlines()

@@ -61,7 +61,7 @@ class ImportFailure:
 
 @dataclass(frozen=True, slots=True)
 class UseAnswer:
-    """What a use answered; `kind` is the type of its error, if it raised."""
+    """The answer of a use; `kind` is the type of its error, if it raised."""
 
     text: str
     digest: bytes = b""
@@ -70,7 +70,7 @@ class UseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is seen when all modules of an order are imported.
+    """Errors, answers and state after all imports of an order.
 
     `blind` and `exact` name the state of the packages, the first whatever the order of
     dicts; `state` is that state, where the whole was asked for.
@@ -105,7 +105,7 @@ class Observation:
 
 
 def unpack(packed: bytes) -> Observation:
-    """What was packed."""
+    """The observation of packed bytes."""
     values: Any = marshal.loads(packed)  # noqa: S302  # of a child of ours
     raised, answers, *others, state = values
     seen = Observation(

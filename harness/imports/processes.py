@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def orders(self) -> int:
-        """How many orders are played."""
+        """The number of orders to play."""
         return sum(map(len, self.sets))
 
 
@@ -86,7 +86,7 @@ def plan(modules: Order) -> Plan:
 
 
 def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:
-    """Pairs of the orders of which two modules that follow each other are swapped."""
+    """Pairs of orders that differ by the exchange of two adjacent modules."""
     known = set(orders)
     found = []
     for order in orders:
@@ -144,7 +144,7 @@ class ProcessEnd:
 
     @property
     def reason(self) -> str:
-        """How it ended, in words."""
+        """The end in words."""
         if self.how == "hung":
             return "did not end in time"
         if self.code < 0:
@@ -157,7 +157,7 @@ Outcome: TypeAlias = Observation | ProcessEnd
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is the same for every order; `seconds` is for each."""
+    """The options that all orders share; `seconds` is for each order."""
 
     uses: tuple[str, ...]
     watch: tuple[str, ...]
@@ -213,7 +213,7 @@ class Processes:
         disturbed: int = 0,
         tell: Callable[[], None] = lambda: None,
     ) -> list[Outcome]:
-        """What is seen after each of the orders; with `whole`, the states as well.
+        """The observation after each of the orders; with `whole`, the states as well.
 
         `disturbed` is how much memory is taken before, so that addresses differ, and
         `tell` is called when one is done.

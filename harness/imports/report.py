@@ -1,4 +1,4 @@
-"""What was found about the orders of some imports, as data and as text.
+"""The report on the orders of some imports, as data and as text.
 
 A refutation shows two orders as lines that can be run, all that differs between them,
 and the command that plays just these two.  Beside the verdict stands what came to
@@ -153,7 +153,7 @@ MEANS = {
 
 
 class Record:
-    """What was met so far; `modules` are all that are imported, by `request`."""
+    """The observations so far; `modules` are all that are imported, by `request`."""
 
     def __init__(self, request: Request, modules: Order) -> None:
         self._noise: set[str] = set()
@@ -170,7 +170,7 @@ class Record:
 
     @property
     def noise(self) -> int:
-        """How many paths are known to differ between two plays of one order."""
+        """The number of paths known to differ between two plays of one order."""
         return len(self._noise)
 
     def is_noise(self, path: str) -> bool:
@@ -215,7 +215,7 @@ class Record:
                     self._answered.add(use)
 
     def vacuous(self) -> list[Finding]:
-        """What came to nothing in every order, so that it shows nothing."""
+        """Imports and uses that failed in every order, so that they show nothing."""
         told = [
             f"import {module} raises in every order, so nothing is shown of it: {said}"
             for module, said in self._failed.items()
@@ -229,7 +229,7 @@ class Record:
         return [Finding("vacuous", (), claim) for claim in told]
 
     def notes(self, plan: Plan, *, given: bool) -> tuple[tuple[str, str], ...]:
-        """What was compared, how many orders were played, and what was left out."""
+        """Notes on the orders played, and on what was compared and left out."""
         request, count = self._request, len(self._modules)
         every = f"{plural(plan.orders, 'order')} of {plan.possible:,}"
         if plan.every:

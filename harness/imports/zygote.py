@@ -169,7 +169,7 @@ def _ours(name: str) -> bool:
 def _forked(
     request: "dict[str, Any]", start: frozenset[str], codes: "Codes"
 ) -> tuple[str, int, bytes, bytes] | None:
-    """What became of a child; None where nobody waits for it any more."""
+    """The result of a child; None where the parent has gone."""
     seen_out, seen_in = os.pipe()
     printed_out, printed_in = os.pipe()
     child = os.fork()
@@ -207,7 +207,7 @@ def _shut(printed: int) -> None:
 def _awaited(
     child: int, seen_out: int, printed_out: int, seconds: float
 ) -> tuple[str, int, bytes, bytes] | None:
-    """How the child ended, its exit code, what it printed, what it sent."""
+    """The kind of end of a child, its exit code, its output and its message."""
     deadline = time.monotonic() + seconds
     texts = {seen_out: b"", printed_out: b""}
     waited, code, how = {0, seen_out, printed_out}, None, ""

@@ -1,6 +1,6 @@
-"""What was observed, as titled texts; and where two observations first differ.
+"""Observations as titled texts, and the first difference of two.
 
-True only here: the reading of a value that some system returned.  Our own systems
+Our own systems
 return (title, text) pairs; others return what they like (a string, a named tuple, any
 hashable value), and everything below reads them through `sections`.
 
@@ -65,7 +65,7 @@ def _titled(pairs: Iterable[Section]) -> list[str]:
 
 
 def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
-    """Where the two first differ, section by section; None where their texts agree."""
+    """The first section in which two observations differ; None where texts agree."""
     before, after = sections(expected), sections(found)
     if before == after and expected != found:
         # A text and a value that reads like it are told apart by their quotes.
@@ -116,7 +116,7 @@ def readable(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
 
 
 def _places(lines: Sequence[str]) -> dict[int, int]:
-    """Where long lines of a diff begin to differ, by their place in it."""
+    """The column at which long lines of a diff begin to differ, by their number."""
     places: dict[int, int] = {}
     removed: list[int] = []
     for at, line in enumerate(lines):

@@ -359,7 +359,7 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
 
 
 def _notes(reports: Sequence[Report]) -> str:
-    """What stands beside the verdicts of the table."""
+    """The notes below the table."""
     items = "".join(f"<li>{escape(text)}</li>" for text in texts(reports))
     return f'<ul class="plain soft">{items}</ul>' if items else ""
 
@@ -395,7 +395,7 @@ def badge(report: Report) -> str:
 
 
 def search_attributes(report: Report) -> str:
-    """What the filter looks at."""
+    """The attributes that the filter searches."""
     text = f"{report.scenario} {report.verdict} {report.exploration.strategy}".lower()
     passed = "yes" if report.passed else "no"
     return f'data-search="{escape(text)}" data-passed="{passed}"'

@@ -81,7 +81,7 @@ def draw(report: Report, target: Callable[[State], str]) -> str:
 def layout(
     states: Iterable[State], name: Callable[[State], str]
 ) -> tuple[dict[State, Node], float, float]:
-    """Where every state stands, and the size of the whole."""
+    """The place of every state, and the size of the drawing."""
     rows: dict[int, list[State]] = {}
     for state in states:
         rows.setdefault(len(state), []).append(state)
@@ -115,7 +115,7 @@ def _short(name: str) -> str:
 def _lines(
     report: Report, nodes: dict[State, Node]
 ) -> Iterable[tuple[Node, Node, int]]:
-    """Pairs of states of which the lower one has one step more."""
+    """Pairs of states of which the second one has one more step."""
     ordering = report.ordering
     for lower in nodes.values():
         for step in lower.state:
@@ -174,7 +174,7 @@ MOST_CORNERS = 500
 
 
 class Allowance:
-    """How many characters of dumps the page still has room for."""
+    """The number of characters of dumps that still fit on the page."""
 
     __slots__ = ("left",)
 

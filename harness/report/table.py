@@ -203,7 +203,7 @@ LEGEND = (
 
 
 class ScenarioNotes(NamedTuple):
-    """What is noted of one scenario: (kind of note, text), none where it failed."""
+    """The notes on one scenario: (kind of note, text), none where it failed."""
 
     scenario: str
     proven: bool
@@ -243,17 +243,17 @@ def notes_by_text(every: Iterable[ScenarioNotes]) -> list[tuple[str, str]]:
 
 
 def texts(reports: Iterable[Report]) -> list[str]:
-    """What a table does not show, one text each, the legend first where it is due."""
+    """The notes of a table as texts, the legend first where it is needed."""
     return _texts(map(notes_of, reports), guaranteed=False)
 
 
 def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
-    """The same as wrapped lines."""
+    """The notes as wrapped lines."""
     return _wrapped(texts(reports), width)
 
 
 def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:
-    """What stands below a line of counts, guarantees included, as wrapped lines.
+    """The notes below a line of counts, guarantees included, as wrapped lines.
 
     Of more than `BRIEF` texts the last ones are counted.
     """

@@ -1,4 +1,4 @@
-"""One scenario's outcome as text: what a person reads first when something fails.
+"""The report on one scenario as text.
 
 The verdict; for each violation the claim, the shortest order as runnable lines, the
 failing square, the first divergence as a diff, the replay id and the command that plays
@@ -8,7 +8,7 @@ Rules:
 - every word that a report abbreviates is abbreviated by a table of this file, so that
   the terminal, the page and the tests agree on it;
 - prose is wrapped to the width; runnable lines and diffs never are;
-- nothing is printed and no colour is used here: whoever prints decides on both;
+- nothing is printed and no colour is used here;
 - "exhaustive" does not occur: the guarantee is printed in the engine's words, and only
   where everything planned was executed and nothing was violated.
 """
@@ -93,7 +93,7 @@ GUARANTEES: Mapping[str, str] = {
 
 
 def sentence(report: Report) -> str:
-    """What a report's verdict says, in full."""
+    """A report's verdict as a sentence."""
     text = SENTENCES[report.verdict]
     if report.pairs and report.verdict in ("proven", "holds"):
         text += ", but for the order that is pinned"
@@ -128,7 +128,7 @@ def short_guarantee(report: Report) -> str:
     return GUARANTEES["random"] if "graph" in parts else strategy
 
 
-# Lines as they are shown: all, or as many and as much as can be read.
+# Selects the lines to show: all, or as many and as much as can be read.
 Selection: TypeAlias = Callable[[Sequence[str]], list[str]]
 
 # The width that terminals, logs and mails agree on.
@@ -170,13 +170,13 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def guarantees(report: Report) -> tuple[str, ...]:
-    """What was shown, a text for each strategy; nothing of what did not pass."""
+    """The guarantees, a text for each strategy; none if the scenario failed."""
     claims = report.exploration.guarantee.split("; ") if report.passed else []
     return tuple(_singular(claim) for claim in claims if claim)
 
 
 def assumptions(report: Report) -> tuple[str, ...]:
-    """What that rests on; nothing of what did not pass."""
+    """The assumptions of the guarantees; none if the scenario failed."""
     if not report.passed:
         return ()
     found = report.exploration
@@ -185,7 +185,7 @@ def assumptions(report: Report) -> tuple[str, ...]:
 
 
 def suspects(report: Report) -> tuple[str, ...]:
-    """Where hidden state may be: in what is no part of the states."""
+    """The places where hidden state may be: those that are no part of the states."""
     if report.verdict != "hidden":
         return ()
     return tuple(dict.fromkeys(each.text for each in report.exploration.caveats))
@@ -208,7 +208,7 @@ def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
 
 
 def vacuous(report: Report) -> list[str]:
-    """What could not have shown a fault, and how to say that it is meant."""
+    """Operations that could not have shown a fault, and how to declare them."""
     texts = []
     for each in report.exploration.vacuous:
         if each.operation < len(report.steps):
@@ -241,7 +241,7 @@ def _closure(report: Report) -> tuple[str, ...]:
 
 
 def _effort_shares(report: Report) -> tuple[str, ...]:
-    """What share of the operations went where."""
+    """The share of the operations that each strategy took."""
     parts = report.exploration.spent
     total = sum(count for _, count in parts)
     if not total or len(parts) < 2:
@@ -272,7 +272,7 @@ def silent_step_lines(report: Report) -> list[str]:
 
 
 def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
-    """Those steps of all that passed, below a title and wrapped; empty without any."""
+    """The silent steps of passed reports, wrapped below a title; empty without any."""
     return titled_silent_steps(
         (line for each in reports if each.passed for line in silent_step_lines(each)),
         width=width,
@@ -318,7 +318,7 @@ def render_violation(
 
 
 def inverse_lines(report: Report, violation: Violation) -> list[str]:
-    """What to say of a step, its undo and a use, which no square can show."""
+    """The line on a step whose undo is no inverse, which no square can show."""
     history = violation.shortest or violation.history
     if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
         return []
@@ -329,14 +329,14 @@ def inverse_lines(report: Report, violation: Violation) -> list[str]:
 
 
 def recurrence_lines(violation: Violation) -> list[str]:
-    """How often the same was found by longer histories, which are not shown."""
+    """The number of longer histories with the same fault, which are not shown."""
     if not violation.more:
         return []
     return [f"longer histories show it {plural(violation.more, 'time')} more"]
 
 
 def other_history_lines(report: Report, violation: Violation) -> list[str]:
-    """Of hidden state: the history to the equal state, and where the two part."""
+    """For hidden state: the history to the equal state, and where the two part."""
     other = violation.other
     if other is None:
         return []
@@ -366,7 +366,7 @@ def replay_commands(report: Report, violation: Violation) -> list[str]:
 
 
 def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
-    """What was expected and what was found, where a violation of its kind has it.
+    """The expected and the found value of a violation, as its kind has them.
 
     `whole` is for programs: what is very long is not cut.
     """
@@ -403,7 +403,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
 
 
 def _paths(violation: Violation) -> list[str]:
-    """Where the states differ before the operation that tells them apart."""
+    """The paths at which states differ before the operation that shows it."""
     if violation.kind == "not fresh":
         head = "differs from the first fresh system (first / now):"
         advice = [
@@ -454,7 +454,7 @@ def diff_lines(
 
 
 def counts_text(report: Report) -> str:
-    """What was executed, in words."""
+    """The executed operations, in words."""
     counts, found = report.exploration.executed, report.exploration
     planned = f" of {found.planned:,}" if found.planned != counts.transitions else ""
     texts = (
@@ -484,7 +484,7 @@ def _calls(counts: Counts) -> str:
 
 
 def extent(violation: Violation, length: int) -> str:
-    """How long the shown order is, and whether a shorter one may exist."""
+    """The length of the shown order, and whether a shorter one may exist."""
     operations = plural(length, "operation")
     if not length:
         return "before any operation"

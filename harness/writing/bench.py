@@ -63,7 +63,7 @@ NAME = "__everyorder_written__"
 
 @dataclass(slots=True)
 class Bench:
-    """Where texts are evaluated.
+    """Evaluates texts on fresh registries.
 
     `packages` have the state of the registry; `create` makes one, with `given` in it;
     nothing is tried after `until`, and `is_cut` says that something was not.  A trial
@@ -86,7 +86,7 @@ class Bench:
         return self.hung[subject] >= MOST_HUNG
 
     def apart(self, subject: str, trial: Callable[[], T]) -> T | None:
-        """What a trial of the subject returns; None where it raised, died or hung.
+        """The result of a trial of the subject; None where it raised, died or hung.
 
         Raises `TrialEnded` where there is no time for it.
         """
@@ -168,7 +168,7 @@ def _awaited(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
 
 
 def definitions(given: Iterable[Argument]) -> list[str]:
-    """What has to be defined for arguments in all slots, each once."""
+    """The definitions that arguments need in all slots, each once."""
     given = tuple(given)
     texts = [each.definition(slot) for each in given for slot in range(SLOTS + 1)]
     if any(each.kind == "object" for each in given):
@@ -204,7 +204,7 @@ def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a look-up answered, canonically; its members, if order is all they have.
+    """The canonical answer of a look-up; its members, if only their order may differ.
 
     `error` is the type of what it raised.
     """
@@ -216,7 +216,7 @@ class Answer:
 
 
 def answer(text: str, names: dict[str, Any]) -> Answer:
-    """What a look-up answers."""
+    """The answer of a look-up."""
     try:
         value = eval(text, names)  # noqa: S307  # what will be printed
         if isinstance(value, CoroutineType):
@@ -252,7 +252,7 @@ def _plain(value: Any) -> bool:
 
 
 def _forked(trial: Callable[[], T], seconds: float) -> T | None:
-    """What the trial returns in a child; None where it raised or died.
+    """The result of a trial in a child; None where it raised or died.
 
     Raises `TimeoutError` where it took longer.
     """

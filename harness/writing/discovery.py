@@ -145,7 +145,7 @@ def _variant(
 def _candidates(
     target: Target, bench: Bench, given: Arguments, used: set[str]
 ) -> list[list[LookUp]]:
-    """Of each look-up, what to try."""
+    """The calls to try for each look-up."""
     registry = bench.fresh(given)["registry"]
     callables, others = members(registry)
     found: list[list[LookUp]] = []
@@ -321,7 +321,7 @@ def _chosen(found: Sequence[WorkingSteps]) -> list[WorkingSteps]:
 
 
 def _only(found: WorkingSteps, steps: Container[StepDraft]) -> WorkingSteps:
-    """The same without its steps that nothing shows: they could prove nothing."""
+    """The draft without the steps that no observation shows, which prove nothing."""
     return replace(found, steps=tuple(each for each in found.steps if each in steps))
 
 
@@ -363,7 +363,7 @@ def _composed(
 
 
 def _needed(found: Sequence[str], texts: Iterable[str]) -> list[str]:
-    """Those of the definitions that the texts name, and that those name in turn."""
+    """The definitions that the texts name, directly or through other definitions."""
     said, kept = " ".join(texts), list[str]()
     for text in reversed(found):  # what is needed is defined before
         match = re.match(r"(?:def |class )?(\w+)", text)
@@ -404,7 +404,7 @@ def _remarks(
 
 
 def _lost(tried: Sequence[Trial], bench: Bench) -> list[str]:
-    """What was left out, or tried no further, because its process died or stood still.
+    """Remarks on functions whose process died or hung.
 
     No more is known of what hung once than that it did with the arguments of then.
     """

@@ -1,6 +1,6 @@
-"""What a first scenario is made of: drafts, and the verbs of registries.
+"""Drafts of first scenarios, and the verbs of registries.
 
-A draft is what was found out about a registry, as data of which a scenario is printed.
+A draft has the steps and uses of a registry, as data of which a scenario is printed.
 Operations are source text, in which the registry is called `registry` and what a step
 returned `result`; a remark becomes a `# TODO:` comment.
 

@@ -1,4 +1,4 @@
-"""What was named, what it is made of, and arguments to try its functions with.
+"""The target that was named, its members, and arguments to try its functions with.
 
 A name is that of a class, a function, an object or a module:
 `package.module:Class.attr` is looked up after the module is imported; where it is not
@@ -47,7 +47,7 @@ SPECIAL = frozenset(
 
 
 class Target(NamedTuple):
-    """What was named; `text` is how the printed file names it."""
+    """The named object; `text` is its name in the printed file."""
 
     name: str
     text: str
@@ -281,7 +281,7 @@ class Argument:
         return f"{self.parameter}={said}" if self.keyword else said
 
     def definition(self, slot: int) -> str:
-        """What has to be defined for it, or nothing."""
+        """The definition that it needs, or ""."""
         place = (slot + self.turn) % len(self.texts)
         if self.definitions:
             return self.definitions[place]
@@ -381,7 +381,7 @@ def _choices(
 
 
 def _likely(parameter: inspect.Parameter, name: str, module: Any) -> Iterator[Argument]:
-    """What its name, or the name of its function, makes likely; then all others."""
+    """The kinds that the name of a parameter or function suggests, then all others."""
     own = words(parameter.name)
     for noun in (*own, *words(name)[1:]):
         for called, value in vars(module).items():
@@ -393,7 +393,7 @@ def _likely(parameter: inspect.Parameter, name: str, module: Any) -> Iterator[Ar
 
 
 def _annotated(annotation: Any) -> Iterator[Argument]:
-    """What an annotation says, the members of unions one after the other."""
+    """The kinds of an annotation, the members of unions one after the other."""
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
         for each in get_args(annotation):
@@ -448,7 +448,7 @@ def _instances(kind: type) -> Iterator[Argument]:
 
 
 def _meant(parameter: inspect.Parameter) -> Iterator[Argument]:
-    """What the words of its name mean, else the type of its default."""
+    """The kind that the words of a name mean, else that of its default."""
     for noun in reversed(words(parameter.name)):
         for kind, nouns in NAMED.items():
             if noun in nouns or noun.removesuffix("s") in nouns:

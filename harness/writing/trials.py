@@ -1,4 +1,4 @@
-"""Which steps work on a fresh registry, found out by trying.
+"""Trials of steps on fresh registries, and of what undoes them.
 
 True only here: how a registry is made, and which possible steps are kept: one is kept
 with the arguments that change the state of the registry, and with what takes it back.
@@ -54,7 +54,7 @@ DECORATED = Argument(KINDS["function"], "function")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What may register; what may take it back, and the parameters of that."""
+    """A function that may register, one that may undo it, and that one's parameters."""
 
     name: str
     arguments: tuple[Arguments, ...]
@@ -64,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StepEffect:
-    """What a step did on a fresh registry; `ends` are kinds of undo that it gave."""
+    """The effect of a step on a fresh registry; `ends` are the undos that it gave."""
 
     changed: bool = False
     second: bool = False
@@ -91,7 +91,7 @@ class WorkingSteps:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a candidate, if anything; `lost` that no trial of it came back."""
+    """The result of a candidate, if any; `lost` if no trial of it came back."""
 
     name: str
     found: WorkingSteps | None
@@ -148,7 +148,7 @@ def _made(bench: Bench, text: str, arguments: Arguments) -> str:
 
 
 def candidates(target: Target, bench: Bench) -> list[Candidate]:
-    """What may register, by its name, what takes things back first."""
+    """The functions that may register, by their names, those with an undo first."""
     registry = bench.fresh()["registry"]
     names, _ = members(registry)
     pairs = {name: partner(name, names) for name in names}
@@ -236,7 +236,7 @@ def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> StepEffec
 
 
 def _ends(result: Any) -> Iterator[Undo]:
-    """How what a step returned may be ended."""
+    """The undos of the object that a step returned."""
     if result is None or isinstance(result, type | str):
         return
     if callable(result) or hasattr(result, "__enter__"):
@@ -274,7 +274,7 @@ def _with_undo(
 
 
 def undo_of(candidate: Candidate, undo: Undo) -> str:
-    """What an undo calls: a name of the registry, or what the step returned."""
+    """The function of an undo: of the registry, or of the returned object."""
     own = candidate.undo is not None and f"registry.{candidate.undo}(" in str(undo)
     return str(candidate.undo) if own else f"what {candidate.name} returned"
 
@@ -282,7 +282,7 @@ def undo_of(candidate: Candidate, undo: Undo) -> str:
 def _undos(
     candidate: Candidate, did: StepEffect, count: int, arguments: Arguments
 ) -> Iterator[tuple[Undo, ...]]:
-    """What may take a step back, for each slot."""
+    """The possible undos of a step, for each slot."""
     undo = candidate.undo
     if undo is not None:
         for given in dict.fromkeys(_given(candidate.needed, arguments)):
@@ -322,7 +322,7 @@ def _undone(
     undos: tuple[Undo, ...],
     arguments: Arguments,
 ) -> UndoEffect:
-    """How the undo goes; raises what it raises."""
+    """The effect of an undo; raises its exception."""
     names = bench.fresh(arguments)
     before = bench.state(names)
     perform_step(StepDraft(texts[0], undos[0]), names)()

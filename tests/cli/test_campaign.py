@@ -82,11 +82,11 @@ TASKS = [
 
 def shown(display: Display, console: "Console") -> str:
     with console.capture() as capture:
-        console.print(display._picture())
+        console.print(display._frame())
     return capture.get()
 
 
-def test_the_picture_of_a_run(terminal: "type[Console]") -> None:
+def test_the_display_of_a_run(terminal: "type[Console]") -> None:
     console = terminal(file=StringIO(), width=80, height=40, force_terminal=True)
     with Display(console, TASKS) as display:
         display.show(Started(0))
@@ -117,7 +117,7 @@ def test_only_the_last_rows_fit_a_small_terminal(terminal: "type[Console]") -> N
     assert "n6" not in text
 
 
-def test_logs_get_no_picture(terminal: "type[Console]") -> None:
+def test_logs_get_no_display(terminal: "type[Console]") -> None:
     text = StringIO()
     console = terminal(file=text, width=80)
     with Display(console, TASKS) as display:
