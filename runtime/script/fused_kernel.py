@@ -104,7 +104,7 @@ def operators() -> Mapping[str, Structured]:
 
 
 def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
-    """What the operator of a node computes, or None if it cannot be fused.
+    """The step of the operator of a node, or None if it cannot be fused.
 
     `known` has `Facts` of tensors, `RuntimeNumber` or a constant of anything else.
     """
@@ -137,7 +137,7 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
     try:
         plan = operator.plan(*given)
     except EveryorderError:
-        # Whoever runs it raises the same.
+        # It raises the same when it runs.
         return None
     return _of_plan(operator, plan, source, known)
 
@@ -359,7 +359,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(shape: Shape, inputs: Sequence[Shape]) -> Rows | None:
-    """How inputs that are broadcast are walked over; None if rows are too short."""
+    """The rows of inputs that are broadcast; None if they are too short."""
     given = [(each, contiguous_strides(each)) for each in inputs]
     count, inner, table = plan(shape, *given)
     dims = int(table[0])

@@ -19,7 +19,7 @@ Rules of groups:
 Rules of running:
 - the kernel gives what the operators give, bit for bit (of NaN, that it is one);
   whatever might differ goes to them: a gradient to record, a mode, a subclass, a
-  device, a layout, an operator that somebody has overridden, no memory left;
+  device, a layout, an operator that is overridden, no memory left;
 - so do inputs that an operator refuses: it raises what it always does;
 - what was decided for dtypes and shapes is remembered, `MOST` of them for a group.
 """
@@ -160,7 +160,7 @@ def _passes(node: Node, made: set[Value]) -> bool:
 
 
 def inputs_of(members: Sequence[Node]) -> list[Value]:
-    """What the nodes read of others, in the order of the first use; no constants."""
+    """The inputs of the nodes, in the order of the first use; no constants."""
     own = {each.output for each in members}
     read = [value for node in members for value in node.inputs]
     return [
@@ -171,7 +171,7 @@ def inputs_of(members: Sequence[Node]) -> list[Value]:
 
 
 def outputs_of(members: Sequence[Node]) -> list[Value]:
-    """What others read of the nodes, in the order of the nodes."""
+    """The outputs of the nodes that others read, in the order of the nodes."""
     own = {*members}
     return [
         each.output
@@ -215,7 +215,7 @@ def _fits(number: int) -> bool:
 
 
 class FusedGroup:
-    """What runs the graph of a group: a kernel where that fits, else `otherwise`.
+    """Runs the graph of a group: as a kernel where that fits, else by `otherwise`.
 
     `kernels` counts runs of fused kernels.
     """

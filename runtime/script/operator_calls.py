@@ -83,7 +83,7 @@ def bound_call(
     reading: DefinitionReading,
     trusted: Function | None = None,
 ) -> BoundCall:
-    """What calls the operator called `name` with all of its arguments.
+    """The call of the operator called `name`, with all of its arguments.
 
     `reading` is the definition that the caller knows.  The results of `trusted`, where
     that is the kernel, are what the schema says; it is given lists themselves.
@@ -142,7 +142,7 @@ def bound_call(
 
 
 def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
-    """What runs a kernel that is not the trusted one: lists copied, results checked."""
+    """A call of a kernel that is not the trusted one: lists copied, results checked."""
     presenters, returns = reading.convention.presenters, reading.convention.returns
 
     def run(*values: Any) -> Any:
@@ -235,7 +235,7 @@ def is_known(state: DispatcherState, bound: BoundCall) -> bool:
 
 
 def _bound_kernels_of(operators: OperatorMap) -> dict[object, Any]:
-    """What is remembered with the operators of a namespace."""
+    """The memo of the operators of a namespace."""
     try:
         return operators.bound_kernels
     except AttributeError:
@@ -250,7 +250,7 @@ _PLAIN = (keys_of("cpu").bits | DEFAULT_INCLUDED.bits) & ~DispatchKey.AutocastCP
 
 @cache
 def _tokens() -> frozenset[object]:
-    """What the runtime has registered for its operators."""
+    """The tokens of all that the runtime has registered for its operators."""
     libraries = (*install_operators(), *install_autograd())
     return frozenset(token for library in libraries for token in library.tokens)
 

@@ -1,7 +1,7 @@
 """Plug-ins: what areas above add to one of the compiler's, as soon as that is loaded.
 
 An area that is loaded gets an addition at once; one that is not gets it at the end of
-its own loading, so that nobody loads the compiler only to add something to it.
+its own loading, so that the compiler is not loaded only to add something to it.
 
     register_plug_in    what is to be added, and to which area; `close` takes it back
     ready               an area says that it is loaded: the last line of its `__init__`
@@ -12,7 +12,7 @@ Rules:
 - an addition is a function; it gives the functions that take back what it has added,
   which are called in the reverse order;
 - it is made once for each registration, in the order of the registrations;
-- nothing here knows who adds.
+- this module knows no plug-in.
 """
 
 from collections.abc import Callable, Iterable

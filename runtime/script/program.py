@@ -11,22 +11,23 @@
 Rules of functions:
 - the schema is known before the graph, so that functions can call themselves and each
   other; a graph that is still to be made is made when it is first asked for; whoever
-  compiles is alone, so nobody asks for the graph of a function that is being compiled;
+  compiles is alone, so the graph of a function that is being compiled is never asked
+  for;
 - the graph is what was compiled and cleaned up, and is not changed afterwards: who
   optimizes takes a copy;
-- `memo` is for whoever runs, prints or fuses: what is computed of the graph, by the
-  name of the chapter that computes it.
+- `memo` has what other chapters compute of the graph to run, print or fuse it, by their
+  names.
 
 Rules of programs:
 - the name of a function is unique in its program, by the smallest free number, as the
   names of types are; these are owned by the namespace (`runtime.schema.declaration`),
   and methods lie with the declaration of their class: `declaration.functions`;
-- what nobody discards lives as long as the program, and no longer, but for the
-  functions of `SHARED_PROGRAM`, that of whoever names none: they live as long as
-  somebody has them (the Python function that `jit.script` was given, a graph that calls
-  them), and their names are free again then; its types live as long as the process;
-- `compiled` is for who compiles: which function a function of Python became; nothing
-  lives by that.  What else others find by a program, or by a declaration, lies in its
+- functions and types live as long as their program, unless they are discarded; but the
+  functions of `SHARED_PROGRAM`, the default, live as long as something refers to them
+  (the Python function that `jit.script` was given, a graph that calls them), and their
+  names are free again then; its types live as long as the process;
+- `compiled` is for the compiler: the function that a function of Python became; it
+  keeps nothing alive.  Other facts of a program, or of a declaration, lie in its
   `memo`: in a table with weak keys a value that leads to its key would keep both.
 
 Rules of types of values:
@@ -335,7 +336,7 @@ MARK_ATTRIBUTE, INTERFACE_ATTRIBUTE = "__script_mark__", "__script_interface__"
 
 
 class Mark(Enum):
-    """What the compiler does with a function or method."""
+    """The treatment of a function or method by the compiler."""
 
     # Compile it, though `forward` does not call it.
     EXPORT = "export"

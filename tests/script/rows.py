@@ -394,7 +394,7 @@ STATED: Rows = (
     ),
     (
         "runtime/script/program.py",
-        "what nobody discards lives as long as the program, and no longer",
+        "functions and types live as long as their program, unless they are discarded",
         f"{BOUNDS}::test_a_function_goes_with_the_unit_that_it_is_of",
     ),
     (

@@ -399,7 +399,7 @@ class _Writer:
         self.body(node.blocks[0])
 
     def later(self, node: Node, word: str, name: str) -> None:
-        """What runs later: a function of its own, which sees what it is given."""
+        """Write the graph of a fork or an await as a function without parameters."""
         self.flush()
         graph: Graph = node.attributes["graph"]
         inner = self.names.fresh(name)

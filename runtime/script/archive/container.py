@@ -11,12 +11,12 @@ Rules:
 - a reader believes nothing: each member once, names that stay within the archive,
   sizes within the limits and within the file, no two members over the same bytes; sums
   are checked of all that is read, which the bytes of tensors in a mapped file are not;
-- who shortens a file that is mapped ends the process, as the system ends whoever reads
-  behind the end of a file: replace it, as a writer does, or read an open file, of which
-  the bytes are copied;
+- shortening a file that is mapped ends the process, as the system ends a process that
+  reads behind the end of a file: replace the file, as a writer does, or read an open
+  file, of which the bytes are copied;
 - whatever is wrong with a zip file is an `ArchiveError`.
 
-The limits below bound what an archive that somebody made to do harm costs its reader:
+The limits below bound the costs of an archive that was made to do harm to its reader:
 memory, time, depth of the stack; all readers ask them.  The elements of tensors are not
 counted: they are as many as the file has.
 """
@@ -308,11 +308,11 @@ class Reader:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether bytes are read from a file when somebody looks at them."""
+        """Whether bytes are read from a file when they are used."""
         return isinstance(self._bytes, mmap)
 
     def member(self, name: str) -> zipfile.ZipInfo:
-        """What the directory says of a member."""
+        """The entry of a member in the directory."""
         found = self._members.get(name)
         if found is None:
             self.damaged(name, "the member is missing")
@@ -359,7 +359,7 @@ def reading(place: Place) -> Reader:
 
 
 class _Bytes:
-    """A file on bytes that somebody else has: nothing is copied but what is read."""
+    """A file on the bytes of another object: nothing is copied but what is read."""
 
     __slots__ = ("_at", "_data")
 
@@ -387,7 +387,7 @@ class _Bytes:
         return found
 
     def close(self) -> None:
-        """Leave the bytes to whoever has them."""
+        """Do nothing: the bytes belong to another object."""
 
 
 def _check_directory(data: Any, label: str) -> None:

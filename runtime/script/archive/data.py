@@ -375,7 +375,7 @@ class Decoder:
         return self._values[number]
 
     def _begin(self, text: Any) -> Any:
-        """What the table has at a place, still empty where it may refer to itself."""
+        """A value of the table, still empty where it may refer to itself."""
         if text.__class__ is not dict or not text:
             raise Malformed(f"{_shown(text)} is no value of the table")
         word = next(iter(text))

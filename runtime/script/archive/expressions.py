@@ -12,7 +12,7 @@ Rules of words:
 - a name is given once in a function, and hides nothing that the text itself uses.
 
 Rules of nodes:
-- every operand of a node is in its text, also of a kind that nobody has described:
+- every operand of a node is in its text, also of a kind without a form:
   `ops.namespace.name(operand, ..., attribute=...)`;
 - an expression is closed: it can stand anywhere without parentheses around it, which
   is why an operator of Python comes with its own (`Group`);
@@ -218,7 +218,7 @@ class Names:
         return name
 
     def fresh(self, hint: str) -> str:
-        """A name that nobody has, like the hint."""
+        """A name that is not taken, like the hint."""
         plain = _FOREIGN.sub("_", hint.rstrip(".0123456789")) or "_0"
         plain = f"_{plain}" if plain[0].isdecimal() else plain
         free = plain
@@ -261,7 +261,7 @@ def comma_list(texts: Sequence[str]) -> str:
 
 
 class Spelling(NamedTuple):
-    """How a primitive is written.
+    """The spelling of a primitive.
 
     `order` has the operands in the order in which Python evaluates them; a `statement`
     gives no value.
@@ -273,7 +273,7 @@ class Spelling(NamedTuple):
 
 
 def spelling_of(node: Node) -> Spelling | None:
-    """How the node is written as a primitive; None if it is none."""
+    """The spelling of a node that is a primitive; None of any other."""
     row = by_name(node.kind)
     if row is None:
         return None
@@ -346,7 +346,7 @@ def _is_default(node: Node, place: int, argument: Argument) -> bool:
 
 
 def operator(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    """`ops.namespace.name(...)`: an operator, or what nobody has described."""
+    """`ops.namespace.name(...)`: an operator, or a node of a kind without a form."""
     row = row_of(node.kind)
     schema = None if row is None else row.schema
     arguments = () if schema is None else schema.arguments

@@ -143,7 +143,7 @@ class _Loader:
             root = self.values.decode(data.get("root"))
             self.check_modules()
             self.check_values()
-        # Nobody reads these, and a file that is damaged there is damaged.
+        # These are not loaded, and a file that is damaged there is damaged.
         for name in self.reader.names("code"):
             self.reader.unpacked(f"code/{name}")
         self.keep_alive()
@@ -171,7 +171,7 @@ class _Loader:
 
     @contextmanager
     def rules(self, member: str) -> Iterator[None]:
-        """What goes wrong within is the fault of a member of the archive."""
+        """Context: errors are those of a member of the archive."""
         try:
             yield
         except (ArchiveError, DeviceUnavailable, MemoryError):

@@ -208,7 +208,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
 
 
 def recompiled(function: Function, program: Program | None = None) -> Function:
-    """What the text of a function compiles to, in a program of its own.
+    """The function that the text of a function compiles to, in a program of its own.
 
     Raises:
         ProgramError: the text does not compile.

@@ -75,7 +75,7 @@ class TypeConflict:
         self.places = places
 
     def refusal(self, variable: str) -> tuple[str, str]:
-        """What is said of its use, and what to do."""
+        """The error about its use, and the hint."""
         return (
             f"`{variable}` is of several types here: {self.mismatch.reason}",
             "Use two names, or annotate the variable with a type of both.",
@@ -92,7 +92,7 @@ class NoValue(TypeConflict):
         self.places = ()
 
     def refusal(self, variable: str) -> tuple[str, str]:
-        """What is said of its use, and what to do."""
+        """The error about its use, and the hint."""
         return (
             f"`{variable}` is not known behind the branch or loop that assigns it: "
             f"it is {self.what}, which is no value",
@@ -216,7 +216,7 @@ def _brought_out(
     living: Sequence[Branch],
     one: Holder,
 ) -> Holder:
-    """What is no value, of the values that a branch gives."""
+    """Sugar that is no value, with the outputs of the branch in it."""
     given: dict[Value, Value] = {}
     block = living[0].block
 
@@ -321,7 +321,7 @@ def refine(e: Emitter, types: Mapping[str, Type]) -> None:
 
 
 def condition(e: Emitter, node: ast.expr, known: Sugared | None = None) -> Condition:
-    """What a condition says; `known` is what it was found to mean, if it was."""
+    """A condition; `known` is the sugar of the expression, if it was emitted."""
     before = e.place
     if known is None:
         e.place = e.place._replace(source=e.source, span=e.source.span(node))

@@ -88,7 +88,7 @@ class Primitive(PythonObject):
 
 
 class IterableSugar(Sugared):
-    """What loops go through, and nobody else: a range, a zip."""
+    """A range, a zip: only loops and comprehensions go through it."""
 
     __slots__ = ("iteration", "name")
 
@@ -418,7 +418,7 @@ class ExceptionValue(Sugared):
 
 
 def _class(python: type) -> Sugared | None:
-    """What a class means that nobody has registered."""
+    """The sugar of a class that is not registered."""
     if issubclass(python, BaseException):
         return ExceptionClass(python)
     return None
@@ -438,7 +438,7 @@ CLASSES: list[Callable[[type], Sugared | None]] = [_class]
 
 
 def class_sugar(python: Any) -> Sugared:
-    """What a Python class means."""
+    """The sugar of a Python class."""
     rows = by_function(python)
     if rows:
         return Primitive(python)

@@ -10,7 +10,7 @@ Rules:
 - what is converted: numbers to wider numbers; where the runtime does so too, a number
   to a tensor, one number to a list of a size, numbers one by one to a list of sizes, a
   tuple to a list, a text to a device;
-- a list or dictionary that was written in place, and that nobody has seen, is of the
+- a list or dictionary that was written in place, and is not used yet, is of the
   type that is asked for if its elements are.
 """
 
@@ -78,7 +78,7 @@ class Form(NamedTuple):
 
     name: str
     schema: Signature
-    # Whether it is of the runtime, whose own calls convert more than numbers.
+    # Whether it is an operator of the runtime: its calls convert more than numbers.
     loose: bool = False
     # Whether a number stands for a tensor.
     numbers: bool = False
@@ -144,7 +144,7 @@ def call_rows(
 
 
 def pack_results(e: Emitter, outputs: Sequence[Value]) -> Sugared:
-    """What a call gives: its one result, None, or a tuple of several."""
+    """The result of a call: its one output, None, or a tuple of several."""
     if not outputs:
         return SimpleValue(e.constant(None))
     if len(outputs) == 1:
@@ -216,7 +216,7 @@ def function_constant(e: Emitter, function: Function) -> Value:
 
 
 def compiled(e: Emitter, python: Any) -> Function:
-    """What a Python function is compiled to, for a call at this place."""
+    """The compiled function of a Python function, for a call at this place."""
     python = getattr(python, "__func__", python)
     known = e.compiler.known(python)
     if known is not None:
@@ -361,12 +361,12 @@ class _Values:
 
     @property
     def untyped(self) -> set[Value]:
-        """Displays whose types nothing has said."""
+        """Displays without elements, whose types are open."""
         return self._e.untyped
 
 
 def _bind(form: Form, given: _Values, exact: bool) -> _Binding | str:
-    """What the arguments of a form are given, or why it does not take the call."""
+    """The values for a form, or why it does not take the call."""
     schema, arguments = form.schema, given.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
     plain: list[Value | _Pending] = [
@@ -483,7 +483,7 @@ def _default(argument: Argument) -> _Pending:
 def _convert(
     form: Form, argument: Argument, slot: Value, given: _Values, exact: bool
 ) -> Value | _Pending | str:
-    """What is given for an argument: the value or what is made of it; or why not."""
+    """The value for an argument, converted where needed; or why it does not fit."""
     formal, actual = argument.fake_type, slot.type
     target = unwrap_optional(formal)
     if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
@@ -536,7 +536,7 @@ def _list_of_tuple(slot: Value, parts: Sequence[Type], wanted: Type) -> _Pending
 
 
 def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
-    """What a schema stores as a default, as a value: a fresh list, or a constant."""
+    """A default of a schema as a value: a fresh list, or a constant."""
     inner = unwrap_optional(wanted)
     if isinstance(inner, ListType) and isinstance(stored, tuple):
         parts = [stored_value(e, each, inner.element) for each in stored]

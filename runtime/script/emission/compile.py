@@ -158,7 +158,7 @@ class _TextFunction(PythonFunction):
         return f"the function `{self.python.name}`"
 
     def compiled(self, compiler: Compiler, since: CallChain = ()) -> Function:
-        """What it is compiled to."""
+        """The compiled function."""
         if self._function is None:
             definition: Definition[Any] = Definition(self.source, self.python)
             with with_call_chain(since):
@@ -311,7 +311,7 @@ class _ClassCompiler:
     def compile(self) -> None:
         """Compile `__init__`, and let the rest be compiled behind what is asked for."""
         made = dataclass_methods(self.members, self.declared, self.pending)
-        # Some fields cannot be compared: that matters where somebody compares.
+        # Some fields cannot be compared: an error only where a program compares.
         self.lazy = {*made} - {"__init__"}
         self.pending |= made
         if "__init__" in self.pending:
@@ -495,7 +495,7 @@ def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
 
 
 def _is_of_programs(python: type) -> bool:
-    """Whether a class is one that somebody has written, and none of the runtime."""
+    """Whether a class is written in Python, and not in the runtime."""
     module = python.__module__
     is_own = module == "runtime" or module.startswith("runtime.")
     return bool(python.__flags__ & _HEAP) and not is_own

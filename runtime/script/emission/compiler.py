@@ -60,19 +60,19 @@ class Body(NamedTuple):
 
 
 class Compiler:
-    """What is compiled together."""
+    """Functions and classes that are compiled together."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        # What is compiled now, and why.
+        # The calls because of which something is compiled now.
         self.since: CallChain = ()
-        # What is done behind the jobs, and what is done where something fails.
+        # Functions to be called when all graphs are made, and when something fails.
         self.final_jobs: list[Callable[[], None]] = []
         self.undo_steps: list[Callable[[], None]] = []
         # Dataclasses whose fields are being read.
         self.declaring: set[type] = set()
         self._jobs: list[Function] = []
-        # Functions whose result is being found out.
+        # Functions that are compiled to learn the type of their result.
         self._active: dict[Any, None] = {}
 
     def classes(self, python: type, scope: Scope) -> Type | None:
@@ -89,7 +89,7 @@ class Compiler:
         return self.program.classes(python, scope)
 
     def known(self, python: Any) -> Function | None:
-        """What a Python function was compiled to, if it was, and is kept."""
+        """The function that a Python function was compiled to, if it is still kept."""
         reference = self.program.compiled.get(python)
         function = None if reference is None else reference()
         if function is None:
@@ -98,7 +98,7 @@ class Compiler:
         return function if kept else None
 
     def is_active(self, key: Any) -> bool:
-        """Whether the result of a function is being found out."""
+        """Whether a function is being compiled to learn the type of its result."""
         return key in self._active
 
     def read(
@@ -206,7 +206,7 @@ class Compiler:
         return function
 
     def finish(self) -> None:
-        """Make the graphs of all that was begun."""
+        """Make the graphs of all functions that were begun."""
         while self._jobs or self.final_jobs:
             if self._jobs:
                 self._jobs.pop(0).graph  # noqa: B018  # it is made when asked for
@@ -214,7 +214,7 @@ class Compiler:
                 self.final_jobs.pop(0)()
 
     def undo(self) -> None:
-        """Give back all that was begun."""
+        """Undo all that was begun."""
         for undo in reversed(self.undo_steps):
             undo()
 

@@ -94,7 +94,7 @@ class Branch(NamedTuple):
 
 
 class Holder:
-    """What may hold values of a graph in its fields, at any depth."""
+    """An object that may hold values of a graph in its fields, at any depth."""
 
     __slots__ = ()
 
@@ -149,7 +149,7 @@ class Emitter:
         self.definition = definition
         self.source = definition.source
         self.annotations = annotations
-        # What a name means that is no variable; raises LookupError.
+        # The object of a name that is no variable; raises LookupError.
         self.find = scope.find
         self.graph = graph
         self.returns = signature.returns
@@ -161,11 +161,11 @@ class Emitter:
         self.names: dict[str, Any] = {}
         self.declared: dict[str, Type] = {}
         self.exits = Exit.NEXT
-        # What conditions were found to be that only types decide.
+        # The truth of conditions that types decide.
         self.known_conditions: dict[ast.expr, bool] = {}
-        # Lists and dictionaries without elements, whose types nothing has said.
+        # Lists and dictionaries without elements, whose types are open.
         self.untyped: set[Value] = set()
-        # What chapters know of the function, by names of theirs.
+        # Facts of the function that chapters remember, by their own names.
         self.memo: dict[str, Any] = {}
 
     # Nodes
@@ -189,11 +189,11 @@ class Emitter:
         return self.node("prim::Constant", (), (wanted,), {"value": value}).output
 
     def boolean(self, truth: Value | bool) -> Value:
-        """What a condition is, as a value."""
+        """A condition as a value of the graph."""
         return self.constant(truth) if isinstance(truth, bool) else truth
 
     def uninitialized(self, type: Type) -> Value:  # noqa: A002  # the field's own word
-        """What nobody looks at."""
+        """A value that is never read."""
         return self.node("prim::Uninitialized", (), (type,)).output
 
     def cast(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
@@ -217,7 +217,7 @@ class Emitter:
 
     @contextmanager
     def insert_point(self, node: Node) -> Iterator[None]:
-        """What is emitted inside is put in front of a node."""
+        """Context: nodes are put in front of a node."""
         block, anchor = self.block, self.anchor
         assert node.block is not None, "the node is somewhere"
         self.block, self.anchor = node.block, node
@@ -226,7 +226,7 @@ class Emitter:
 
     @contextmanager
     def in_block(self, block: Block) -> Iterator[None]:
-        """What is emitted inside is put at the end of a block."""
+        """Context: nodes are put at the end of a block."""
         kept = self.block, self.anchor
         self.block, self.anchor = block, None
         yield
@@ -236,20 +236,20 @@ class Emitter:
 
     @contextmanager
     def place_at(self, node: ast.expr) -> Iterator[None]:
-        """What is emitted, or refused, inside is so at the place of an expression."""
+        """Context: nodes, and errors, have the place of an expression."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         yield
         self.place = before
 
     def expression(self, node: ast.expr) -> "Sugared":
-        """What an expression means."""
+        """The sugar of an expression."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node)
         self.place = before
         return result
 
     def value(self, node: ast.expr) -> Value:
-        """What an expression computes."""
+        """The value of an expression."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node).value(self)
         self.place = before
@@ -347,11 +347,11 @@ class Emitter:
     # Branches
 
     def branch(self, node: Node, emit: Callable[[], None]) -> Branch:
-        """A new block of a node, with what `emit` puts into it."""
+        """A new block of a node, filled by `emit`."""
         return self.within(node.add_block(), emit)
 
     def within(self, block: Block, emit: Callable[[], None]) -> Branch:
-        """What `emit` puts into a block, with variables of its own."""
+        """Let `emit` fill a block, which has variables of its own."""
         names, exits = self.names, self.exits
         kept = self.block, self.anchor
         self.block, self.anchor = block, None
@@ -384,7 +384,7 @@ class Emitter:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a call is given, by place and by name."""
+    """The arguments of a call, by place and by name."""
 
     positional: Sequence["Sugared"] = ()
     named: Mapping[str, "Sugared"] = field(default_factory=dict)
@@ -394,7 +394,7 @@ class Arguments:
         return Arguments((first, *self.positional), self.named)
 
     def words(self) -> tuple[str, ...]:
-        """What is given, in words: its types."""
+        """The arguments in words: their types."""
         return (
             *(each.words() for each in self.positional),
             *(f"{name}: {each.words()}" for name, each in self.named.items()),
@@ -412,15 +412,15 @@ class Sugared(Holder):
     hint = ""
 
     def describe(self) -> str:
-        """What it is, as the beginning of a sentence."""
+        """Its description, as the beginning of a sentence."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it is")
 
     def words(self) -> str:
-        """How it looks among the arguments of a call."""
+        """Its words among the arguments of a call."""
         return self.describe()
 
     def resolve(self, e: Emitter) -> "Sugared":
-        """What it is at the place where it is named; mostly itself."""
+        """The sugar at the place where it is named; mostly itself."""
         return self
 
     def value(self, e: Emitter) -> Value:
@@ -461,14 +461,11 @@ class Sugared(Holder):
         e.fail(f"elements of {self.describe()} cannot be deleted")
 
     def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
-        """What it consists of, if how many that are is known before the program runs.
-
-        None: it is not.
-        """
+        """Its elements, if their number is known before the program runs; else None."""
         return None
 
     def iterate(self, e: Emitter) -> Any:
-        """How it is gone through: an `Iteration`."""
+        """The `Iteration` of a loop over it."""
         e.fail(f"{self.describe()} cannot be gone through", self.hint or ITERABLES)
 
     def binary(
@@ -487,7 +484,7 @@ class Sugared(Holder):
 
 
 class PythonObject(Sugared):
-    """What an object of Python means."""
+    """The sugar of an object of Python."""
 
     __slots__ = ("python",)
 
@@ -520,7 +517,7 @@ def no_attribute(
 
 
 def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A002  # the field's own word
-    """Let a display that nobody has seen yet be of a type, if its elements fit."""
+    """Give a display that is not used yet a type, if its elements fit."""
     node = value.node
     display = node.kind in ("prim::ListConstruct", "prim::DictConstruct")
     if value.uses or not display or (not node.inputs and value not in untyped):

@@ -144,7 +144,7 @@ def _check_defined(e: Emitter, node: ast.Name) -> None:
 
 
 def decided(e: Emitter, test: ast.expr) -> bool | None:
-    """What a condition is, as far as that is known."""
+    """A condition that is known before the program runs, or None."""
     known = e.known_conditions.get(test)
     return literal(test) if known is None else known
 
@@ -200,7 +200,7 @@ def comparison(e: Emitter, node: ast.Compare) -> Sugared:
 def _chain(
     e: Emitter, node: ast.Compare, place: int, first: Sugared, left: Sugared
 ) -> Sugared:
-    """What `first and left < ...` is."""
+    """`first and left < ...`."""
     if place == len(node.ops):
         return first
 
@@ -288,7 +288,7 @@ def tuple_display(e: Emitter, node: ast.Tuple) -> Sugared:
 
 
 def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
-    """What expressions give, starred ones taken apart."""
+    """The sugar of expressions, starred ones taken apart."""
     result: list[Sugared] = []
     for each in nodes:
         if not isinstance(each, ast.Starred):
@@ -324,7 +324,7 @@ def list_display(
 
 
 def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  # the field's own word
-    """What an expression means that is written for a type: a display may be as wide.
+    """The sugar of an expression that is written for a type: a display may be as wide.
 
     It may be of another type all the same.
     """
@@ -333,7 +333,7 @@ def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  
 
 
 def _wide(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
-    """What a display may hold by the type for which it is written; None: none is."""
+    """The type of elements for which a display is written, or None."""
     wanted = e.memo.get("wanted", {}).get(node)
     found: Type | None = getattr(wanted, part) if isinstance(wanted, kind) else None
     return found

@@ -91,7 +91,7 @@ def arguments_of(
     arguments: Arguments,
     required: int | None = None,
 ) -> list[Any]:
-    """What a call gives for each parameter, None where nothing is given.
+    """The argument for each parameter, None where there is none.
 
     Raises:
         IllTyped: it gives too much, or not all of the first `required`, or of all.

@@ -37,18 +37,18 @@ from runtime.script.primitives import by_function
 
 
 class Iteration(Holder):
-    """How something is gone through."""
+    """The rounds of a loop over something."""
 
     def trips(self, e: Emitter) -> Value:
-        """How many rounds there are, as far as one knows before the first."""
+        """The number of rounds, as known before the first."""
         raise NotImplementedError
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """What a round is given."""
+        """The item of a round."""
         raise NotImplementedError
 
     def watched(self) -> Sequence[Value]:
-        """What changes the rounds if it is written to."""
+        """The values that change the rounds when they are written to."""
         return ()
 
     def has(self, e: Emitter, index: Value) -> Value | None:
@@ -59,7 +59,7 @@ class Iteration(Holder):
         """Raise, at the end of a round, if what is watched must not have changed."""
 
     def static(self) -> Sequence[Sugared] | None:
-        """What each round is given, if one knows how many there are."""
+        """The items of all rounds, if their number is known."""
         return None
 
 
@@ -139,7 +139,7 @@ class Range(Iteration):
 
 @dataclass
 class _Wrapping(Iteration):
-    """What goes through something else, which is what changes."""
+    """An iteration over another one, which may change."""
 
     inner: Iteration
 
@@ -152,7 +152,7 @@ class _Wrapping(Iteration):
 
 @dataclass
 class Enumerated(_Wrapping):
-    """Numbers, and what something else gives."""
+    """The items of another iteration, with their numbers."""
 
     start: Value | None
 
@@ -169,7 +169,7 @@ class Enumerated(_Wrapping):
         return self.inner.has(e, index)
 
     def static(self) -> Sequence[Sugared] | None:
-        """Those of the other; their numbers are constants of where they are used."""
+        """The items of the other, numbered; a number is made where it is used."""
         inner = self.inner.static()
         if inner is None:
             return None
@@ -202,7 +202,7 @@ class _Numbered(SugaredTuple):
 
 @dataclass
 class Zipped(Iteration):
-    """What several give, together."""
+    """The items of several iterations, together."""
 
     parts: Sequence[Iteration]
 
@@ -268,7 +268,7 @@ class Reversed(_Wrapping):
 
 @dataclass
 class Static(Iteration):
-    """What consists of a known number of elements."""
+    """Elements of a known number."""
 
     items: Sequence[Sugared]
 
@@ -317,7 +317,7 @@ def length_of(e: Emitter, container: Sugared) -> Value:
 
 
 def iterate(e: Emitter, container: Sugared) -> Iteration:
-    """How a value, or a tuple, is gone through."""
+    """The iteration over a value, or a tuple."""
     if isinstance(container, SugaredTuple):
         return Static(container.elements(e) or ())
     assert isinstance(container, SimpleValue), "others say so themselves"

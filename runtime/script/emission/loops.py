@@ -135,7 +135,7 @@ def _unrolled(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
 
 
 def _rounds(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
-    """Rounds whose breaks are the business of those before."""
+    """Emit the rounds; those behind a round that may break ask its flag."""
     for place, item in enumerate(items):
         assign(e, node.target, item)
         block(e, node.body)
@@ -205,7 +205,7 @@ def _narrowly(
 
 
 def _kept(e: Emitter) -> Callable[[], None]:
-    """What takes back all that is emitted from now on."""
+    """A function that takes back all that is emitted from now on."""
     block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.place, e.exits
     names, declared, memo = dict(e.names), dict(e.declared), dict(e.memo)
     decided = dict(e.known_conditions)
@@ -403,7 +403,7 @@ class _Loop:
             e.names[name] = e.names[name].value(e)
 
     def _fresh(self, made: Branch, before: dict[str, object], endless: bool) -> None:
-        """What an endless loop has assigned is there where `break` leaves it."""
+        """Give the variables that an endless loop assigns before `break`."""
         if not endless or not made.goes_on:
             return
         e = self.e
@@ -467,7 +467,7 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
 
 
 def iteration_of(e: Emitter, node: ast.expr) -> Iteration:
-    """How what an expression gives is gone through."""
+    """The iteration over the value of an expression."""
     with e.place_at(node):
         found: Iteration = e.expression(node).iterate(e)
         return found

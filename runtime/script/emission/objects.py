@@ -310,7 +310,7 @@ NEW = "Attributes are made in `__init__`, or named in the body of the class."
 
 
 def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
-    """What the class itself has of a name: a constant, or a static method.
+    """A constant, or a static method, of the class itself.
 
     Raises:
         UnknownAttribute: it has nothing of that name.

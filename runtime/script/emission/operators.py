@@ -416,7 +416,7 @@ def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
 
 
 class TensorProgram(Sugared):
-    """What is a program of its own, as a method or as a function of `runtime`."""
+    """A method of tensors, or function of `runtime`, that is a program of its own."""
 
     __slots__ = ("name", "self_")
 

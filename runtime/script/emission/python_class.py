@@ -55,7 +55,7 @@ _ONE_CLASS = "Write it out: give the class all attributes and methods itself."
 
 
 class Role(Enum):
-    """What a function of a class is."""
+    """The role of a function of a class."""
 
     METHOD = auto()
     GETTER = auto()
@@ -65,7 +65,7 @@ class Role(Enum):
 
 @dataclass(slots=True)
 class ClassMembers:
-    """What a Python class consists of, for the compiler.
+    """The members of a Python class, for the compiler.
 
     `attributes` are annotations by name, `functions` those of each name and role;
     `frozen` tells that objects never change.
@@ -112,7 +112,7 @@ def setter(name: str) -> str:
 
 
 def class_members(python: type) -> ClassMembers:
-    """What a class consists of.
+    """The members of a class.
 
     Raises:
         NotScriptable: its source is not there.
@@ -296,7 +296,7 @@ def _function(python: type, name: str, text: str, names: dict[str, Any]) -> Any:
 
 
 def _apart(fields: Iterable[str]) -> str:
-    """What no field begins with: names that begin so are none of a field."""
+    """A prefix that no field has, for names beside the fields."""
     return "_" * (
         1 + max((len(name) - len(name.lstrip("_")) for name in fields), default=0)
     )
@@ -338,7 +338,7 @@ def _compared(name: str, symbol: str, fields: list[str], apart: str) -> Iterator
 
 
 def with_defaults(e: Emitter, python: Any, arguments: Arguments) -> Arguments:
-    """What the `__init__` of a class is given: with the defaults of a dataclass."""
+    """The arguments of `__init__`, with the defaults of a dataclass."""
     init = vars(python).get("__init__")
     code = getattr(init, "__code__", None)
     if not dataclasses.is_dataclass(python) or code is None:

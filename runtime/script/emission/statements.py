@@ -184,7 +184,7 @@ def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
 
 
 def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
-    """What a condition has said holds behind a branch whose other way never ends."""
+    """Keep the types that a condition implies behind a branch that has one way out."""
     if e.exits & WAYS is Exit.NEXT:
         types = found.positive if truth else found.negative
         refine(e, {k: v for k, v in types.items() if k in e.names})
@@ -195,7 +195,7 @@ def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
 
 @emits(ast.Expr)
 def expression(e: Emitter, node: ast.Expr) -> None:
-    """An expression, of which nobody takes the value."""
+    """An expression; its value is not used."""
     if not isinstance(node.value, ast.Constant):
         e.expression(node.value)
 
@@ -250,7 +250,7 @@ def annotated(e: Emitter, node: ast.AnnAssign) -> None:
 
 
 def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
-    """What is assigned; of an interface it may be one of several modules."""
+    """The value of an assignment; for an interface, one of several modules."""
     if not isinstance(node, ast.Subscript) or not isinstance(wanted, InterfaceType):
         return for_type(e, node, wanted)
     with e.place_at(node):
@@ -408,7 +408,7 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
 
 
 def _entered(e: Emitter, manager: Value) -> Type:
-    """What `__enter__` gives."""
+    """The type of the result of `__enter__`."""
     kind = manager.type
     if isinstance(kind, DeclaredType):
         return kind.declaration.methods["__enter__"].returns[0].fake_type

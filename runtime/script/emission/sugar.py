@@ -143,7 +143,7 @@ class SugaredTuple(Sugared):
 
 @dataclass(frozen=True, slots=True)
 class SugaredSlice(Sugared):
-    """What stands between brackets with colons; parts that are left out are None."""
+    """A slice between brackets; parts that are left out are None."""
 
     start: Sugared | None
     stop: Sugared | None
@@ -231,7 +231,7 @@ _VALUES: dict[Any, list[Any]] = {}
 
 
 class Registration:
-    """What was registered; `close` takes it back."""
+    """A registration; `close` takes it back."""
 
     __slots__ = ("_close",)
 
@@ -287,7 +287,7 @@ def _newest(table: dict[Any, list[Any]], key: Any) -> Any:
 
 
 def sugar_of_value(value: Value) -> Sugared:
-    """What a value of a graph is to programs."""
+    """The sugar of a value of a graph."""
     kind = value.type
     make = _newest(_VALUES, kind) or _newest(_VALUES, type(kind))
     return SimpleValue(value) if make is None else make(value)
@@ -327,7 +327,7 @@ def is_constant(python: Any) -> bool:
 
 
 def special_form(python: Any) -> Sugared | None:
-    """What was registered for an object, or for its class; None if nothing was."""
+    """The sugar that is registered for an object, or for its class; or None."""
     found = _newest(_FORMS, id(python))
     if found is not None and found[0] is python:
         form: Sugared = found[1]
@@ -341,7 +341,7 @@ def special_form(python: Any) -> Sugared | None:
 
 
 def sugar_of(python: Any, e: Emitter) -> Sugared:
-    """What an object of Python means, at the place where the emitter is."""
+    """The sugar of an object of Python, at the place where the emitter is."""
     if isinstance(python, Sugared):
         return python
     found = special_form(python)

@@ -257,7 +257,7 @@ INNER: dict[str, str] = {
 }
 
 # Statements and expressions inside of each other: at four frames a level, walks stay
-# within the thousand frames that Python gives, with some for who calls.
+# within the thousand frames that Python gives, with some for the callers.
 DEEPEST = 150
 # Loops and `with` blocks inside of each other; source: CPython's CO_MAXBLOCKS.
 DEEPEST_BLOCKS = 20
@@ -429,7 +429,7 @@ def reference() -> str:
 
 
 class Section(NamedTuple):
-    """What a plug-in says of what it adds: tables, each a head and rows."""
+    """The page of a plug-in: tables, each a head and rows."""
 
     title: str
     words: str
@@ -452,7 +452,7 @@ def register_section(section: Section) -> Callable[[], None]:
 
 
 def sections() -> str:
-    """What plug-ins have added to the reference, as markdown; it stands behind it."""
+    """The sections of plug-ins, as markdown; they stand behind the reference."""
     lines: list[str] = []
     for title, words, tables in sorted(_SECTIONS):
         lines += ["", f"## {title}", "", words]

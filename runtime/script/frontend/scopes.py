@@ -72,7 +72,7 @@ _EXITS: Mapping[type[ast.stmt], Exit] = {
 
 
 def constant(test: ast.expr) -> bool | None:
-    """What a condition is that is a constant, or `not` of one."""
+    """The truth of a condition that is a constant, or `not` of one; else None."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = constant(test.operand)
         return None if inner is None else not inner
@@ -90,7 +90,7 @@ class Exits:
         self._block(body)
 
     def ways(self, statement: ast.stmt) -> Exit:
-        """How control may leave a statement.
+        """The ways in which control may leave a statement.
 
         Raises:
             KeyError: it is none of those that were looked at.
@@ -177,7 +177,7 @@ def parameters(node: Function) -> Iterator[ast.arg]:
 
 
 def names(*parts: ast.AST) -> Names:
-    """What parts of a program read, write and delete, in the order of the text."""
+    """The names that parts of a program read, write and delete, in their order."""
     found = Names()
     for part in parts:
         _collect(part, found)
@@ -306,7 +306,7 @@ def _function(node: Function, found: Names) -> None:
 
 
 class Absence(NamedTuple):
-    """How a variable comes to have no value, and the statement that is the cause."""
+    """The way on which a variable has no value, and the statement that is the cause."""
 
     way: str
     cause: ast.stmt | None
@@ -346,7 +346,7 @@ def not_defined(use: ast.Name, absence: Absence, source: Source) -> UnknownName:
 
 
 class _Loop(NamedTuple):
-    """What is collected of a loop while its body is gone through."""
+    """The states at `break` and `continue` of a loop."""
 
     node: ast.For | ast.While
     breaks: list[State]
@@ -556,7 +556,7 @@ class _Pass:
 
 
 def _cause(name: str, one: Absence, before: State, way: str, node: ast.If) -> Absence:
-    """What is told of a variable without a value in one branch.
+    """The absence of a variable without a value in one branch.
 
     That is the branch, unless something in it is the cause.
     """
@@ -564,7 +564,7 @@ def _cause(name: str, one: Absence, before: State, way: str, node: ast.If) -> Ab
 
 
 def _either(first: State, second: State | None) -> State:
-    """What may have no value on one of two ways."""
+    """The variables that may have no value on one of two ways."""
     return first if second is None else {**second, **first}
 
 

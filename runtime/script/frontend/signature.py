@@ -67,7 +67,7 @@ def scope_of(
 ) -> Scope:
     """The scope of the annotations of a Python function.
 
-    `classes` gives the type of a class that nobody has registered, `names` are those of
+    `classes` gives the type of a class that is not registered, `names` are those of
     the place where the function is compiled.
     """
     function = getattr(function, "__func__", function)
@@ -85,7 +85,7 @@ def scope_of(
 
 
 def scope_of_class(python: type, classes: Classes) -> Scope:
-    """What names mean in a class: of its methods, itself, and its module."""
+    """The scope of a class: its methods, itself, and its module."""
     around: dict[str, Any] = {}
     for each in vars(python).values():
         method: Any = each.fget if isinstance(each, property) else each
@@ -179,7 +179,7 @@ class Annotations:
 
 
 class _Meaning(NamedTuple):
-    """What a name of an annotation means.
+    """The meaning of a name in an annotation.
 
     `around` are the members of the union in which it stands.  There it is a guess: a
     union does not tell the members of its members from its own, and drops doubles.
@@ -405,7 +405,7 @@ def _evaluated(function: Any) -> Mapping[str, Any]:
     code = function.__code__
     values = function.__defaults__ or ()
     positional = code.co_varnames[: code.co_argcount]
-    # Whoever sets `__defaults__` may give more: the last ones count.
+    # Code that sets `__defaults__` may give more: the last ones count.
     last = dict(zip(reversed(positional), reversed(values), strict=False))
     return {**last, **(function.__kwdefaults__ or {})}
 
@@ -460,7 +460,7 @@ _KINDS = ((bool, BoolType), (int, IntType), (float, FloatType), (str, StrType))
 
 
 def _hint(name: str, value: Any, type_: Type) -> str:
-    """What to write so that the default fits."""
+    """The hint: a default that fits."""
     for kind, of in _KINDS:
         if type(value) is kind:
             if of is type_:

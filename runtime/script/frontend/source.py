@@ -12,7 +12,7 @@ Rules:
 - what is compiled is the object itself: of a function that a decorator replaced that
   is the replacement;
 - lines come from `linecache`, where tools put what is in no file (cells, doctests);
-- the trees of a file are shared: nobody changes them;
+- the trees of a file are shared, and must not be changed;
 - what cannot be read raises `NotScriptable`, a text that is no program
   `MalformedProgram`; a `RecursionError` never comes out.
 """
@@ -37,7 +37,7 @@ from runtime.script.frontend.language import (
 
 N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Parsed files that are kept: who compiles a module reads some files again and again.
+# Parsed files that are kept: compiling a module reads some files again and again.
 KEPT = 16
 
 
@@ -257,7 +257,7 @@ def _methods(python: type) -> list[FunctionType]:
 
 
 def _undecorated(member: Any) -> Any:
-    """What is written in the class, below decorators that say what they wrap."""
+    """The function below decorators that have `__wrapped__`."""
     seen: set[int] = set()
     while id(member) not in seen:
         seen.add(id(member))
@@ -306,7 +306,7 @@ def _checked(definition: Definition[N]) -> Definition[N]:
 def _malformed(
     source: Source, error: SyntaxError | ValueError, first: int
 ) -> MalformedProgram:
-    """What Python says of a text, at the place that it names.
+    """The error of Python's parser about a text, at its place.
 
     `first` is the number that it gives to the first line.
     """

@@ -1,6 +1,6 @@
 """The checker: what must hold of every graph, looked at again from its parts.
 
-Nothing is taken from whoever made the graph: links are followed in both directions,
+Nothing is believed of the graph: links are followed in both directions,
 types and effects are inferred again and compared.
 
     LINKS   laws of links; where one is broken, the others are not asked
@@ -68,7 +68,7 @@ class Fault(NamedTuple):
 
 
 class Step(Enum):
-    """What comes next on the way through a graph."""
+    """One step on the way through a graph."""
 
     ENTER = auto()
     NODE = auto()
@@ -448,7 +448,7 @@ _COMPUTES = Effect.RUNS | Effect.READS | Effect.FRESH
 
 
 def fused_graphs_only_compute(walk: Walk) -> Iterator[Fault]:
-    """What is fused has no effects: it can be computed in any order, or not at all."""
+    """A fused graph has no effects: it can be computed in any order, or not at all."""
     for node in walk.nodes:
         if node.kind != "prim::FusionGroup" or not _is_graph(node):
             continue

@@ -14,8 +14,8 @@ Rules:
 - a value is used in its own block behind its node, and in the blocks of nodes there;
 - control is structured: `prim::If` and `prim::Loop` are the only branches, and have
   blocks; nothing jumps;
-- a graph is changed by the methods here, which keep both ends of every link, and by
-  nobody else; what a change means is not looked at (see `runtime.script.ir.checker`);
+- a graph is changed by the methods here alone, which keep both ends of every link; the
+  meaning of a change is not checked (see `runtime.script.ir.checker`);
 - names are hints for readers: two values may have the same, and the printer numbers
   them;
 - nothing here is shared by threads while it is changed;
@@ -57,7 +57,7 @@ Use = tuple["Node", int]
 
 
 class Value:
-    """What a node computes, or what a block is given."""
+    """An output of a node, or a parameter of a block."""
 
     __slots__ = ("hint", "index", "node", "type", "uses")
 
@@ -138,12 +138,12 @@ class Node:
 
     @property
     def inputs(self) -> Sequence[Value]:
-        """What the node is given; changed by the methods alone."""
+        """The values that the node reads; changed by the methods alone."""
         return self._inputs
 
     @property
     def outputs(self) -> Sequence[Value]:
-        """What the node computes; changed by the methods alone."""
+        """The values that the node computes; changed by the methods alone."""
         return self._outputs
 
     @property
@@ -271,12 +271,12 @@ class Block:
 
     @property
     def parameters(self) -> Sequence[Value]:
-        """What the block is given; more by `entry.add_output`."""
+        """The values that the block is given; more by `entry.add_output`."""
         return self.entry.outputs
 
     @property
     def results(self) -> Sequence[Value]:
-        """What the block gives; more by `exit.add_input`."""
+        """The values that the block gives; more by `exit.add_input`."""
         return self.exit.inputs
 
     def add_parameter(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word

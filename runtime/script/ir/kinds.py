@@ -47,7 +47,7 @@ CORE = "core"
 
 
 class Effect(Flag):
-    """What happens when a node runs, besides that its outputs are computed."""
+    """The effects of a node, besides that its outputs are computed."""
 
     NONE = 0
     # It is seen from outside: its order among others of this effect stays.
@@ -67,7 +67,7 @@ class Effect(Flag):
 
 
 class Sharing(Enum):
-    """What outputs may be, or hold."""
+    """The memory that outputs may be, or hold."""
 
     # No memory of anybody else's.
     NOTHING = auto()
@@ -83,12 +83,12 @@ class Sharing(Enum):
     STORES = auto()
     # What the annotations of the schema say.
     SCHEMA = auto()
-    # Anything; the inputs are held by somebody afterwards, too.
+    # Anything; the inputs may be held elsewhere afterwards, too.
     ANYTHING = auto()
 
 
 class Form(Enum):
-    """What an attribute is, and how it is written."""
+    """The form of an attribute: its values, and how they are written."""
 
     # A constant, as `runtime.script.ir.type_rules.fits` says.
     VALUE = auto()
@@ -336,7 +336,7 @@ def bodies(node: Node, row: Kind) -> Sequence[Block]:
 
 
 def effects_of(node: Node, rows: Rows = row_of) -> Effect:
-    """What happens when the node runs, also within blocks that then run.
+    """The effects of a node, with those of the blocks that run with it.
 
     `FRESH` and `READS` within blocks count, `RUNS` is what led there, and the ends of
     blocks do nothing.  A kind that has no row does everything.

@@ -46,7 +46,7 @@ from runtime.script.ir.type_rules import DEEPEST_CONSTANT
 
 _BLOCK = re.compile(r"block([0-9]{1,9})")
 _REFERENCE = re.compile(r"(.+)_[0-9]{1,9}")
-# No line is longer, and no file has more of them, that somebody looks at.
+# No line that people look at is longer, and no file has more of them.
 _PLACE = re.compile(r"(.*\S):([0-9]{1,9}):([0-9]{1,5})")
 _PARTS = {"True": True, "False": False, "None": None}
 # The decimal digits of the greatest integer.
@@ -79,7 +79,7 @@ def parse_graph(
         reader = _Parser(text, namespace, objects, functions or {}, sources or {})
         return reader.text()
     except SchemaSyntaxError as error:
-        # The frames of the parser say nothing to whoever wrote the text.
+        # The frames of the parser say nothing about the text.
         raise error.with_traceback(None) from None
 
 

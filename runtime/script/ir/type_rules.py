@@ -110,7 +110,7 @@ def _misfits(
 
 
 def constant(node: Node) -> Outcome:
-    """What the value, or the function, is."""
+    """The type of the value, or of the function."""
     wanted, attributes = _own_type(node), node.attributes
     if ("value" in attributes) == ("function" in attributes):
         return "a constant has a `value` or a `function`"
@@ -186,7 +186,7 @@ def _is_condition(value: Value) -> str | None:
 
 
 def branches(node: Node) -> Outcome:
-    """What both blocks give fits into the outputs."""
+    """The types of the outputs; the results of both blocks fit into them."""
     fault = _is_condition(node.inputs[0])
     wanted = types_of(node.outputs)
     for place, block in enumerate(node.blocks):
@@ -199,7 +199,7 @@ def branches(node: Node) -> Outcome:
 
 
 def loop(node: Node) -> Outcome:
-    """What is carried in, and round, fits into what the block is given."""
+    """The types of the parameters; the carried values and results fit into them."""
     trips, condition, *carried = node.inputs
     (body,) = node.blocks
     fault = None
@@ -222,7 +222,7 @@ def loop(node: Node) -> Outcome:
 
 
 def with_block(node: Node) -> Outcome:
-    """The block is given what was entered; what it gives fits into the outputs."""
+    """The types of the outputs; the block takes the entered value, its results fit."""
     (manager,) = node.inputs
     (body,) = node.blocks
     if len(body.parameters) != 1:
@@ -315,7 +315,7 @@ def _attribute(owner: Type, name: str) -> Type | str:
 
 
 def get_attribute(node: Node) -> Outcome:
-    """What the class says of the attribute."""
+    """The type of the attribute, by the class."""
     found = _attribute(node.inputs[0].type, node.attributes["name"])
     return found if isinstance(found, str) else (found,)
 
@@ -338,7 +338,7 @@ def set_attribute(node: Node) -> Outcome:
 
 
 def call(schema: Schema, actuals: Sequence[Type], outputs: int = 0) -> Outcome:
-    """What a call gives; `outputs` is how many there are, if the schema leaves it open.
+    """The types of a call; `outputs` is their number, if the schema leaves it open.
 
     Every argument is given, in the order of the schema.
     """
@@ -384,7 +384,7 @@ def called(node: Node) -> Any | None:
 
 
 def call_function(node: Node) -> Outcome:
-    """What the function, a constant, gives."""
+    """The types that the function, a constant, returns."""
     schema = getattr(called(node), "schema", None)
     if not isinstance(schema, Schema):
         return "the function that is called is no constant"
@@ -392,12 +392,12 @@ def call_function(node: Node) -> Outcome:
 
 
 def call_method(node: Node) -> Outcome:
-    """What the method of the class, or module, gives."""
+    """The types that the method of the class, or module, returns."""
     return _call_method(node, (ScriptClassType, ModuleType))
 
 
 def call_interface(node: Node) -> Outcome:
-    """What the method of the interface gives."""
+    """The types that the method of the interface returns."""
     return _call_method(node, (InterfaceType,))
 
 
@@ -412,7 +412,7 @@ def _call_method(node: Node, kinds: tuple[type, ...]) -> Outcome:
 
 
 def _given(schema: Signature) -> Type:
-    """The one type of what a call gives."""
+    """The one type of the result of a call."""
     return _together([each.fake_type for each in schema.returns])
 
 
@@ -424,7 +424,7 @@ def _together(types: Sequence[Type]) -> Type:
 
 
 def result_type(block: Block) -> Type:
-    """The type of what a block gives: of several results, a tuple; of none, None."""
+    """The type of the result of a block: of several, a tuple; of none, None."""
     return _together(types_of(block.results))
 
 
@@ -467,14 +467,14 @@ def _body(node: Node) -> Block:
 
 
 def fused(node: Node) -> Outcome:
-    """What a graph gives that is given the inputs."""
+    """The types of the results of a graph that takes the inputs."""
     block = _body(node)
     fault = _misfits(node.inputs, types_of(block.parameters), "input", "parameter")
     return fault or types_of(block.results)
 
 
 def waited(wrapper: type[FutureType | AwaitType]) -> Rule:
-    """What a future, or an await, stands for."""
+    """The type of the value of a future, or of an await."""
 
     def element(node: Node) -> Outcome:
         (given,) = types_of(node.inputs)

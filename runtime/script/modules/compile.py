@@ -60,7 +60,7 @@ class PendingMethods:
         self.methods = []
 
 
-# Whoever compiles is alone.
+# One thread compiles at a time.
 PENDING = PendingMethods()
 
 
@@ -90,7 +90,7 @@ def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # comp
 
 
 def _taken(shape: Shape) -> Type:
-    """What a chain takes: what its first module does."""
+    """The type of the argument of a chain: that of its first module."""
     first = next(iter(shape.type.declaration.attributes.values()))
     forward = None
     if isinstance(first, ModuleType | InterfaceType):

@@ -72,7 +72,7 @@ class Settable(NamedTuple):
 
 
 def settable(graph: Graph, rows: Rows = row_of) -> Settable:
-    """What a graph may set of the object that is its first parameter."""
+    """The attributes that a graph may set, of its first parameter."""
     attributes: set[Way] = set()
     objects: set[Way] = set()
     for node, ways in _walk(graph):
@@ -196,7 +196,7 @@ def _inlined(graph: Graph) -> Graph:
 
 
 class _Values:
-    """What attributes are, by their ways; called by the pass."""
+    """The values of attributes by their ways; called by the pass."""
 
     __slots__ = ("_module", "_objects", "_preserved", "_set")
 

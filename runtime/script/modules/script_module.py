@@ -7,14 +7,14 @@
 Rules of functions:
 - a call binds and converts its arguments by the schema, as `runtime.script.running`
   says;
-- graphs are handed out as copies where they are made for whoever asks
-  (`inlined_graph`), else as they are: nobody changes them.
+- `inlined_graph` is made anew for each caller; other graphs are shared, and must not be
+  changed.
 
 Rules of modules:
 - a compiled module is a `runtime.Module`: its parameters, buffers and modules lie where
   those of modules do, its other attributes in its `__dict__`; its type says which there
   are, and of what types;
-- whoever sets an attribute of the type gives a value of its type, in Python as in a
+- an attribute of the type is set to a value of its type, in Python as in a
   script; what is set in a script, Python sees, and the other way round;
 - other names may be set from Python, and no script sees them; constants stay;
 - methods are those of the type; a class of its own cannot derive from it;
@@ -87,7 +87,7 @@ class Compiled:
 
     @property
     def graph(self) -> Graph:
-        """What it was compiled to; not to be changed."""
+        """The compiled graph; not to be changed."""
         return self.function.graph
 
     @property
@@ -117,7 +117,7 @@ class ScriptMethod(Compiled):
         self.owner = owner
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the method gives."""
+        """The result of the method."""
         return call(self.function, (self.owner, *args), kwargs)
 
 
@@ -193,7 +193,7 @@ class ScriptModule(Module):
 
     @property
     def schema_type(self) -> ModuleType:
-        """The type, for whoever converts values."""
+        """The type; converters of values ask for it."""
         return self.__script_type__
 
     @property
@@ -209,7 +209,7 @@ class ScriptModule(Module):
         return self.__getattr__("forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` gives, through the hooks that were compiled."""
+        """The result of `forward`, through the hooks that were compiled."""
         before, behind = self._script_hooks
         if not before and not behind:
             return super().__call__(*args, **kwargs)
@@ -233,13 +233,13 @@ class ScriptModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """What `forward` was compiled to."""
+        """The graph of `forward`."""
         found: Graph = self.forward.graph
         return found
 
     @property
     def inlined_graph(self) -> Graph:
-        """What `forward` was compiled to, with all that it calls."""
+        """The graph of `forward`, with all that it calls."""
         found: Graph = self.forward.inlined_graph
         return found
 

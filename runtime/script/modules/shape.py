@@ -55,7 +55,7 @@ _CONSTANTS = (bool, int, float, complex, str, type(None), Enum)
 
 @dataclass(slots=True)
 class Facts:
-    """What a module is made of, by its names."""
+    """The members of a module, by their names."""
 
     attributes: dict[str, Type] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Shaping:
     """The shapes of one module and of those within it, each looked at once.
 
     `classes` gives the types of Python classes that annotations name.  With `is_own`
-    the types are those of this module alone, and nobody finds a shape by them.
+    the types are those of this module alone, and no other module shares them.
     `variant` is what else tells the type of the outermost module from others.
     """
 
@@ -136,7 +136,7 @@ class Shaping:
         self._new: list[tuple[Any, Shape]] = []
 
     def undo(self) -> None:
-        """Forget the types that were made here; nobody has an object of one."""
+        """Forget the types that were made here; they have no objects."""
         for key, shape in self._new:
             self._program.memo[_KNOWN][shape.python].pop(key, None)
             shape.type.declaration.memo.pop(_SHAPE, None)
@@ -247,7 +247,7 @@ class _ModuleReader:
         self._constants = [*getattr(module, "__constants__", ())]
 
     def facts(self) -> Facts:
-        """What the module is made of."""
+        """The members of the module."""
         module, facts = self._module, self._facts
         ignored = {*getattr(module, "__jit_ignored_attributes__", ())}
         self._read_annotations()

@@ -95,7 +95,7 @@ class ModuleValue(SimpleValue):
 
     @property
     def path(self) -> str:
-        """How the program names it."""
+        """Its name in the program."""
         value, names = self.node_value, []
         while value.node.kind == "prim::GetAttr":
             names.append(value.node.attributes["name"])
@@ -198,7 +198,7 @@ class ModuleValue(SimpleValue):
     # What it computes.
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What `forward` gives, through the hooks."""
+        """The result of `forward`, through the hooks."""
         shape = self.shape
         before, behind = ((), ()) if shape is None else hook_methods(shape, e.compiler)
         if not before and not behind:
@@ -339,7 +339,7 @@ def _is_of_python(found: Any) -> bool:
 
 
 def _constant(e: Emitter, value: Any) -> Sugared:
-    """A constant of a module; a list is a tuple, as nobody changes it."""
+    """A constant of a module; a list is a tuple, as it does not change."""
     if isinstance(value, list | tuple):
         return SugaredTuple([_constant(e, each) for each in value])
     return sugar_of(value, e)

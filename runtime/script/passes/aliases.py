@@ -159,7 +159,7 @@ def bits_of(memory: int) -> Iterator[int]:
 
 
 class Aliases:
-    """What is known of the memory of a graph, as it is now.
+    """The memory of the values of a graph, as it is now.
 
     Nodes that are taken out afterwards do no harm; of those that are put in, and of
     values that are used in another place, it knows nothing.
@@ -213,21 +213,21 @@ class Aliases:
         return bool(self.region(one) & self.region(other))
 
     def written(self, node: Node) -> int:
-        """What a node writes to, its blocks not counted."""
+        """The memory that a node writes to, its blocks not counted."""
         known = self._written.get(node)
         if known is None:
             known = self._written[node] = self._writes(node)
         return known
 
     def written_within(self, node: Node) -> int:
-        """What a node and the nodes in its blocks write to."""
+        """The memory that a node and the nodes in its blocks write to."""
         found = self.written(node)
         for each in node.nodes_within():
             found |= self.written(each)
         return found
 
     def read(self, node: Node) -> int:
-        """What a node looks into, its blocks not counted."""
+        """The memory that a node reads, its blocks not counted."""
         row = self._row(node.kind)
         if row is None or Effect.UNKNOWN in row.effects:
             return self.outside
@@ -281,7 +281,7 @@ class Aliases:
             self._add(value, self.outside)
 
     def _steps(self, graph: Graph) -> Iterator["tuple[_Step, Node]"]:
-        """What each node of the graph adds, where it adds anything."""
+        """The constraint of each node of the graph that adds one."""
         for node in graph.nodes():
             row = self._row(node.kind)
             touched = [*node.inputs, *node.outputs]
@@ -341,7 +341,7 @@ class Aliases:
             self._changed = True
 
     def _holds(self, memory: int) -> int:
-        """What the memories hold themselves."""
+        """The memory that memories hold directly."""
         found = self.outside if memory & self.outside else 0
         for each in bits_of(memory & ~_OUTSIDE):
             found |= self._held[each]
@@ -354,7 +354,7 @@ class Aliases:
         self._store(bit, held)
 
     def _inside(self, value: Value) -> int:
-        """What a value holds, at any depth, as far as its type allows."""
+        """The memory that a value holds, at any depth, as far as its type allows."""
         allowed = self._sorts(value.type)[1]
         if not allowed:
             return 0
@@ -469,7 +469,7 @@ class Aliases:
         for name in inner:
             held |= sets.get(name, 0)
         if not names or WILDCARD in names:
-            # How deeply it holds what is shared, nobody says: it holds itself, too.
+            # The depth at which it holds what is shared is open: it holds itself, too.
             bit = self._bits.get(value, 0)
             held &= self._mask(self._sorts(value.type)[1])
             self._new(value, held | bit if held else 0)

@@ -1,6 +1,6 @@
-"""Elimination: what nobody uses, and what has been computed already, is taken out.
+"""Elimination: nodes that are not used, or repeat an earlier one, are taken out.
 
-    remove_dead_code        nodes, outputs and inputs that nobody needs
+    remove_dead_code        nodes, outputs and inputs that are not needed
     merge_subexpressions    a node that computes what an earlier one has computed
 
 Rules of dead code:
@@ -9,13 +9,13 @@ Rules of dead code:
 - that a node may raise is an effect, and so is drawing from a generator; that it makes,
   or reads, memory is none;
 - a write is live if what it writes to is known outside (see
-  `runtime.script.passes.aliases`), or is memory of a live value: whoever reads it may
-  come later, or in the next trip of a loop;
+  `runtime.script.passes.aliases`), or is memory of a live value: it may be read
+  later, or in the next trip of a loop;
 - a loop that stops only by its condition may run for ever, and stays;
 - a fork stays if its body has effects, though not for what it raises, which its future
-  keeps; an await that nobody waits for never runs, and goes, as the table of
-  deviations says;
-- outputs of a branch or loop that nobody uses go with the results that stand for them,
+  keeps; an await that is never waited for does not run, and goes, as the table
+  of deviations says;
+- unused outputs of a branch or loop go with the results that stand for them,
   a carried value only if the trips do not need it, either; those of a `with` stay, as
   what is swallowed there hangs on them; what a fork or await is given and its graph
   does not use is not given any more;
@@ -32,8 +32,9 @@ Rules of subexpressions:
   graph;
 - what reads memory, only if nothing between the two may write there; nodes of a loop
   stand behind all writes of that loop, too;
-- what gives new memory, only if nobody in the graph writes to the one or the other, and
-  not both can be told apart: known outside, given by the graph, or asked for identity;
+- what gives new memory, only if no node of the graph writes to the one or the other,
+  and not both can be told apart: known outside, given by the graph, or asked for
+  identity;
 - identity of what cannot be written to (numbers, strings, tuples) is nobody's to ask.
 
 It is one walk in the order of the text with one table; what a block adds is forgotten
@@ -58,7 +59,7 @@ from runtime.script.ir.graph import Nested, run_nested, walk
 from runtime.script.passes.aliases import Aliases
 from runtime.script.passes.splicing import work_key
 
-# What keeps a node that nobody uses.
+# Effects that keep a node that is not used.
 KEEPS = Effect.IO | Effect.UNKNOWN | Effect.MAY_RAISE | Effect.NONDETERMINISTIC
 IF, LOOP, WITH, CLOSURE = "prim::If", "prim::Loop", "prim::With", "prim::Closure"
 _SLOTTED = (IF, LOOP)
@@ -157,7 +158,7 @@ class _Marking:
             self.slot(node, place)
 
     def slot(self, node: Node, place: int) -> None:
-        """What stands for an output of a branch or loop."""
+        """Mark the values that stand for an output of a branch or loop."""
         if node.kind == LOOP:
             self.todo.append(node.inputs[place + 2])
             self.todo.append(node.blocks[0].results[place + 1])
@@ -250,7 +251,7 @@ class _Merging:
         # Key -> what the node has looked at; and all of that together.
         self.reading: dict[Hashable, int] = {}
         self.read = 0
-        # Memory of which somebody may see whether it is one or two.
+        # Memory whose identity may be seen: whether it is one or two.
         self.seen = self.aliases.outside
         for value in graph.block.results:
             self.seen |= self.aliases.region(value)
@@ -323,7 +324,7 @@ class _Merging:
             self.read |= looked
 
     def are_one(self, node: Node, earlier: Node) -> bool:
-        """Whether nobody can tell the outputs of two equal nodes apart."""
+        """Whether the outputs of two equal nodes cannot be told apart."""
         row = self.row(node.kind)
         assert row is not None, "what has no row is not merged"
         if row.sharing in _FINDS or node.kind == CONSTANT:

@@ -29,7 +29,7 @@ Rules of tuples:
   that each make a tuple give its elements; a loop that carries a tuple, made before it
   and in each trip, carries its elements;
 - only tuples that are made for a branch or loop, and for nothing else, are split: no
-  second object comes of one that somebody has; one that goes elsewhere as well is still
+  second object comes of one that is used elsewhere; one that goes elsewhere is still
   made, behind the branch or loop from the elements;
 - elements keep the types that the tuple says.
 
@@ -63,7 +63,7 @@ LONGEST = 1000
 _WIDE = re.compile(r"[0-9]{4}")
 # They may take long with large numbers, and then are refused.
 _SLOW = ("factorial", "comb", "perm", "round", "pow")
-# Of numbers and texts nobody says how many objects there are.
+# Of equal numbers and texts it is open how many objects there are.
 _COMPARING = ("is_", "is_not")
 _LISTS, _DICTS = "prim::ListConstruct", "prim::DictConstruct"
 
@@ -149,7 +149,11 @@ def _compute(node: Node, row: Kind | None, aliases: Aliases | None) -> bool:
 
 
 def _value(value: Value, aliases: Aliases | None) -> Any:
-    """What a value is known to be."""
+    """The known value of a value of the graph.
+
+    Raises:
+        _Unknown: it is not known.
+    """
     if is_constant(value):
         held = value.node.attributes["value"]
         if _is_plain(held):
@@ -176,7 +180,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _run(node: Node, row: Kind, values: list[Any]) -> tuple[Any, ...]:
-    """What a primitive gives."""
+    """The results of a primitive for known values."""
     primitive = by_name(node.kind)
     if primitive is None or row.writes or "nondeterministic_seeded" in primitive.tags:
         raise _Unknown
@@ -211,7 +215,7 @@ def _is_large(value: Any) -> bool:
 
 def _tuple(node: Node, values: list[Any]) -> tuple[Any, ...]:
     type_ = node.output.type
-    # A tuple with names is of a class that nobody here knows.
+    # The class of a tuple with names is not known here.
     if not isinstance(type_, TupleType) or type_.names:
         raise _Unknown
     return (tuple(values),)

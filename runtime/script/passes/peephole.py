@@ -80,7 +80,7 @@ Term = str | Known | Call
 
 
 class Rule(NamedTuple):
-    """What stands before, and what may stand in its place."""
+    """An expression, and the one that may stand in its place."""
 
     types: Mapping[str, Type]
     before: Call
@@ -179,7 +179,7 @@ for _rule in RULES:
 
 
 def by_rule(node: Node) -> Value | None:
-    """What may stand in the place of a node by some rule, in front of it, or None."""
+    """The value that may replace a node by some rule, in front of it, or None."""
     for rule in _BY_KIND.get(node.kind, ()):
         bound: dict[str, Value] = {}
         if _matches(rule, rule.before, node, bound):

@@ -17,8 +17,8 @@ Rules:
 - closures are lifted before anything is inlined or computed: a `prim::Closure` is
   nothing that runs; constants are computed behind what lays them bare (lists, tuples,
   inlining), and pooled behind that; dead code goes last: the others leave it behind;
-- calls stay: who inlines them (`inline_calls`) does so to look at the whole, for in a
-  backtrace each function has a frame of its own.
+- calls stay, as in a backtrace each function has a frame of its own; `inline_calls` is
+  for looking at the whole.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def graphs_of(graph: Graph) -> list[Graph]:
     return found[::-1]
 
 
-# Whether the checker runs where nobody says so; tests turn it on.
+# Whether the checker runs by default; tests turn it on.
 _CHECKED = [False]
 
 

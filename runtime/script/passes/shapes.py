@@ -7,11 +7,11 @@ Rules:
   is not asked, as it may do anything;
 - a number that is not known stands where a tensor does as any of its type;
 - other values count as far as they are known: constants, lists and tuples of what is
-  known, and what primitives make of them; a list that somebody writes to is not known;
+  known, and what primitives make of them; a list that is written to is not known;
 - of branches is known what both give, of loops what every trip leaves as it was;
 - what depends on elements, is drawn, or raises, is not known: nothing is raised here;
-- the answer is a hint: who writes another shape to a tensor (`resize_`) is not looked
-  at, and parameters may be other ones by the time the graph runs.
+- the answer is a hint: changes of shape (`resize_`) are not looked at, and parameters
+  may be other ones by the time the graph runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ _ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
 
 
 class Facts(NamedTuple):
-    """What is known of a tensor."""
+    """The dtype, shape and device of a tensor."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -59,14 +59,14 @@ class _Unknown(Exception):
 
 
 def facts_of(tensor: Tensor) -> Facts:
-    """What is known of a tensor that is there."""
+    """The facts of a tensor."""
     return Facts(tensor.dtype, tensor.shape, tensor.device)
 
 
 def propagate_shapes(
     graph: Graph, given: Mapping[Value, Facts | Any] | Sequence[Facts | None]
 ) -> dict[Value, Facts]:
-    """What is known of all tensors of a graph.
+    """The facts of all tensors of a graph.
 
     `given` has facts of the parameters, in their order, None for what is not known; or
     of any values, by the value, also constants.
@@ -78,7 +78,7 @@ def propagate_shapes(
 
 
 def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
-    """What is known of all tensors of a graph that runs on these arguments.
+    """The facts of all tensors of a graph that runs on these arguments.
 
     Attributes of objects among them are looked up where objects keep them; nothing of
     theirs is run.
@@ -110,7 +110,7 @@ def _as_meta(value: Any) -> Any:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """What an object keeps under a name: itself, or as a module does."""
+    """An attribute of an object, also one that a module keeps in its tables."""
     kept = getattr(owner, "__dict__", {})
     for table in (kept, *[kept.get(each, {}) for each in _TABLES]):
         if name in table:
@@ -125,7 +125,7 @@ def _meta_tensor(fact: Any) -> Any:
 
 
 class _Walk:
-    """What is known so far, by value."""
+    """The values that are known so far."""
 
     def __init__(self, graph: Graph, known: dict[Value, Any]) -> None:
         self.known = known
@@ -240,7 +240,7 @@ class _Walk:
         return _ONE[node.inputs[at].type]
 
     def _computed(self, node: Node, row: Kind, given: list[Any]) -> Any:
-        """What an operator, or a primitive, gives."""
+        """The results of an operator, or a primitive."""
         primitive = by_name(node.kind)
         if primitive is not None:
             if node.kind in _VIEWS:

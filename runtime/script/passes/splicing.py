@@ -110,7 +110,7 @@ _PLAIN = (int, bool, str, type(None))
 
 
 def identity(value: Any) -> Hashable:
-    """What two values have in common exactly when they are the same."""
+    """A key that two constants share exactly when they are the same."""
     kind = value.__class__
     if kind in _PLAIN:
         return kind, value
@@ -124,7 +124,7 @@ def identity(value: Any) -> Hashable:
 
 
 def work_key(node: Node) -> Hashable:
-    """What two nodes without blocks have in common exactly when they do the same."""
+    """A key that two nodes without blocks share exactly when they do the same."""
     attributes = node.attributes
     return (
         node.kind,
@@ -180,7 +180,7 @@ def _lift(node: Node) -> None:
 
 
 def captured(block: Block) -> list[Value]:
-    """What a block uses of those around it, in the order of the first use."""
+    """The values of blocks around it that a block uses, by their first use."""
     own: set[Value] = set()
     found: dict[Value, None] = {}
     for node in walk((block,), _with_ends):

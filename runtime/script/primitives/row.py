@@ -50,7 +50,7 @@ Function = Callable[..., Any]
 
 
 class Way(NamedTuple):
-    """How programs reach a primitive.
+    """The way in which programs reach a primitive.
 
     `key` is the operator as the language writes it, the function object, the name of
     the method or attribute, or the pattern of the form.  `pattern` is the expression

@@ -15,7 +15,7 @@ Rules of look-ups:
 - a look-up gives no rows, an empty tuple, for what is no primitive.
 
 Rules of numbers:
-- whoever calls tries the rows in order, first with the types as they are, then with
+- a call tries the rows in order, first with the types as they are, then with
   narrower numbers in place of wider ones: bool, int, float, complex, and a Scalar only
   where there is no row of the kind itself: the narrowest row that all operands fit,
   which is how Python itself has it;

@@ -28,8 +28,8 @@ Rules of backtraces:
   note that shows the frames, outermost first, and `script_frames` gives them as data;
 - each frame puts itself on the exception as it passes, so that nothing is paid while
   nothing is raised;
-- what a forked task raised is raised by everybody who waits: the frames of the task
-  stay, and those of the one who waited last stand above them;
+- what a forked task raised is raised in every thread that waits: the frames of the task
+  stay, and those of the thread that waited last stand above them;
 - an exception that cannot carry attributes goes without frames.
 
 Rules of warnings:
@@ -214,7 +214,7 @@ def checked(value: Any, wanted: Type, what: str) -> Any:
 
 @lru_cache(maxsize=_KEPT)
 def taker(type: Type) -> Converter:  # noqa: A002  # the field's own word
-    """What an argument of a type becomes; `MISMATCH` if it is none."""
+    """The converter of arguments of a type; `MISMATCH` where one does not fit."""
     if isinstance(type, OptionalType):
         inner = taker(type.element)
         return lambda value: None if value is None else inner(value)
@@ -335,7 +335,7 @@ HEAD = "Traceback of the program (most recent call last):"
 # Of more frames than twice as many, those in the middle are counted only.
 SHOWN = 8
 
-# How a group of operators is called, as long as nobody knows of which function.
+# The name of a group of operators, until its function is known.
 FUSED = "<fused>"
 
 _FRAMES, _BASE, _NOTE = "_script_frames", "_script_base", "_script_note"
@@ -394,7 +394,7 @@ def keep_frames(error: BaseException) -> None:
 
 
 def restore_frames(error: BaseException) -> None:
-    """An exception of a task is raised by one who waited for the task."""
+    """Reset the frames of an exception to those of its task, to raise it anew."""
     base = getattr(error, _BASE, None)
     if base is not None:
         vars(error)[_FRAMES] = [*base]

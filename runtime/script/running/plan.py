@@ -56,7 +56,7 @@ Function = Callable[..., Any]
 
 
 class Control(Enum):
-    """How a step is run."""
+    """The form of a step."""
 
     CALL = auto()
     IF = auto()

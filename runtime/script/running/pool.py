@@ -5,21 +5,21 @@ Rules of options, which say how programs are run, for the whole process:
   was made with, and is made anew for another one;
 - whatever is chosen, results are the same.
 
-A task lies in a queue until somebody claims it: a thread of the pool, or the first who
+A task lies in a queue until a thread claims it: one of the pool, or the first that
 waits for it and finds that it has not begun.  So a fork that is waited for soon costs
 no change of threads.
 
 Rules of tasks:
-- a task is claimed once, by one step that cannot be cut in two; whoever claims it
-  completes its future, whatever happens;
-- who waits for a task that another thread runs sleeps; that thread waits for tasks that
-  it forked or was given, and so on: a circle would be one of the program's own, however
-  deeply forks are nested and however few the threads are;
+- a task is claimed once, by one step that cannot be cut in two; the thread that claims
+  it completes its future, whatever happens;
+- a thread that waits for a task that another one runs sleeps; that one waits for tasks
+  that it forked or was given, and so on: a circle would be one of the program's own,
+  however deeply forks are nested and however few the threads are;
 - a thread that has found nothing to do looks again a few times before it sleeps, so
   that a program that forks and waits in turns wakes nobody; a task that finds no thread
   that looks wakes one that sleeps, or starts one, at most as many as the options say;
 - threads end when there was nothing to do for a while; they are daemons: a process does
-  not wait for tasks that nobody waits for;
+  not wait for tasks that no thread waits for;
 - no lock is held while a task runs; in a forked child there are no threads, and a task
   that had not begun runs there when it is waited for.
 
@@ -63,7 +63,7 @@ RUNS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """How programs are run.
+    """The ways in which programs are run.
 
     `optimize`: whether passes change the copy that runs.  `text_after`: after how many
     runs, trips of loops counted, the program is turned into text of Python's; None for
@@ -98,7 +98,7 @@ class ExecutorOptions:
 
 
 class _Executor:
-    """What is chosen now."""
+    """The options that hold now."""
 
     __slots__ = ("options",)
 
@@ -203,7 +203,7 @@ POLLS, POLL_SECONDS = 20, 0.0005
 
 
 class ForkFuture(Future[Any]):
-    """The future of a task; who waits for it first may run it."""
+    """The future of a task; the first thread that waits for it may run it."""
 
     __slots__ = ("_arguments", "_claims", "_function", "_state")
 
@@ -214,7 +214,7 @@ class ForkFuture(Future[Any]):
         self._function: Callable[..., Any] | None = function
         self._arguments = arguments
         self._state: ThreadState | None = ThreadState()
-        # Who claimed it; whoever is first to set it did.
+        # The thread that claimed it: the first to set this.
         self._claims: dict[str, object] = {}
 
     def wait(self, timeout: float | None = None) -> Any:
@@ -224,11 +224,11 @@ class ForkFuture(Future[Any]):
         return super().wait(timeout)
 
     def is_claimed(self) -> bool:
-        """Whether somebody runs it, or has run it."""
+        """Whether a thread runs it, or has run it."""
         return bool(self._claims)
 
     def run(self) -> None:
-        """Run the task here, unless somebody has claimed it.
+        """Run the task here, unless a thread has claimed it.
 
         Raises:
             BaseException: no `Exception`: what interrupted the task.  Its future is
@@ -240,8 +240,8 @@ class ForkFuture(Future[Any]):
             if self._claims.setdefault("owner", me) is not me:
                 return
             function, arguments, state = self._function, self._arguments, self._state
-            assert function is not None, "it is dropped by whoever claimed the task"
-            assert state is not None, "it is dropped by whoever claimed the task"
+            assert function is not None, "the thread that claimed the task drops it"
+            assert state is not None, "the thread that claimed the task drops it"
             before = state
             if not state.is_current():
                 before = ThreadState()
@@ -301,7 +301,7 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """How many threads there are."""
+        """The number of threads."""
         return len(self._threads)
 
     def _wake(self) -> None:
@@ -320,11 +320,11 @@ class Pool:
         try:
             thread.start()
         except RuntimeError:
-            # No thread to be had: whoever waits runs the task.
+            # There is no thread to be had: the waiting thread runs the task.
             self._threads.discard(thread)
 
     def _work(self) -> None:
-        """What a thread does."""
+        """The loop of a thread of the pool."""
         threads = self._threads
         try:
             while self._look() or self._sleep():
@@ -372,14 +372,14 @@ class Pool:
             with suppress(IndexError):
                 self._sleeping.pop()
                 return False
-            # Somebody is about to ring.
+            # Another thread is about to ring.
             self._bell.get()
         return True
 
 
 def _run(task: ForkFuture) -> None:
     """Run a task on a thread of the pool, which no task ends."""
-    # Whoever waits for the task gets what it raises.
+    # The waiting thread raises what the task raised.
     with suppress(BaseException):
         task.run()
 

@@ -1,6 +1,6 @@
 """Running: from a function of a program to its value.
 
-    plan_of(graph)              what runs a graph, kept by whoever asked
+    plan_of(graph)              the plan of a graph; the caller keeps it
     run(function, arguments)    the value, of arguments that are of their types
     call(function, args, ...)   the value of a call from Python: bound, converted
 
@@ -10,8 +10,8 @@ Rules:
   options;
 - a call that does not fit the schema is refused before anything runs, by the errors of
   calls (`runtime.errors.call`); lists and dictionaries are the caller's own;
-- nothing is locked: who is interrupted leaves all as it was.  Two threads that run a
-  function for the first time may both plan it, and either plan does;
+- nothing is locked: an interrupted run leaves all as it was.  Two threads that run a
+  function for the first time may both plan it, and either plan will do;
 - no room for another call is `RunningError`, which names the function.
 """
 
@@ -39,7 +39,7 @@ Entry = Callable[..., Any]
 
 
 class Plan:
-    """What runs a block; `execute` takes its arguments, and gives what it gives.
+    """Runs a block: `execute` takes its arguments, and returns its results.
 
     Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
     A plan of a graph whose operators may be fused looks at the tensors that it is
@@ -142,7 +142,7 @@ def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
 
 
 def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
-    """What runs the graph of a node, or its block with what that captures."""
+    """The entry of the graph of a node, or of its block with what that captures."""
     graph = node.attributes.get("graph")
     block = graph.block if isinstance(graph, Graph) else node.blocks[0]
     taken = () if isinstance(graph, Graph) else captured(block)
@@ -158,7 +158,7 @@ def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
 
 
 def plan_of(graph: Graph, name: str = "") -> Plan:
-    """What runs a graph: a copy of it, optimized if the options say so.
+    """The plan of a copy of a graph, optimized if the options say so.
 
     Raises:
         OperatorGone: it has an operator that is not defined.
@@ -238,7 +238,7 @@ def call(
 
 
 def _boundary(function: Function) -> tuple[Any, Any]:
-    """How arguments are bound, and how the result is shown."""
+    """The binder of arguments, and the presenter of the result."""
     schema = function.schema
     types = [each.type for each in schema.returns]
     shown = presenter(types[0]) if len(types) == 1 and types[0] in CODED else None

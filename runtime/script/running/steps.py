@@ -58,7 +58,7 @@ def plan_of_function(function: Function) -> Any:
 
 
 def entry_of(function: Function) -> Entry:
-    """What runs a function, by the plan that it has at each call."""
+    """The entry of a function: it asks for the plan at each call."""
     memo = function.memo
 
     def run_function(*arguments: Any) -> Any:
@@ -70,7 +70,7 @@ def entry_of(function: Function) -> Entry:
 def method_of(
     owner: Any, declared: DeclaredType | None, name: str
 ) -> tuple[Entry, int]:
-    """What runs a method, and how many arguments it has; of the object's own type.
+    """The entry of a method of the object's own type, and the number of its arguments.
 
     Raises:
         RunningError: it was not compiled.
@@ -98,7 +98,7 @@ class With:
 
     @classmethod
     def maker(cls, node: Node) -> Callable[[Any], Self]:
-        """What makes it of a manager, for a node."""
+        """The function that makes it of a manager, for a node."""
         type_, needs = node.inputs[0].type, bool(node.outputs)
         return lambda manager: cls(manager, type_, needs)
 
@@ -149,7 +149,7 @@ FORKED, AWAITED, CLOSED = "<forked function>", "<awaitable function>", "<closure
 
 
 def step_of(node: Node, nested: Nested) -> StepFunction:
-    """What a node does.
+    """The function of a node.
 
     Raises:
         OperatorGone: the kind is that of an operator that is not defined.
@@ -168,7 +168,7 @@ def step_of(node: Node, nested: Nested) -> StepFunction:
 
 
 def operator_of(node: Node) -> StepFunction:
-    """What calls the operator of a node; raises as `step_of`."""
+    """The call of the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
         raise OperatorGone(code="OperatorGone", operator=node.kind)
@@ -297,7 +297,7 @@ def _set(node: Node) -> Run:
 
 
 def _look(node: Node) -> Run | None:
-    """What gives an object if it is what the program says; None if it is trusted."""
+    """A function that checks the type of an object; None if objects are trusted."""
     declared: Any = node.inputs[0].type
     if not declared.declaration.namespace.is_foreign:
         return None
@@ -403,7 +403,7 @@ def _await(node: Node) -> Run:
 
 
 class Body:
-    """What an await of a program runs: a graph of its own."""
+    """The function of an await of a program: it runs a graph of its own."""
 
     __slots__ = ("_entry",)
 

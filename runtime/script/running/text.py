@@ -134,7 +134,7 @@ class _Writer:
         self.nodes.append(self.node)
 
     def value(self, place: int) -> str:
-        """What is written for a register."""
+        """The text of a register: a variable, or a constant."""
         if place not in self.planner.constants:
             return f"v{place}"
         if place not in self.names:
@@ -187,7 +187,7 @@ class _Writer:
         return [*head.lines, *body.lines, *end.lines]
 
     def prelude(self) -> None:
-        """What a run looks up once."""
+        """Write the lookups that a run makes once."""
         if not self.linked and not self.inlined:
             return
         self.put("_state = _dispatcher.state")
@@ -382,7 +382,7 @@ class _Writer:
         self.put(f"{self.target(step)}{entry}({given})")
 
     def target(self, step: Step) -> str:
-        """What a result is assigned to; of several, a sequence is unpacked."""
+        """The targets of the results; a sequence of several is unpacked."""
         names = [f"v{each}" for each in step.outputs]
         return f"{', '.join(names)} = " if names else ""
 

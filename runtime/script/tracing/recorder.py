@@ -13,7 +13,7 @@ at.
 Rules:
 - the recorder is its thread's; what a traced function starts in other threads is not
   recorded; while one call is recorded, those inside of it are not;
-- a tensor is known by its identity; one that nobody recorded is a constant, the object
+- a tensor is known by its identity; one that was not recorded is a constant, the object
   itself, or an attribute of the module that is traced;
 - what an operator writes to is the value that the operator gives from then on;
 - numbers that are read out of tensors are constants of the trace; a warning says so, at
@@ -213,7 +213,7 @@ class Recorder:
         return self.builder.node("prim::GetAttr", [outer], name=name).output
 
     def value(self, given: Any, wanted: Type | None = None, call: str = "") -> Value:
-        """The value that an object stands for; one that nobody knows is a constant.
+        """The value that an object stands for; one that is not known is a constant.
 
         Raises:
             Untraceable: no graph holds it.
@@ -319,7 +319,7 @@ class Recorder:
         return result
 
     def _shown(self, given: Any, of: Type, numbers: bool) -> Any:
-        """What was given for a tensor: the number, where it was one."""
+        """An argument for a tensor: the number, where it is one."""
         if numbers and of is TensorType and is_tensor(given):
             number = given.number
             if number is not None and id(given) not in self._known:
@@ -468,5 +468,5 @@ def _holds_tensors(of: Type) -> bool:
 
 
 def place_of(node: Node) -> str:
-    """Where a node was called, as text; empty if nobody knows."""
+    """Where a node was called, as text; empty if that is not known."""
     return "" if node.place is None else place_text(node.place)

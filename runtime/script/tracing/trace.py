@@ -7,8 +7,8 @@ Rules of traces:
 - an argument of the trace is what was given for a parameter of the function, under its
   name; parameters that were not given keep their defaults for ever;
 - the function runs with copies of the examples; what it writes to them is recorded;
-- grad mode is that of whoever runs the trace: what the function itself switches is not
-  recorded, and warned of;
+- a trace runs in the grad mode of its caller: where the function itself switches it,
+  that is not recorded, and warned of;
 - an exception of the function goes on as it is, and nothing stays;
 - `trace_method` traces what belongs to a module: what its type has is read from it.
 
@@ -56,7 +56,7 @@ from runtime.tensors.keys import TRACER
 
 
 def _record_or_run(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
-    """What the recorder of the thread makes of a call, which is not traced itself."""
+    """Record a call by the recorder of the thread; not the calls inside of it."""
     recorder, view = CURRENT.recorder, LOCAL.view
     LOCAL.view = view_of(view.included & ~TRACER, view.excluded)
     try:
@@ -97,7 +97,7 @@ class TracedFuture(Future[Any]):
 
 
 class _Tracer:
-    """The watcher: hands what it is told to the recorder of the thread."""
+    """The watcher: hands calls to the recorder of the thread."""
 
     def read(self, tensor: Any, asked: str) -> None:
         recorder = CURRENT.recorder
@@ -169,7 +169,7 @@ class Recording(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """What is traced: a Python function, and the module that it belongs to."""
+    """The traced function, and the module that it belongs to."""
 
     python: Callable[..., Any]
     name: str
@@ -179,7 +179,7 @@ class _Target(NamedTuple):
     of: ModuleType | None = None
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given, by the names of the arguments of the trace."""
+        """The arguments by the names that they have in the trace."""
         found: dict[str, Any] = {}
         # A module that is called calls its `forward`, which has the names.
         method = getattr(self.python, "forward", None) or self.python
@@ -348,7 +348,7 @@ def trace_method(
 
 
 def _named(traced: _Target, recording: Recording) -> Function:
-    """What was recorded, as a function with a name and a schema."""
+    """The recording as a function with a name and a schema."""
     of = traced.of
     own = () if of is None else (Argument("self", of),)
     arguments = own + tuple(
