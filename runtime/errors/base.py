@@ -53,7 +53,6 @@ _MADE = 1 << 9
 
 # Where a sentence begins: its code, builtin classes, how it is laid out, its head.
 _BEGIN = re.compile(r"(\w+)(?: \(([\w, ]+)\))?(:| \|)(.*)")
-_WITH_BUILTINS = re.compile(r"^ {4}(\w+) \(([\w, ]+)\)(?::| \|)", re.MULTILINE)
 _EACH = re.compile(r"\{(\w+):each\}")
 
 
@@ -71,26 +70,40 @@ def sentences(words: str) -> Mapping[str, Sentence]:
     return dict(_sentences(words))
 
 
-def _sentences(words: str) -> Iterator[tuple[str, Sentence]]:
-    from textwrap import dedent
+def _blocks(words: str) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """The beginning of each sentence, and the lines below it without the margin.
 
-    blocks: list[list[str]] = []
-    for line in dedent(words).strip().splitlines():
-        if line[:1].strip():
-            blocks.append([])
-        blocks[-1].append(line)
-    for first, *rest in blocks:
-        begin = _BEGIN.fullmatch(first)
-        if begin is None:
-            raise ValueError(f"no sentence begins with {first!r}")
+    Raises:
+        ValueError: a line at the margin begins no sentence.
+    """
+    lines = words.strip("\n").rstrip().splitlines()
+    margin = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    block: tuple[re.Match[str], list[str]] | None = None
+    for line in lines:
+        text = line[margin:]
+        if not line[: margin + 1].strip() and block is not None:
+            block[1].append(text)
+            continue
+        begin = _BEGIN.fullmatch(text)
+        if begin is None or line[:margin].strip():
+            raise ValueError(f"no sentence begins with {line.strip()!r}")
+        if block is not None:
+            yield block
+        block = begin, []
+    if block is not None:
+        yield block
+
+
+def _sentences(words: str) -> Iterator[tuple[str, Sentence]]:
+    for begin, lines in _blocks(words):
         code, _, layout, head = begin.groups()
         if layout == " |":
-            lines = [head[1:]] * bool(head) + [line[4:] for line in rest]
-            text = re.sub(r"\\\n *", "", "\n".join(lines))
+            drawn = [head[1:]] * bool(head) + [line[4:] for line in lines]
+            text = re.sub(r"\\\n *", "", "\n".join(drawn))
             yield code, Sentence(text, (), as_it_is=True)
             continue
         rows = [("", head.strip())]
-        for line in rest:
+        for line in lines:
             if line.startswith("    "):
                 label, text = rows.pop()
                 rows.append((label, f"{text} {line.strip()}".strip()))
@@ -147,8 +160,11 @@ class EveryorderError(_Declared):
             cls.code = cls.__name__
         cls._builtin = builtin_base(cls)
         if "_named" not in own:
-            tagged = _WITH_BUILTINS.findall(cls.words)
-            cls._kinds = {code: cls._with(names) for code, names in tagged}
+            cls._kinds = {
+                begin[1]: cls._with(begin[2])
+                for begin, _ in _blocks(cls.words)
+                if begin[2]
+            }
 
     @classmethod
     def of_code(cls, code: object) -> type[Self]:

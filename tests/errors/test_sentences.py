@@ -57,6 +57,31 @@ def test_a_table_is_read() -> None:
     assert sentences("") == {}
 
 
+@pytest.mark.parametrize("margin", [0, 2, 4, 12])
+def test_the_margin_of_a_table_is_that_of_its_first_line(margin: int) -> None:
+    lines = (
+        "Low (KeyError): {number} is",
+        "    low.",
+        "  row: a (b): c",
+        "High: high.",
+    )
+    words = "".join(f"\n{' ' * margin}{line}" for line in lines)
+
+    words += "\n" + " " * margin
+    kind: Any = type("Deep", (EveryorderError,), {"words": words})
+    assert sentences(words) == {
+        "Low": Sentence("{number} is low.", (("row", "a (b): c"),), as_it_is=False),
+        "High": Sentence("high.", (), as_it_is=False),
+    }
+    assert isinstance(kind(code="Low", number=1), KeyError)
+    assert not isinstance(kind(code="High"), KeyError)
+
+
+def test_a_line_before_the_margin_begins_nothing() -> None:
+    with pytest.raises(ValueError, match="no sentence begins with 'Two: b'"):
+        type("Wrong", (EveryorderError,), {"words": "\n    One: a\n  Two: b\n"})
+
+
 def test_a_sentence_is_laid_out() -> None:
     assert str(Told(names=("a", "b"), number=2)) == (
         "One sentence, with 2 parts, that goes on in a deeper line.\n"
