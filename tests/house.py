@@ -44,11 +44,17 @@ def tree_of(file: str) -> ast.Module:
     return ast.parse((ROOT / file).read_text(encoding="utf-8"))
 
 
-def type_only(tree: ast.Module) -> set[ast.AST]:
+@cache
+def nodes_of(file: str) -> tuple[ast.AST, ...]:
+    """All that is written in a file, node by node."""
+    return tuple(ast.walk(tree_of(file)))
+
+
+def type_only(file: str) -> set[ast.AST]:
     """The nodes that only a type checker sees."""
     return {
         inner
-        for node in ast.walk(tree)
+        for node in nodes_of(file)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for inner in ast.walk(node)
     }
@@ -72,15 +78,15 @@ def imports(file: str, *, typed: bool = False) -> frozenset[str]:
 
     With `typed` also those that only a type checker sees.
     """
-    tree = tree_of(file)
-    skipped = set() if typed else type_only(tree)
+    found = [n for n in nodes_of(file) if isinstance(n, ast.Import | ast.ImportFrom)]
+    skipped = set() if typed else type_only(file)
     files: set[str] = set()
-    for node in ast.walk(tree):
+    for node in found:
         if node in skipped:
             continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
             deeper = [name for name in submodules if as_file(name)]
             names = deeper if len(deeper) == len(submodules) else [node.module, *deeper]
@@ -126,7 +132,7 @@ def statements(files: list[str]) -> int:
         isinstance(node, ast.stmt)
         and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         for each in files
-        for node in ast.walk(tree_of(each))
+        for node in nodes_of(each)
     )
 
 
@@ -134,13 +140,12 @@ def naming(word: str) -> list[str]:
     """The files that name something, in code or in a text that is no docstring."""
 
     def names(file: str) -> bool:
-        tree = tree_of(file)
         told = {
             id(node.value)
-            for node in ast.walk(tree)
+            for node in nodes_of(file)
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
-        return any(_says(node, word) for node in ast.walk(tree) if id(node) not in told)
+        return any(_says(node, word) for node in nodes_of(file) if id(node) not in told)
 
     return [file for file in FILES if names(file)]
 
@@ -181,7 +186,7 @@ def error_classes() -> Counter[str]:
     made = Counter(
         node.func.id if isinstance(node.func, ast.Name) else node.func.attr
         for file in FILES
-        for node in ast.walk(tree_of(file))
+        for node in nodes_of(file)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name | ast.Attribute)
     )

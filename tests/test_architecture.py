@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.deviations import PRINTED, printed
-from tests.house import FILES, ROOT, circles, imports, naming
+from tests.house import FILES, ROOT, circles, imports, naming, tree_of
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 _, _, BELOW = TEXT.partition("\n## Layers\n")
@@ -101,7 +101,7 @@ def test_a_file_is_a_chapter() -> None:
         text = (ROOT / file).read_text(encoding="utf-8")
         assert len(text.splitlines()) <= MOST_LINES, file
         assert Path(file).stem not in ("utils", "helpers", "common", "misc"), file
-        assert ast.get_docstring(ast.parse(text)), f"{file} says what it is for"
+        assert ast.get_docstring(tree_of(file)), f"{file} says what it is for"
 
 
 def test_the_deviations_are_printed_whole() -> None:

@@ -27,9 +27,10 @@ from runtime.script import fused_kernel as fusion
 from runtime.script.operator_calls import bound_call
 from runtime.script.running import call as run_program
 from runtime.script.running import executor
+from tests.counting import unmeasured
 from tests.custom.functions import CALLS
 from tests.forking import in_child, needs_fork
-from tests.house import FILES, ROOT
+from tests.house import FILES, nodes_of
 
 HERE = "runtime/generated.py"
 # `<what it is, and which>` of a frame.
@@ -216,7 +217,7 @@ def calls_of(name: str, file: str) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == name
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        for node in nodes_of(file)
     )
 
 
@@ -352,7 +353,11 @@ def test_a_name_of_a_file_says_what_the_text_is_and_nothing_else() -> None:
     text = "from tests.test_generated import made; print(made().__code__.co_filename)"
     answers = {
         subprocess.run(
-            [sys.executable, "-c", text], check=True, capture_output=True, text=True
+            [sys.executable, "-c", text],
+            env=unmeasured(),
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout.strip()
         for _ in range(2)
     }

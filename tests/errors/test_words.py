@@ -4,15 +4,14 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from string import Formatter
 from typing import Any
 
 import runtime.errors
 from runtime.errors.base import EveryorderError, sentences
 from runtime.errors.tensor import OperandError
+from tests.house import FILES, nodes_of
 
-ROOT = Path(runtime.errors.__file__).parents[2]
 KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
 
 # (code, field) of the rows that some places leave out, since nothing is known for them.
@@ -28,22 +27,20 @@ OPTIONAL = {
 
 def made() -> Iterator[tuple[str, Any, ast.Call]]:
     """Where errors are made in the product: the place, the class, the call."""
-    for folder in ("runtime", "harness"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            # Of other classes with such a name, the harness has its own.
-            names = {
-                each.asname or each.name
-                for line in ast.walk(tree)
-                if isinstance(line, ast.ImportFrom)
-                and str(line.module).startswith("runtime.errors")
-                for each in line.names
-            }
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    name = node.func.id
-                    if name in names and name in KINDS:
-                        yield f"{path}:{node.lineno}", KINDS[name], node
+    for file in FILES:
+        # Of other classes with such a name, the harness has its own.
+        names = {
+            each.asname or each.name
+            for line in nodes_of(file)
+            if isinstance(line, ast.ImportFrom)
+            and str(line.module).startswith("runtime.errors")
+            for each in line.names
+        }
+        for node in nodes_of(file):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                name = node.func.id
+                if name in names and name in KINDS:
+                    yield f"{file}:{node.lineno}", KINDS[name], node
 
 
 def fields(kind: Any) -> set[str]:
