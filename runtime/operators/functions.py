@@ -185,20 +185,8 @@ def allclose(
         raise bad_dtype(
             "other", other.dtype, f"{self.dtype}, as `self` has", call="allclose"
         )
-    left, right = core.detach(self), core.detach(other)
-    close = core.eq(left, right)
-    if equal_nan:
-        both = core.logical_and(core.isnan(left), core.isnan(right))
-        close = core.logical_or(close, both)
-    if rtol == 0 and atol == 0:
-        return bool(core.all(close))
-    if not (left.is_floating_point() or left.is_complex()):
-        # Differences of integers would wrap around, and booleans have none.
-        left, right = left.to("float64"), right.to("float64")
-    error = core.abs(core.sub(left, right))
-    allowed = core.add(core.mul(core.abs(right), rtol), atol)
-    within = core.logical_and(core.le(error, allowed), core.isfinite(error))
-    return bool(core.all(core.logical_or(close, within)))
+    near = core.isclose(core.detach(self), core.detach(other), rtol, atol, equal_nan)
+    return bool(core.all(near))
 
 
 @checked

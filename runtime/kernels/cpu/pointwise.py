@@ -40,7 +40,7 @@ from runtime.kernels.cpu.elementwise import (
 )
 from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
 from runtime.kernels.jit import Entry
-from runtime.kernels.math.complex import Reals, Scalar, complexes, itself
+from runtime.kernels.math.complex import Reals, Scalar, bound, complexes, itself
 from runtime.kernels.math.scalars import (
     BINARY,
     CERTAIN,
@@ -52,7 +52,6 @@ from runtime.kernels.math.scalars import (
     SLOW,
     UNARY,
     Function,
-    bound,
     bounded,
     scaled,
     select,

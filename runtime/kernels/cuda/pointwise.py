@@ -18,7 +18,7 @@ from runtime.kernels.cpu.pointwise import kernels
 from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
 from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
 from runtime.kernels.cuda.jit import Family, complexes_of, is_complex, number_of, reals
-from runtime.kernels.math.complex import Scalar
+from runtime.kernels.math.complex import Scalar, bound
 from runtime.kernels.math.scalars import (
     ALL,
     BINARY,
@@ -26,7 +26,6 @@ from runtime.kernels.math.scalars import (
     REALS,
     UNARY,
     Function,
-    bound,
     greatest,
     least,
     scaled,

@@ -16,14 +16,33 @@ Complex Elementary Functions", 1987: no difference of near numbers, but for thos
 and an operand.  Written out are asin, acos and atanh; asinh z = i asin(-i z), atan z =
 i atanh(-i z), and acosh is acos turned.
 
+They are written over functions of real numbers by name, and begin with `_`: `_exp` of a
+complex number calls `exp` of its parts.  `bound` puts those of a device in their place.
+
 Rules: a body makes its constants by `like`, so that no precision is widened; what a
 part is, is asked by what compiles everywhere: `y - y != 0` is true of infinities and
 NaN.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from math import asinh, atan2, cosh, sinh
+from types import FunctionType
 from typing import Any
+
+from runtime.kernels.math import (
+    copysign,
+    cos,
+    exp,
+    expm1,
+    like,
+    log,
+    log1p,
+    sin,
+    sqrt,
+    tanh,
+)
 
 Scalar = Callable[..., Any]
 
@@ -93,6 +112,31 @@ def itself(x: Any) -> Any:
     return x
 
 
+def bound(function: Scalar | str, on: Functions) -> Scalar:
+    """A function of a row, over those that a device has by the names that it calls."""
+    if isinstance(function, str):
+        own: Scalar = getattr(on, function)
+        return own
+    if not isinstance(function, FunctionType):
+        return function
+    scope: dict[str, Any] = {}
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if hasattr(on, name):
+            scope[name] = getattr(on, name)
+        elif isinstance(value, FunctionType):
+            scope[name] = bound_call(value, on)
+        elif value is not None:
+            scope[name] = value
+    return FunctionType(function.__code__, scope, function.__name__)
+
+
+@cache
+def bound_call(function: FunctionType, on: Functions) -> Scalar:
+    """The same, for others to call."""
+    return on.compiled(bound(function, on))
+
+
 def complexes(
     on: Reals,
     like: Scalar,
@@ -110,7 +154,8 @@ def complexes(
     the device has, or is to have, of its own.
     """
     compiled, part = on.compiled, on.like
-    plane, inverse = _plane(on), _inverse(on, sqrt)
+    # The root that they take is that of a complex number.
+    parts = replace(on, sqrt=sqrt)
 
     def scaled_log(scale: float) -> Scalar:
         # Part by part: infinity by a complex number is NaN.
@@ -135,8 +180,7 @@ def complexes(
         log1p=log1p or compiled(log_of_more),
         log2=scaled_log(LOG2_E),
         log10=log10 or scaled_log(LOG10_E),
-        **plane,
-        **inverse,
+        **{name: bound_call(each, parts) for name, each in _OF_PARTS.items()},
     )
 
 
@@ -165,234 +209,210 @@ def divide(a: Any, b: Any) -> Any:
     return complex((a.real * ratio + a.imag) / size, (a.imag * ratio - a.real) / size)
 
 
-def _plane(on: Reals) -> dict[str, Scalar]:
-    """Exponentials and circular functions."""
-    compiled, like = on.compiled, on.like
-    real_exp, real_expm1, real_sin, real_cos = on.exp, on.expm1, on.sin, on.cos
-    real_sinh, real_cosh, real_tanh = on.sinh, on.cosh, on.tanh
-
-    def half(x: Any) -> Any:
-        return x * like(x, 0.5)
-
-    half = compiled(half)
-
-    def exp(z: Any) -> Any:
-        x, y = z.real, z.imag
-        size = real_exp(x)
-        if y == 0:
-            return complex(size, y)
-        if y - y != 0:
-            if x - x != 0 and size == 0:
-                return complex(size, size)
-            if x - x != 0 and x == size:
-                return complex(size, y - y)
-            return complex(y - y, y - y)
-        if size - size != 0 and x - x == 0:
-            root = real_exp(half(x))
-            return complex(root * real_cos(y) * root, root * real_sin(y) * root)
-        return complex(size * real_cos(y), size * real_sin(y))
-
-    exp = compiled(exp)
-
-    def expm1(z: Any) -> Any:
-        x, y = z.real, z.imag
-        less = real_expm1(x)
-        if y == 0:
-            return complex(less, y)
-        if less - less != 0 and x - x == 0:
-            return exp(z)
-        # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
-        sine = real_sin(half(y))
-        return complex(
-            less * real_cos(y) - (sine + sine) * sine, real_exp(x) * real_sin(y)
-        )
-
-    def sinh(z: Any) -> Any:
-        x, y = z.real, z.imag
-        if y == 0:
-            return complex(real_sinh(x), y)
-        if x == 0:
-            return complex(x, real_sin(y))
-        if y - y != 0:
-            return complex(x if x + x == x else y - y, y - y)
-        even, odd = real_cosh(x), real_sinh(x)
-        if even - even != 0 and x - x == 0:
-            root = real_exp(half(abs(x)))
-            most, side = half(root), root if x > 0 else -root
-            return complex(most * real_cos(y) * side, most * real_sin(y) * root)
-        return complex(odd * real_cos(y), even * real_sin(y))
-
-    sinh = compiled(sinh)
-
-    def cosh(z: Any) -> Any:
-        x, y = z.real, z.imag
-        if y == 0:
-            return complex(real_cosh(x), y if x > 0 else -y)
-        if y - y != 0:
-            # Infinite, or NaN; the other part of an imaginary number is 0.
-            size = abs(x) if x + x == x and x != 0 else y - y
-            return complex(size, x if x == 0 else y - y)
-        even, odd = real_cosh(x), real_sinh(x)
-        if even - even != 0 and x - x == 0:
-            root = real_exp(half(abs(x)))
-            most, side = half(root), root if x > 0 else -root
-            return complex(most * real_cos(y) * root, most * real_sin(y) * side)
-        return complex(even * real_cos(y), odd * real_sin(y))
-
-    cosh = compiled(cosh)
-
-    def tanh(z: Any) -> Any:
-        x, y = z.real, z.imag
-        size = abs(x)
-        if y == 0:
-            return complex(real_tanh(x), y)
-        if x == 0:
-            return complex(x, real_sin(y) / real_cos(y))
-        if y - y != 0:
-            if x + x == x:
-                return complex(real_tanh(x), real_exp(-size))
-            return complex(y - y, y - y)
-        sine, cosine = real_sin(y), real_cos(y)
-        if size > FLAT:
-            # 1 + 4 i sin y cos y exp(-2 |x|), where a quotient has infinities.
-            bend = sine * cosine * real_exp(-(size + size))
-            return complex(real_tanh(x), (bend + bend) + (bend + bend))
-        odd = real_sinh(x)
-        under = odd * odd + cosine * cosine
-        return complex(odd * real_cosh(x) / under, sine * cosine / under)
-
-    tanh = compiled(tanh)
-
-    def sin(z: Any) -> Any:
-        turned = sinh(complex(-z.imag, z.real))
-        return complex(turned.imag, -turned.real)
-
-    def cos(z: Any) -> Any:
-        return cosh(complex(-z.imag, z.real))
-
-    def tan(z: Any) -> Any:
-        turned = tanh(complex(-z.imag, z.real))
-        return complex(turned.imag, -turned.real)
-
-    return {
-        "exp": exp,
-        "expm1": compiled(expm1),
-        "sin": compiled(sin),
-        "cos": compiled(cos),
-        "tan": compiled(tan),
-        "sinh": sinh,
-        "cosh": cosh,
-        "tanh": tanh,
-    }
+def _half(x: Any) -> Any:
+    return x * like(x, 0.5)
 
 
-def _inverse(on: Reals, sqrt: Scalar) -> dict[str, Scalar]:
-    """Inverse circular and hyperbolic functions; `sqrt` is of complex numbers."""
-    compiled, like, copysign = on.compiled, on.like, on.copysign
-    real_asinh, real_atan2 = on.asinh, on.atan2
-    real_log, real_log1p = on.log, on.log1p
+def _exp(z: Any) -> Any:
+    x, y = z.real, z.imag
+    size = exp(x)
+    if y == 0:
+        return complex(size, y)
+    if y - y != 0:
+        if x - x != 0 and size == 0:
+            return complex(size, size)
+        if x - x != 0 and x == size:
+            return complex(size, y - y)
+        return complex(y - y, y - y)
+    if size - size != 0 and x - x == 0:
+        root = exp(_half(x))
+        return complex(root * cos(y) * root, root * sin(y) * root)
+    return complex(size * cos(y), size * sin(y))
 
-    def far(x: Any, y: Any) -> Any:
-        """log(2 |z|), where the square of |z| overflows."""
-        longer, shorter = (y, x) if x < y else (x, y)
-        part = shorter / longer if shorter < longer else like(x, 1)
-        return (
-            real_log(longer)
-            + real_log(like(x, 2))
-            + like(x, 0.5) * real_log1p(part * part)
-        )
 
-    far = compiled(far)
+def _expm1(z: Any) -> Any:
+    x, y = z.real, z.imag
+    less = expm1(x)
+    if y == 0:
+        return complex(less, y)
+    if less - less != 0 and x - x == 0:
+        return _exp(z)
+    # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
+    sine = sin(_half(y))
+    return complex(less * cos(y) - (sine + sine) * sine, exp(x) * sin(y))
 
-    def asin(z: Any) -> Any:
-        x, y = z.real, z.imag
-        square = x * x + y * y
-        if square != square:
-            if y + y == y and y != 0:
-                return complex(x, y)
-            if x + x == x and x != 0:
-                return complex(y, copysign(x, y))
-            # Of an imaginary number the real part stays 0.
-            return complex(x if x == 0 else square, square)
-        if square - square != 0:
-            return complex(real_atan2(x, abs(y)), copysign(far(abs(x), abs(y)), y))
-        less = sqrt(complex(like(x, 1) - x, -y))
-        more = sqrt(complex(like(x, 1) + x, y))
-        return complex(
-            real_atan2(x, less.real * more.real - less.imag * more.imag),
-            copysign(real_asinh(less.real * more.imag - less.imag * more.real), y),
-        )
 
-    asin = compiled(asin)
+def _sinh(z: Any) -> Any:
+    x, y = z.real, z.imag
+    if y == 0:
+        return complex(sinh(x), y)
+    if x == 0:
+        return complex(x, sin(y))
+    if y - y != 0:
+        return complex(x if x + x == x else y - y, y - y)
+    even, odd = cosh(x), sinh(x)
+    if even - even != 0 and x - x == 0:
+        root = exp(_half(abs(x)))
+        most, side = _half(root), root if x > 0 else -root
+        return complex(most * cos(y) * side, most * sin(y) * root)
+    return complex(odd * cos(y), even * sin(y))
 
-    def acos(z: Any) -> Any:
-        x, y = z.real, z.imag
-        square = x * x + y * y
-        if square != square:
-            if y + y == y and y != 0:
-                return complex(x, -y)
-            if x + x == x and x != 0:
-                return complex(y, -copysign(x, y))
-            right = real_atan2(like(x, 1), like(x, 0))
-            return complex(right if x == 0 else square, square)
-        if square - square != 0:
-            return complex(real_atan2(abs(y), x), -copysign(far(abs(x), abs(y)), y))
-        less = sqrt(complex(like(x, 1) - x, -y))
-        more = sqrt(complex(like(x, 1) + x, y))
-        angle = real_atan2(less.real, more.real)
-        size = real_asinh(more.real * less.imag - more.imag * less.real)
-        return complex(angle + angle, copysign(size, -y))
 
-    acos = compiled(acos)
+def _cosh(z: Any) -> Any:
+    x, y = z.real, z.imag
+    if y == 0:
+        return complex(cosh(x), y if x > 0 else -y)
+    if y - y != 0:
+        # Infinite, or NaN; the other part of an imaginary number is 0.
+        size = abs(x) if x + x == x and x != 0 else y - y
+        return complex(size, x if x == 0 else y - y)
+    even, odd = cosh(x), sinh(x)
+    if even - even != 0 and x - x == 0:
+        root = exp(_half(abs(x)))
+        most, side = _half(root), root if x > 0 else -root
+        return complex(most * cos(y) * root, most * sin(y) * side)
+    return complex(even * cos(y), odd * sin(y))
 
-    def atanh(z: Any) -> Any:
-        x, y, one = abs(z.real), abs(z.imag), like(z.real, 1)
-        nothing, half = like(x, 0), like(x, 0.5)
-        if x != x or y != y:
-            if y + y == y and y != 0:
-                right = real_atan2(one, nothing)
-                return complex(copysign(nothing, z.real), copysign(right, z.imag))
-            if x == 0 or (x + x == x):
-                return complex(copysign(nothing, z.real), y)
-            return complex(x - x + y - y, x - x + y - y)
-        apart = (one - x) * (one - x) + y * y
-        if apart - apart != 0:
-            # Far out it is 1 / z, and a quarter of a turn.
-            longer = x if x > y else y
-            if longer + longer == longer:
-                size = nothing
-            else:
-                part, other = x / longer, y / longer
-                size = part / (part * part + other * other) / longer
-            right = real_atan2(one, nothing)
-            return complex(copysign(size, z.real), copysign(right, z.imag))
-        if apart == 0 and y != 0:
-            # So near 1 that the square of what is apart is nothing.
-            size = half * (real_log(one + one) - real_log(y))
+
+def _tanh(z: Any) -> Any:
+    x, y = z.real, z.imag
+    size = abs(x)
+    if y == 0:
+        return complex(tanh(x), y)
+    if x == 0:
+        return complex(x, sin(y) / cos(y))
+    if y - y != 0:
+        if x + x == x:
+            return complex(tanh(x), exp(-size))
+        return complex(y - y, y - y)
+    sine, cosine = sin(y), cos(y)
+    if size > FLAT:
+        # 1 + 4 i sin y cos y exp(-2 |x|), where a quotient has infinities.
+        bend = sine * cosine * exp(-(size + size))
+        return complex(tanh(x), (bend + bend) + (bend + bend))
+    odd = sinh(x)
+    under = odd * odd + cosine * cosine
+    return complex(odd * cosh(x) / under, sine * cosine / under)
+
+
+def _sin(z: Any) -> Any:
+    turned = _sinh(complex(-z.imag, z.real))
+    return complex(turned.imag, -turned.real)
+
+
+def _cos(z: Any) -> Any:
+    return _cosh(complex(-z.imag, z.real))
+
+
+def _tan(z: Any) -> Any:
+    turned = _tanh(complex(-z.imag, z.real))
+    return complex(turned.imag, -turned.real)
+
+
+def _far(x: Any, y: Any) -> Any:
+    """log(2 |z|), where the square of |z| overflows."""
+    longer, shorter = (y, x) if x < y else (x, y)
+    part = shorter / longer if shorter < longer else like(x, 1)
+    return log(longer) + log(like(x, 2)) + like(x, 0.5) * log1p(part * part)
+
+
+def _asin(z: Any) -> Any:
+    x, y = z.real, z.imag
+    square = x * x + y * y
+    if square != square:
+        if y + y == y and y != 0:
+            return complex(x, y)
+        if x + x == x and x != 0:
+            return complex(y, copysign(x, y))
+        # Of an imaginary number the real part stays 0.
+        return complex(x if x == 0 else square, square)
+    if square - square != 0:
+        return complex(atan2(x, abs(y)), copysign(_far(abs(x), abs(y)), y))
+    less = sqrt(complex(like(x, 1) - x, -y))
+    more = sqrt(complex(like(x, 1) + x, y))
+    return complex(
+        atan2(x, less.real * more.real - less.imag * more.imag),
+        copysign(asinh(less.real * more.imag - less.imag * more.real), y),
+    )
+
+
+def _acos(z: Any) -> Any:
+    x, y = z.real, z.imag
+    square = x * x + y * y
+    if square != square:
+        if y + y == y and y != 0:
+            return complex(x, -y)
+        if x + x == x and x != 0:
+            return complex(y, -copysign(x, y))
+        right = atan2(like(x, 1), like(x, 0))
+        return complex(right if x == 0 else square, square)
+    if square - square != 0:
+        return complex(atan2(abs(y), x), -copysign(_far(abs(x), abs(y)), y))
+    less = sqrt(complex(like(x, 1) - x, -y))
+    more = sqrt(complex(like(x, 1) + x, y))
+    angle = atan2(less.real, more.real)
+    size = asinh(more.real * less.imag - more.imag * less.real)
+    return complex(angle + angle, copysign(size, -y))
+
+
+def _atanh(z: Any) -> Any:
+    x, y, one = abs(z.real), abs(z.imag), like(z.real, 1)
+    nothing, half = like(x, 0), like(x, 0.5)
+    if x != x or y != y:
+        if y + y == y and y != 0:
+            right = atan2(one, nothing)
+            return complex(copysign(nothing, z.real), copysign(right, z.imag))
+        if x == 0 or (x + x == x):
+            return complex(copysign(nothing, z.real), y)
+        return complex(x - x + y - y, x - x + y - y)
+    apart = (one - x) * (one - x) + y * y
+    if apart - apart != 0:
+        # Far out it is 1 / z, and a quarter of a turn.
+        longer = x if x > y else y
+        if longer + longer == longer:
+            size = nothing
         else:
-            size = half * half * real_log1p((x + x + x + x) / apart)
-        angle = half * real_atan2(y + y, (one - x) * (one + x) - y * y)
-        return complex(copysign(size, z.real), copysign(angle, z.imag))
+            part, other = x / longer, y / longer
+            size = part / (part * part + other * other) / longer
+        right = atan2(one, nothing)
+        return complex(copysign(size, z.real), copysign(right, z.imag))
+    if apart == 0 and y != 0:
+        # So near 1 that the square of what is apart is nothing.
+        size = half * (log(one + one) - log(y))
+    else:
+        size = half * half * log1p((x + x + x + x) / apart)
+    angle = half * atan2(y + y, (one - x) * (one + x) - y * y)
+    return complex(copysign(size, z.real), copysign(angle, z.imag))
 
-    atanh = compiled(atanh)
 
-    def atan(z: Any) -> Any:
-        turned = atanh(complex(-z.imag, z.real))
-        return complex(turned.imag, -turned.real)
+def _atan(z: Any) -> Any:
+    turned = _atanh(complex(-z.imag, z.real))
+    return complex(turned.imag, -turned.real)
 
-    def asinh(z: Any) -> Any:
-        turned = asin(complex(-z.imag, z.real))
-        return complex(turned.imag, -turned.real)
 
-    def acosh(z: Any) -> Any:
-        angle = acos(z)
-        return complex(abs(angle.imag), copysign(angle.real, z.imag))
+def _asinh(z: Any) -> Any:
+    turned = _asin(complex(-z.imag, z.real))
+    return complex(turned.imag, -turned.real)
 
-    return {
-        "asin": asin,
-        "acos": acos,
-        "atan": compiled(atan),
-        "asinh": compiled(asinh),
-        "acosh": compiled(acosh),
-        "atanh": atanh,
-    }
+
+def _acosh(z: Any) -> Any:
+    angle = _acos(z)
+    return complex(abs(angle.imag), copysign(angle.real, z.imag))
+
+
+_OF_PARTS = {
+    "exp": _exp,
+    "expm1": _expm1,
+    "sin": _sin,
+    "cos": _cos,
+    "tan": _tan,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": _tanh,
+    "asin": _asin,
+    "acos": _acos,
+    "atan": _atan,
+    "asinh": _asinh,
+    "acosh": _acosh,
+    "atanh": _atanh,
+}

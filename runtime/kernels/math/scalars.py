@@ -23,7 +23,6 @@ said in `runtime.operators`.
 
 import operator
 from math import fmod
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from runtime.kernels.math import (
@@ -37,7 +36,7 @@ from runtime.kernels.math import (
     tanh,
     weight,
 )
-from runtime.kernels.math.complex import LOG2_E, Functions, Scalar, divide
+from runtime.kernels.math.complex import LOG2_E, Scalar, divide
 from runtime.kernels.math.complex import itself as conj
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
@@ -82,25 +81,6 @@ class Function(NamedTuple):
     complex: Scalar | str | None = None
     result: str = "T"
     grain: int = LIGHT
-
-
-def bound(function: Scalar | str, on: Functions) -> Scalar:
-    """A function of a row, over those that a device has by the names that it calls."""
-    if isinstance(function, str):
-        own: Scalar = getattr(on, function)
-        return own
-    if not isinstance(function, FunctionType):
-        return function
-    scope: dict[str, Any] = {}
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if hasattr(on, name):
-            scope[name] = getattr(on, name)
-        elif isinstance(value, FunctionType):
-            scope[name] = on.compiled(bound(value, on))
-        elif value is not None:
-            scope[name] = value
-    return FunctionType(function.__code__, scope, function.__name__)
 
 
 def _inexact(name: str, grain: int = HEAVY) -> Function:
