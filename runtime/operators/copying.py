@@ -57,7 +57,7 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
         TargetRefused: elements of `target` share memory.
         NoData: `source` is on meta, `target` is not.
     """
-    if target is source or _copied_shortly(target, source):
+    if target is source or _fast_copy(target, source):
         return target
     fitting(target.shape, source.shape, call=COPY)
     check_apart(target, "self", COPY)
@@ -76,7 +76,7 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
     return target
 
 
-def _copied_shortly(target: Tensor, source: Tensor) -> bool:
+def _fast_copy(target: Tensor, source: Tensor) -> bool:
     """Copy few contiguous elements of one dtype in host memory; whether it was so."""
     to, given = target._flat, source._flat
     if (
@@ -189,7 +189,7 @@ def to(
 ) -> Tensor:
     """The tensor in a dtype and on a device: itself if it is so, else a copy."""
     kept = dtype is None or dtype is self.dtype
-    if kept and not copy and _is_there(self, device) and _lies(self, memory_format):
+    if kept and not copy and _is_on(self, device) and _has_format(self, memory_format):
         return self
     found: Tensor = core._to_copy(
         self,
@@ -201,7 +201,7 @@ def to(
     return found
 
 
-def _lies(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
+def _has_format(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
     """Whether the elements lie as a format says."""
     if wanted is None or wanted is PRESERVE:
         return True
@@ -211,7 +211,7 @@ def _lies(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
     return tensor.strides == strides
 
 
-def _is_there(tensor: Tensor, device: Device | None) -> bool:
+def _is_on(tensor: Tensor, device: Device | None) -> bool:
     """Whether a tensor is on a device, which need not be at hand if it is another."""
     if device is None or device is tensor.device:
         return True
@@ -231,7 +231,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
             "a format that says how the elements lie",
             call="core::contiguous",
         )
-    if _lies(self, memory_format):
+    if _has_format(self, memory_format):
         return self
     found: Tensor = core.clone(self, memory_format=memory_format)
     return found

@@ -275,7 +275,9 @@ LIKE_OPTIONS = _PLACE + ", MemoryFormat? memory_format=None"
 NEW_OPTIONS = _PLACE + ", bool pin_memory=False"
 
 
-def _own(self: Tensor, dtype: DType | None, device: Device | None) -> dict[str, Any]:
+def _options_of(
+    self: Tensor, dtype: DType | None, device: Device | None
+) -> dict[str, Any]:
     """The options of a factory: those of `self` where others are not given."""
     return {
         "dtype": self.dtype if dtype is None else dtype,
@@ -294,14 +296,14 @@ def _like(name: str) -> Maker:
     def make(self: Tensor, *arguments: Any) -> Tensor:
         *value, dtype, device, memory_format = arguments
         strides = strides_of(self, memory_format)
-        own = _own(self, dtype, device)
+        own = _options_of(self, dtype, device)
         made: Tensor = getattr(core, name)(self.shape, *value, **own)
         return with_strides(made, strides)
 
     return naming(f"core::{name}_like", make)
 
 
-def _short(name: str) -> Maker:
+def _like_on_cpu(name: str) -> Maker:
     """The kernel of the CPU, of a constant."""
     general = _like(name)
     value = CONSTANTS[name]
@@ -328,13 +330,13 @@ def _constant(shape: Shape, kind: DType, value: int | None) -> Tensor:
 
 def _kernels(name: str) -> dict[str, Any]:
     explicit = {EXPLICIT: _like(name)}
-    return {**explicit, "CPU": _short(name)} if name in CONSTANTS else explicit
+    return {**explicit, "CPU": _like_on_cpu(name)} if name in CONSTANTS else explicit
 
 
 _general_full: Maker = _like("full")
 
 
-def _short_full(
+def _full_like_on_cpu(
     self: Tensor,
     value: Any,
     dtype: DType | None,
@@ -354,7 +356,7 @@ def _new(name: str) -> Maker:
 
     def make(self: Tensor, size: list[int], *arguments: Any) -> Tensor:
         *value, dtype, device, pin_memory = arguments
-        options = _own(self, dtype, device)
+        options = _options_of(self, dtype, device)
         made: Tensor = getattr(core, name)(
             size, *value, **options, pin_memory=pin_memory
         )
@@ -363,7 +365,7 @@ def _new(name: str) -> Maker:
     return naming(f"core::new_{name}", make)
 
 
-def _short_new(name: str) -> Maker:
+def _new_on_cpu(name: str) -> Maker:
     """The kernel of the CPU, of a constant of any size."""
     general, call = _new(name), f"core::new_{name}"
     value = CONSTANTS[name]
@@ -419,12 +421,12 @@ OPERATORS = (
     ),
     Unstructured(
         f"full_like(Tensor self, Scalar fill_value, {LIKE_OPTIONS}) -> Tensor",
-        {EXPLICIT: _general_full, "CPU": _short_full},
+        {EXPLICIT: _general_full, "CPU": _full_like_on_cpu},
     ),
     *(
         Unstructured(
             f"new_{name}(Tensor self, int[] size, {NEW_OPTIONS}) -> Tensor",
-            {EXPLICIT: _new(name), "CPU": _short_new(name)},
+            {EXPLICIT: _new(name), "CPU": _new_on_cpu(name)},
             TAGS.get(name, ()),
             says=SAYS[name],
             only="method",

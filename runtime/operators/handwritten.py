@@ -221,7 +221,7 @@ def _truth(value: object) -> object:
     return value if isinstance(value, bool) else MISMATCH
 
 
-def spread(name: str) -> Function:
+def deviation(name: str) -> Function:
     """`var` or `std`, which take `unbiased` where the schema has `correction`."""
     run = function(name)
     schema = parse_schema(
@@ -426,7 +426,7 @@ def unique(
 
 # By name; each is a function, and a method of tensors.
 HANDWRITTEN: dict[str, Function] = {
-    **{name: spread(name) for name in ("var", "std")},
+    **{name: deviation(name) for name in ("var", "std")},
     "max": extreme("max", "maximum"),
     "min": extreme("min", "minimum"),
     "chunk": chunk,

@@ -294,7 +294,7 @@ def get_item(self: Tensor, index: Any) -> Tensor:
     if kind is slice and self.shape:
         part = _sliced(self, self, 0, 0, index)
         return core.alias(self) if part is self else part
-    view, indices = _taken(self, index)
+    view, indices = _apply_views(self, index)
     found: Tensor
     if indices:
         found = core.index(view, indices)
@@ -310,7 +310,7 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
         IndexOutOfRange, ShapesDoNotFit: as `get_item`.
         ShapesDoNotFit: the value does not broadcast to what the index picks.
     """
-    view, indices = _taken(self, index)
+    view, indices = _apply_views(self, index)
     number = isinstance(value, _NUMBERS)
     if not indices:
         if number:
@@ -357,7 +357,7 @@ def _result_dims(view: Tensor, indices: list[Tensor | None]) -> int:
     return len(view.shape) - taken + common
 
 
-def _taken(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
+def _apply_views(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
     """The views of the index taken, and its index tensors by dimension of the view.
 
     The list is empty if there are none, and ends with the last one.
@@ -366,11 +366,11 @@ def _taken(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
     ready = [_part(self, position, part) for position, part in enumerate(parts)]
     if sum(part is Ellipsis for part in ready) > 1:
         last = len(ready) - 1 - [part is Ellipsis for part in ready][::-1].index(True)
-        raise _refused(self, ..., last, "it is there twice", "`...` once")
+        raise _index_error(self, ..., last, "it is there twice", "`...` once")
     used = sum(map(_dims, ready))
     dims = len(self.shape)
     if used > dims:
-        raise _refused(
+        raise _index_error(
             self,
             parts[-1],
             len(parts) - 1,
@@ -412,9 +412,9 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
     if not isinstance(part, Tensor):
         if hasattr(part, "__index__") and not getattr(part, "shape", ()):
             return as_int(part)
-        part = _listed(self, position, part)
+        part = _places_of(self, position, part)
     if part.dtype.is_floating or part.dtype.is_complex:
-        raise _refused(self, part.dtype, position, "it does not hold places", _FITS)
+        raise _index_error(self, part.dtype, position, "it does not hold places", _FITS)
     if not part.shape and not part.is_meta:
         number = part.item()
         return number if isinstance(number, bool) else int(number)
@@ -423,7 +423,7 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
     return part
 
 
-def _listed(self: Tensor, position: int, part: Any) -> Tensor:
+def _places_of(self: Tensor, position: int, part: Any) -> Tensor:
     """A list, range or array of places as a tensor.  Raises `IndexOutOfRange`."""
     if isinstance(part, range):
         part = list(part)
@@ -433,10 +433,12 @@ def _listed(self: Tensor, position: int, part: Any) -> Tensor:
         try:
             return tensor_of(part)
         except (TypeError, ValueError):
-            raise _refused(
+            raise _index_error(
                 self, part, position, "it is no list of places", _FITS
             ) from None
-    raise _refused(self, part, position, f"a {type(part).__name__} is no place", _FITS)
+    raise _index_error(
+        self, part, position, f"a {type(part).__name__} is no place", _FITS
+    )
 
 
 def _dims(part: Any) -> int:
@@ -473,12 +475,12 @@ def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) ->
         try:
             bounds.append(None if bound is None else as_int(bound))
         except TypeError:
-            raise _refused(
+            raise _index_error(
                 self, part, position, f"{bound!r} is no bound", "ints and None"
             ) from None
     start, stop, step = bounds
     if step is not None and step < 1:
-        raise _refused(
+        raise _index_error(
             self, part, position, f"the step is {step}", "a positive step; flip(dims)"
         )
     if start is None and stop is None and step in (None, 1):
@@ -491,10 +493,10 @@ def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) ->
 _SHOWN = 40
 
 
-def _refused(
+def _index_error(
     self: Tensor, part: Any, position: int, reason: str, fits: str
 ) -> IndexOutOfRange:
-    text = _written(part)
+    text = _index_text(part)
     return IndexOutOfRange(
         code="IndexRefused",
         index=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...",
@@ -505,7 +507,7 @@ def _refused(
     )
 
 
-def _written(part: Any) -> str:
+def _index_text(part: Any) -> str:
     """A part of an index as it is written in the brackets."""
     if part is Ellipsis:
         return "..."

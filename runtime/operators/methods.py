@@ -216,7 +216,7 @@ def _method(name: str) -> Method:
     """The method that calls the operator, by the arguments that it takes."""
     arguments = handle_of(name).schema.arguments[1:]
     if not arguments:
-        return _alone(name)
+        return _without_arguments(name)
     if name.startswith("new_"):
         return _new(name)
     by_place = [each for each in arguments if not each.kwarg_only]
@@ -225,7 +225,7 @@ def _method(name: str) -> Method:
     return _general(name)
 
 
-def _alone(name: str) -> Method:
+def _without_arguments(name: str) -> Method:
     """A method that is called with the tensor alone."""
     run = handle_of(name)
     return calling.describe(name, lambda self: run(self))

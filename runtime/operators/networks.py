@@ -66,7 +66,7 @@ def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> Plan:
     return Plan(outputs, device, arguments, computing(dtype), (0, 1))
 
 
-def _both(name: str, says: str) -> tuple[Any, ...]:
+def _with_gradient(name: str, says: str) -> tuple[Any, ...]:
     return (
         Structured(
             name,
@@ -241,10 +241,10 @@ def batch_norm(
         dims = [0, *range(2, ndim)]
         mean = core.mean(input, dims)
         var = core.var(input, dims, correction=0)
-        _kept(running_mean, mean, momentum)
+        _update_running(running_mean, mean, momentum)
         if running_var is not None:
             unbiased = core.mul(core.detach(var), count / max(count - 1, 1))
-            _kept(running_var, unbiased, momentum)
+            _update_running(running_var, unbiased, momentum)
     elif running_mean is None or running_var is None:
         raise bad_option(
             "running_mean and running_var",
@@ -282,7 +282,7 @@ def _parameters(like: Tensor, *named: tuple[str, Any]) -> None:
             require_dtype(name, each.dtype, frozenset(accepted), fits)
 
 
-def _kept(running: Any, new: Any, momentum: float) -> None:
+def _update_running(running: Any, new: Any, momentum: float) -> None:
     """A running mean, moved towards what this batch has."""
     if running is not None:
         core.mul_(running, 1 - momentum)
@@ -397,8 +397,10 @@ def scaled_dot_product_attention(
 
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
-    *_both("softmax", "Exponentials along a dimension, scaled to sum up to 1."),
-    *_both("log_softmax", "The logarithm of `softmax`."),
+    *_with_gradient(
+        "softmax", "Exponentials along a dimension, scaled to sum up to 1."
+    ),
+    *_with_gradient("log_softmax", "The logarithm of `softmax`."),
     Structured(
         "native_layer_norm",
         "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",

@@ -395,11 +395,11 @@ _TAGS = ("reduction",)
 
 
 def _reducing(
-    name: str, arguments: str, plan: Planner, says: str, **told: Any
+    name: str, arguments: str, plan: Planner, says: str, **options: Any
 ) -> Structured:
     """A reduction, which saves its plans."""
     return Structured(
-        name, arguments, plan, tags=_TAGS, saves_plans=True, says=says, **told
+        name, arguments, plan, tags=_TAGS, saves_plans=True, says=says, **options
     )
 
 

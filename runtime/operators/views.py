@@ -488,8 +488,8 @@ def _view(
     schema: str, function: Callable[..., Any], says: str | None = None, only: str = ""
 ) -> Unstructured:
     """A view operator; it says the first sentence of its function, if nothing else."""
-    told = summary(function) if says is None else says
-    return Unstructured(schema, {EXPLICIT: function}, says=told, only=only)
+    sentence = summary(function) if says is None else says
+    return Unstructured(schema, {EXPLICIT: function}, says=sentence, only=only)
 
 
 def _in_place(schema: str, function: Callable[..., Tensor]) -> Unstructured:

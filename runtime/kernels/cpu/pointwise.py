@@ -476,6 +476,8 @@ def kernels(
     divisor has a 0.
     """
     plus, minus, power = loops["add"], loops["sub"], loops["pow"]
+    forward = {form: loops[name] for form, name in GELU.items()}
+    backward = {form: loops[f"{name}_backward"] for form, name in GELU.items()}
 
     def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
         """`a + alpha b`."""
@@ -493,11 +495,11 @@ def kernels(
 
     def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
         """x weighed by the normal distribution, or ("tanh") nearly so."""
-        loops[GELU[approximate]](out, x)
+        forward[approximate](out, x)
 
     def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
         """The gradient of the input of `gelu`."""
-        loops[f"{GELU[approximate]}_backward"](out, grad, x)
+        backward[approximate](out, grad, x)
 
     def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
         """`a` to the power `b`; raises `WrongOption` for integers to a negative one."""
