@@ -434,7 +434,7 @@ class _Standby:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the plugin's summary, or why there is no plugin."""
         if self._plugin is not None:
-            self._plugin.tell(terminalreporter)
+            self._plugin.print_summary(terminalreporter)
         elif self._hider is not None and not self._is_reported:
             terminalreporter.write_line(
                 f"everyorder: {_reason(self._hider)}; its plugin is off"

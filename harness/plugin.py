@@ -471,7 +471,7 @@ class Plugin:
         if self.summary.failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def tell(self, terminalreporter: Any) -> None:
+    def print_summary(self, terminalreporter: Any) -> None:
         """One line with the counts, what it cannot tell, and what stands beside."""
         summary = self.summary
         if summary is None or not (summary.scenarios or summary.failed):
@@ -480,8 +480,8 @@ class Plugin:
             terminalreporter.write_line(line, red=True)
         terminalreporter.write_line(summary.line())
         if summary.silent:
-            terminalreporter.write_line(summary.unseen())
-        for line in summary.told(self.config.get_terminal_writer().fullwidth):
+            terminalreporter.write_line(summary.silent_line())
+        for line in summary.note_lines(self.config.get_terminal_writer().fullwidth):
             terminalreporter.write_line(line)
         if self.options.cannot_fork:
             terminalreporter.write_line(

@@ -311,14 +311,14 @@ class Summary:
                 text += f"; {plural(count, 'expect file')} {done}"
         return text
 
-    def unseen(self) -> str:
+    def silent_line(self) -> str:
         """The number of steps that are never active, which may be a mistake."""
         steps = plural(len(self.silent), "step")
         verb = "fails" if len(self.silent) == 1 else "fail"
         told = "`everyorder run` says which, and how"
         return f"{steps} {verb} whatever is active; {told}"
 
-    def told(self, width: int) -> list[str]:
+    def note_lines(self, width: int) -> list[str]:
         """The notes on scenarios, as lines of at most this width."""
         return brief_note_lines(sorted(self.notes), width=width)
 

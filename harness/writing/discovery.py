@@ -282,7 +282,7 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
         tried.extend(step(each, bench) for each in names)
     cut, bench.is_cut = bench.is_cut, False
     bench.until = began + seconds
-    found = [each.found for each in tried if each.found is not None]
+    found = [each.steps for each in tried if each.steps is not None]
     found.sort(key=lambda each: each.rank)
     chosen = _chosen(found)
     kept = looks(target, bench, chosen) if chosen else []
@@ -408,7 +408,7 @@ def _lost(tried: Sequence[Trial], bench: Bench) -> list[str]:
 
     No more is known of what hung once than that it did with the arguments of then.
     """
-    lost = {each.name: None for each in tried if each.lost}
+    lost = {each.name: None for each in tried if each.is_hung}
     told = {
         "left out, because no call of it came back": lost.keys() - bench.hung.keys(),
         f"left out, because it {HUNG}": lost.keys() & bench.hung.keys(),
@@ -435,11 +435,11 @@ def _nothing(target: Target, tried: Sequence[Trial], bench: Bench) -> NotFound:
         code="NothingRegisters",
         wanted=target.name,
         pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
-        tried=tuple(each.name for each in tried if not each.lost),
+        tried=tuple(each.name for each in tried if not each.is_hung),
         lost=tuple(
             f"{each.name} (it {HUNG})" if each.name in bench.hung else each.name
             for each in tried
-            if each.lost
+            if each.is_hung
         ),
         near=near_registries(target),
     )

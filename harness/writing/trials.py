@@ -91,11 +91,11 @@ class WorkingSteps:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a candidate, if any; `lost` if no trial of it came back."""
+    """The result of a candidate, if any; `is_hung` if no trial of it came back."""
 
     name: str
-    found: WorkingSteps | None
-    lost: bool
+    steps: WorkingSteps | None
+    is_hung: bool
 
 
 def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
@@ -125,7 +125,7 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     for arguments in combinations(target.value, target.value.__name__, target.module):
         given = ", ".join(each.text(FOR_CREATE) for each in arguments)
         text = f"{target.text}({given})"
-        said = bench.apart(CREATE, partial(_made, bench, text, arguments))
+        said = bench.apart(CREATE, partial(_creation_error, bench, text, arguments))
         if said == "":
             return text, arguments
         tried.append(f"({given})")
@@ -139,7 +139,7 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     )
 
 
-def _made(bench: Bench, text: str, arguments: Arguments) -> str:
+def _creation_error(bench: Bench, text: str, arguments: Arguments) -> str:
     try:
         names = bench.fresh(arguments, create=text)
     except Exception as error:
