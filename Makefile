@@ -20,6 +20,7 @@ AT_ONCE := $(MAKE) -j$(JOBS) -k --output-sync=target --no-print-directory
 # others are run together with what is marked as long, and the gate with them.
 SHARE ?=
 OTHER_SHARE := --thinned -m "long or not long"
+BOTH_SHARES := --both -m "long or not long"
 # What is imported is compiled then, and most of what is installed never is.
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
@@ -53,7 +54,7 @@ LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 LEG_kernels := tests/kernels
-UNWATCHED := zoo followed mutants kernels catalogue cli heap engine registries plugin \
+UNWATCHED := zoo mutants kernels heap engine catalogue followed cli registries plugin \
 	examples
 
 # Legs that are watched; the last one is all that is in no other.
@@ -73,7 +74,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-legs test-long \
+.PHONY: run test test-legs test-long test-all gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
@@ -82,6 +83,7 @@ help:
 	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
 	@echo "make test-long the others, the zoo, mutants, all strategies, the whole catalogue"
+	@echo "make test-all  both, each leg once"
 	@echo "make test-whole  20,000 generated programs, and what else takes longest"
 	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
@@ -119,11 +121,18 @@ leg-%: $(STAMP)
 ifeq ($(strip $(TESTS)),)
 test-long: $(STAMP)
 	$(AT_ONCE) test-legs SHARE='$(OTHER_SHARE)'
-	$(BIN)/everyorder gate
+	$(MAKE) gate
 else
 test-long: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -m long $(TESTS)
 endif
+
+# What both of them run, each leg once, and the gate as one of the legs.
+test-all: $(STAMP)
+	$(AT_ONCE) test-legs gate SHARE='$(BOTH_SHARES)'
+
+gate: $(STAMP)
+	$(BIN)/everyorder gate
 
 # What `make test-long` plays some of: all programs of the generators.  Each takes its
 # minutes, on a busy machine more of them than what hangs is given elsewhere.

@@ -7,7 +7,9 @@ over every operator, dtype, layout or registry, `--thin` runs one in so many, al
 same ones, and `--thinned` the others: `make test` and `make test-long`.  Whoever says
 neither runs them all.  Long ones are in no share: `-m` alone decides about them.  Of
 the scenarios of the catalogue `--thin` explores one in so many, and `--thinned` none:
-beside it `everyorder gate` explores them all.
+beside it `everyorder gate` explores them all.  `--both` runs both shares in one
+process, which coverage, where it is measured, watches at `--thin`'s alone: `make
+test-all`.
 """
 
 import gc
@@ -66,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("everyorder's own tests")
     group.addoption("--thin", action="store_true", help="one in so many of them")
     group.addoption("--thinned", action="store_true", help="those that --thin leaves")
+    group.addoption("--both", action="store_true", help="what both of them run")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -79,6 +82,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
             f"thinned: the others of what --thin runs {kept}; all scenarios: "
             "everyorder gate"
         )
+    if config.getoption("both"):
+        return f"both: coverage watches {kept}"
     return None
 
 
@@ -112,15 +117,21 @@ def is_whole(item: pytest.Item) -> bool:
 
 
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
-    thin, rest = config.getoption("thin"), config.getoption("thinned")
-    if thin is rest:
+    thin, rest, both = map(config.getoption, ("thin", "thinned", "both"))
+    if thin is rest and not both:
         return
     seen: set[str] = set()
     kept: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        out = is_left_out(item, seen) is thin and not is_long(item)
-        out = out or (rest and is_explored(item))
+        left, long = is_left_out(item, seen), is_long(item)
+        if both:
+            out = left and is_explored(item)
+            if left or long:
+                item.add_marker("unwatched")
+        else:
+            out = left is thin and not long
+            out = out or (rest and is_explored(item))
         (others if out else kept).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = kept

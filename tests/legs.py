@@ -1,4 +1,4 @@
-"""How the legs of `make test` and `make test-long` are run in less time.
+"""How the legs of `make test`, `make test-long` and both are run in less time.
 
 A plugin of pytest, named by the root's `conftest.py`; nothing of what is asserted
 changes by it.  The legs themselves are in the Makefile.
@@ -6,11 +6,15 @@ changes by it.  The legs themselves are in the Makefile.
 Rules:
 - no garbage is looked for while tests are collected: all of it is kept;
 - coverage, where it is measured, does not watch what plays the same lines thousands of
-  times, which other tests of the folder reach, nor a compiler that is not ours.
+  times, which other tests of the folder reach, nor a compiler that is not ours;
+- what is not watched is watched nowhere: not in its threads, nor in processes that it
+  starts; and it comes last, since what is loaded or remembered runs once.
 """
 
 import gc
+import os
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -50,6 +54,9 @@ UNWATCHED = (
     "tests/script/running/test_random.py::test_",
 )
 
+# In the environment, what coverage tells the processes that are started.
+COVERED = "COVERAGE_PROCESS"
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
@@ -72,18 +79,33 @@ def pytest_collection_finish() -> None:
         kind.compile = unwatching(kind.compile)
 
 
+def is_unwatched(item: pytest.Item) -> bool:
+    """Whether coverage is not to watch a test."""
+    marked = item.get_closest_marker("unwatched") is not None
+    return marked or item.nodeid.startswith(UNWATCHED)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have what is watched come first, where coverage is measured."""
+    if is_coverage(sys.gettrace()):
+        items.sort(key=is_unwatched)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test that is not to be watched, unwatched."""
-    if not item.nodeid.startswith(UNWATCHED):
+    if not is_unwatched(item):
         return (yield)
-    with unwatched():
+    with unwatched(), starting_unwatched():
         return (yield)
 
 
 def is_coverage(trace: object) -> bool:
     """Whether a trace function is coverage's; a debugger's is let be."""
-    return type(trace).__module__.partition(".")[0] == "coverage"
+    # That of new threads is a method.
+    kind = getattr(trace, "__func__", type(trace))
+    return str(kind.__module__).partition(".")[0] == "coverage"
 
 
 @contextmanager
@@ -98,6 +120,20 @@ def unwatched() -> Iterator[None]:
         yield
     finally:
         sys.settrace(watching)
+
+
+@contextmanager
+def starting_unwatched() -> Iterator[None]:
+    """Coverage watches no thread and no process that is started meanwhile."""
+    told = {name: os.environ.pop(name) for name in [*os.environ] if COVERED in name}
+    watching: Any = threading.gettrace()
+    if is_coverage(watching):
+        threading.settrace(None)
+    try:
+        yield
+    finally:
+        threading.settrace(watching)
+        os.environ.update(told)
 
 
 def unwatching(call: Callable[..., Any]) -> Callable[..., Any]:

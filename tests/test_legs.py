@@ -4,13 +4,20 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
-from tests.legs import UNWATCHED, is_coverage, unwatched, unwatching
+from tests.legs import (
+    UNWATCHED,
+    is_coverage,
+    starting_unwatched,
+    unwatched,
+    unwatching,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -99,3 +106,38 @@ def test_coverage_alone_is_sent_away_for_a_while() -> None:
     assert is_coverage(tracer)
     assert not is_coverage(look)
     assert not is_coverage(None)
+
+
+def test_coverage_hears_of_nothing_that_is_started_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COVERAGE_PROCESS_CONFIG", "all")
+    seen: list[object] = []
+
+    class Collector:
+        """Waits for new threads, as coverage does."""
+
+        def begin(self, frame: FrameType, event: str, argument: object) -> None:
+            """A thread begins."""
+            seen.append(event)
+            sys.settrace(None)
+
+    Collector.begin.__module__ = "coverage.collector"
+    collector = Collector()
+
+    def start() -> None:
+        for work in (threading.Thread(target=str), threading.Thread(target=int)):
+            work.start()
+            work.join()
+        seen.append("COVERAGE_PROCESS_CONFIG" in os.environ)
+
+    before = threading.gettrace()
+    threading.settrace(collector.begin)
+    try:
+        start()
+        with starting_unwatched():
+            start()
+        start()
+    finally:
+        threading.settrace(before)
+    assert seen == ["call", "call", True, False, "call", "call", True]

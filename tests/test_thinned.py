@@ -45,9 +45,9 @@ def shares(request: pytest.FixtureRequest) -> tuple[list[str], list[str], int]:
     assert root is not None
     told: list[Any] = []
     found = []
-    for share in ({"thin": True, "thinned": False}, {"thin": False, "thinned": True}):
+    for share in ("thin", "thinned"):
         hook = SimpleNamespace(pytest_deselected=lambda items: told.extend(items))
-        config = SimpleNamespace(getoption=share.__getitem__, hook=hook)
+        config = SimpleNamespace(getoption=share.__eq__, hook=hook)
         kept = items()
         root._thin(config, kept)
         assert [item.nodeid for item in kept[-len(LONG) :]] == LONG
@@ -63,6 +63,27 @@ def test_each_test_is_in_one_share(request: pytest.FixtureRequest) -> None:
     assert len(gate) in range(20, 36)
     assert len([name for name in thin if "kernels" in name]) in range(12, 30)
     assert len([name for name in thin if "test_text" in name]) in range(20, 45)
+
+
+def test_both_shares_are_run_at_once_and_the_first_is_watched(
+    request: pytest.FixtureRequest,
+) -> None:
+    thin, others, _ = shares(request)
+    root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert root is not None
+    marked: list[tuple[str, str]] = []
+    kept = items()
+    for item in kept:
+        item.add_marker = lambda mark, name=item.nodeid: marked.append((mark, name))
+    told: list[Any] = []
+    options = {"thin": False, "thinned": False, "both": True}
+    hook = SimpleNamespace(pytest_deselected=lambda items: told.extend(items))
+    root._thin(SimpleNamespace(getoption=options.__getitem__, hook=hook), kept)
+    assert sorted(item.nodeid for item in kept) == sorted([*thin, *others, *LONG])
+    assert {item.nodeid for item in told} == {*SCENARIOS}.difference(thin)
+    assert {mark for mark, _ in marked} == {"unwatched"}
+    unwatched = {name for _, name in marked}
+    assert unwatched.difference(SCENARIOS) == {*others, *LONG}
 
 
 def test_of_each_function_something_is_left(request: pytest.FixtureRequest) -> None:
@@ -105,7 +126,7 @@ def test_what_takes_longest_is_run_by_who_asks_for_that(
         )
         for name, of in marks.items()
     ]
-    options = {"thin": False, "thinned": False, "markexpr": asked}
+    options = {"thin": False, "thinned": False, "both": False, "markexpr": asked}
     root.pytest_collection_modifyitems(
         SimpleNamespace(getoption=options.__getitem__), kinds
     )
