@@ -1,20 +1,20 @@
-"""The border of a session: what it tells the agent above it, and its settings.
+"""The interface of a session: its events, and its settings.
 
 Events are values, never messages.  A payload is opaque to a session: buffers that the
 agent wrote, the first of them small.
 
 Rules of events:
-- an event is told once, in the order in which things happened; whoever is told may call
-  the session again;
-- each reference in `carries` is held by this worker from then on, also where it is the
-  owner of the value, until `Session.drop` is called with its fork;
-- each call that was told is replied to once, also when nobody waits for it any more: a
-  value that it creates or fetches is kept until then.
+- each event comes once, in the order in which things happened; its handler may call the
+  session again;
+- each reference in `carries` is held by this worker from then on, also if it owns the
+  value, until `Session.drop` is called with its fork;
+- each `Called` is replied to once, also if it is cancelled: a value that it creates or
+  fetches is kept until then.
 
 Rules of settings: times are in seconds.  `expire` is longer than `dead`, by more than
 clocks of two workers can run apart meanwhile: a worker that hears nothing has given up
-what it holds of another one before that one gives it away.  So all workers of a group
-have the same of `SHARED`: who would join with others is refused, and told which.
+what it holds of another one before that one frees it.  So all workers of a group have
+equal settings of `SHARED`: a worker with others is refused, and told which.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from runtime.rpc.identities import Fork, Node, RRefId
 
-# What is said of a name or a number that another member has.
+# Part of the reason when another member has the name or the number.
 NOT_UNIQUE = "is not unique"
 
 Buffer = bytes | bytearray | memoryview
@@ -32,7 +32,7 @@ Payload = Sequence[Buffer]
 
 
 class Reason(Enum):
-    """Why a call has no answer, or a reference is dead; the values are for texts."""
+    """Why a call has no answer, or a reference is dead; the values are for messages."""
 
     DEADLINE = "the deadline passed"
     LOST = "the connection to the worker was lost"
@@ -50,7 +50,7 @@ class Called(NamedTuple):
     `call` and `peer` name it in `Session.reply`.  `creates` is the value that `remote`
     makes here: this worker is its owner from now on, and the caller its first user.
     `target` is the value that is fetched.  `deadline` is in this worker's clock.  It is
-    replied to once, also if it is `Cancelled` meanwhile: nobody hears it then.
+    replied to once, also if it is `Cancelled` meanwhile: the reply is dropped then.
     """
 
     peer: Node
@@ -71,7 +71,7 @@ class Cancelled:
 
 
 class Answered(NamedTuple):
-    """The answer to a call of ours; `failed` as it was said in `Session.reply`."""
+    """The answer to a call; `failed` is that of `Session.reply`."""
 
     call: int
     payload: Payload
@@ -81,7 +81,7 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call of ours ended without an answer; each call has one end only."""
+    """A call ended without an answer; each call has one end only."""
 
     call: int
     reason: Reason
@@ -97,7 +97,7 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """A reference that this worker holds is worth nothing any more."""
+    """A reference that this worker holds is dead."""
 
     fork: Fork
     reason: Reason
@@ -105,7 +105,7 @@ class Died:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Nobody refers to a value of this worker any more: the agent lets go of it."""
+    """A value of this worker has no references any more: the agent drops it."""
 
     rref: RRefId
 
@@ -138,13 +138,13 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The keeper does not take this worker; whoever started it has to act."""
+    """The keeper refuses this worker."""
 
     why: str
 
     @property
     def is_taken(self) -> bool:
-        """Whether another member has the name or the number: then others are free."""
+        """Whether another member has the name or the number: others may be free."""
         return NOT_UNIQUE in self.why
 
 
@@ -155,10 +155,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Packets that somebody can do something about are dropped; told once for each.
+    """Packets were dropped for a cause that a user can mend; once for each source.
 
-    `what` says what is wrong with them, `source` where they came from, as far as that
-    is known.
+    `what` is the cause, `source` the sender, as far as it is known.
     """
 
     what: str
@@ -182,14 +181,13 @@ Event = (
 )
 
 
-# The first two: see above.  What has more frames or references than are taken is no
-# message.
+# The first two: see above.  A packet with more frames or references is no message.
 SHARED = ("dead", "expire", "frames", "references")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a session goes by; the defaults are those of workers."""
+    """Times and limits of a session, with the defaults of workers."""
 
     # A sign of life is asked for when the last one is so old.
     heartbeat: float = 1.0
@@ -223,7 +221,7 @@ class Settings:
     references: int = 1024
 
     def shared(self) -> tuple[tuple[str, float], ...]:
-        """What all workers of a group have the same, by name."""
+        """The settings that all workers of a group must have the same, by name."""
         return tuple((name, float(getattr(self, name))) for name in SHARED)
 
     def __post_init__(self) -> None:

@@ -1,19 +1,19 @@
-"""Members: who is there, and under which number.
+"""Members: the workers of a group, and their numbers.
 
-One member keeps the list. Whoever wants to join asks it by a note, until it is
-answered; the answer holds the number of the new member and all others. What changes
-after that travels on the channels of the keeper: each member hears of it once, and in
-order.
+One member, the keeper, has the list.  A worker that wants to join asks it by a note,
+until it is answered; the answer holds the number of the new member and all others.
+Later changes travel on the channels of the keeper: each member hears of them once, and
+in order.
 
 Rules:
-- a name and a number belong to one member.  Who joins with those of another one takes
-  them over if it listens where the other did, with the same key, which is its next
-  life; else it is rejected when the other is known to be there after it asked, and
+- a name and a number belong to one member.  A worker that joins with those of another
+  one takes them over if it listens at the same endpoint with the same key, as its next
+  life; else it is rejected when the other is known to live after the request, and
   admitted when the other is lost;
-- in a group of `world_size` there are so many at most;
-- whoever the keeper loses is a member no more, and is told so by nobody: it finds that
+- a group of `world_size` has so many members at most;
+- a member that the keeper loses is a member no more, and is not told: it notices that
   its own keeper is lost, and asks to be admitted again, in the same life;
-- who joins has the figures of the keeper that a group shares, or is rejected;
+- a worker whose shared settings are not the keeper's is rejected;
 - a worker keeps its number for its life, as others know it and its values by that;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other, or the one of the lowest number has lost them, which asks for the end;

@@ -1,16 +1,15 @@
-"""Session: one worker, as a state machine of packets, time and what its agent wants.
+"""Session: one worker, as a state machine of packets, time and requests of its agent.
 
-An agent asks all of it. It calls and answers, holds references and drops them, joins,
-leaves and finishes; it hands packets in and tells the time, and takes packets and
-events out.
+The agent calls and answers, holds references and drops them, joins, leaves and
+finishes; it passes packets and the time in, and takes packets and events out.
 
 Rules:
 - nothing below reads a clock, draws a number, blocks or does I/O: the same calls give
   the same packets and events;
 - after each call everything that follows from it has happened, so `take_packets` and
-  `take_events` are complete; what follows from events is for the agent;
-- whatever is due by `now` happens before what is asked for: a worker that was stopped
-  for long has given up what it held before it uses any of it;
+  `take_events` are complete; reacting to events is for the agent;
+- whatever is due by `now` happens first: a worker that was stopped for long has given
+  up what it held before it uses any of it;
 - one thread at a time.
 """
 
@@ -48,7 +47,7 @@ class Session(Composition):
         self._settle(now)
 
     def leave(self, now: float) -> None:
-        """Say goodbye to all members, and stop."""
+        """Tell all members that this worker leaves, and stop."""
         self._come(now)
         for channel in self._channels.values():
             channel.goodbye()
@@ -84,7 +83,7 @@ class Session(Composition):
         self._settle(now)
 
     def unfinished(self) -> tuple[str, ...]:
-        """The names of those who are not done, as far as it is known here."""
+        """The names of members that are not known to be done."""
         return self._termination.unfinished(self.node, self.members())
 
     # Calls.
@@ -158,7 +157,7 @@ class Session(Composition):
         return self.settings.largest if told is None else told
 
     def cancel(self, call: int, now: float) -> None:
-        """Give a call up: it ends as `Failed`, unless it has ended."""
+        """Cancel a call: it ends as `Failed`, unless it has ended."""
         self._come(now)
         self._calls.cancel(call, now)
         self._settle(now)
@@ -166,7 +165,7 @@ class Session(Composition):
     # References.
 
     def new_id(self) -> GloballyUniqueId:
-        """A name that nobody gives twice."""
+        """A name that no worker gives twice."""
         return self._references.new_id()
 
     def own(self, rref: RRefId) -> None:
@@ -174,19 +173,19 @@ class Session(Composition):
         self._references.own(rref)
 
     def disown(self, rref: RRefId, now: float) -> None:
-        """One local handle less; `Freed` when nobody refers to the value any more."""
+        """One local handle less; `Freed` follows when no reference is left."""
         self._come(now)
         self._references.disown(rref)
         self._settle(now)
 
     def drop(self, fork: ForkId, now: float) -> None:
-        """Let go of a reference."""
+        """Drop a reference."""
         self._come(now)
         self._references.drop(fork)
         self._settle(now)
 
     def listed(self) -> list[tuple[RRefId, ForkId]]:
-        """Which values of this worker others refer to, and by which references."""
+        """The values of this worker that others refer to, with the references."""
         values = self._references.owners.values
         return [
             (rref, fork)
@@ -196,10 +195,10 @@ class Session(Composition):
         ]
 
     def unreachable(self, endpoint: str, now: float) -> None:
-        """Nobody listens at an endpoint any more: calls there end, and may not have.
+        """No process listens at an endpoint any more: calls there fail.
 
-        What its worker holds here is released no sooner than after its silence: that a
-        link is refused proves nothing of whoever is behind it.
+        What its worker holds here is released no sooner than after its silence: a
+        refused link does not prove that the worker has ended.
         """
         self._come(now)
         for channel in self._channels.values():
