@@ -519,9 +519,9 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     if not callable(unknown):
         found, wanted = kind_of(func), "a callable, then its arguments"
         raise FutureMisuse(code="FutureMisuse", call="fork", found=found, wanted=wanted)
-    told = watcher()
-    if told is not None:
-        traced: Future[T] = told.forked(func, args, kwargs)
+    observer = watcher()
+    if observer is not None:
+        traced: Future[T] = observer.forked(func, args, kwargs)
         return traced
     future: Future[T] = Future()
     future.set_result(func(*args, **kwargs))

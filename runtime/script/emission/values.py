@@ -244,9 +244,9 @@ def _view(
     kept = 0
     for each in reversed(rest):
         dim = -1 - kept
-        gone = type_of(each) is IntType
+        is_dropped = type_of(each) is IntType
         view, _ = _step(e, view, each, dim, [])
-        kept += not gone
+        kept += not is_dropped
     while indices and indices[-1] is None:
         indices.pop()
     return view, indices

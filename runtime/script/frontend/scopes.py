@@ -482,12 +482,12 @@ class _Pass:
             start = _assigned(dict(before), names(head).writes)
             ends = [self.block(node.body, start), *loop.continues]
             self._loops.pop()
-            again = dict(before)
+            joined = dict(before)
             for each in ends:
-                again = _either(again, each)
-            if again == before:
+                joined = _either(joined, each)
+            if joined == before:
                 break
-            before = again
+            before = joined
         behind = None if enters else self._left(node, node, before, _EMPTY)
         for each in loop.breaks:
             behind = each if behind is None else _either(behind, each)

@@ -142,8 +142,8 @@ class Planner:
             else:
                 step = self._step(node)
                 layout.steps.append(step)
-                gone = [*last.get(node, ()), *(v for v in node.outputs if not v.uses)]
-                step.freed = self._freed(gone)
+                unused = [*last.get(node, ()), *(v for v in node.outputs if not v.uses)]
+                step.freed = self._freed(unused)
         layout.results = tuple(self._places[each] for each in block.results)
         own = [
             each for each in dict.fromkeys(block.results) if each.node.block is block

@@ -204,9 +204,9 @@ def call(
         Exception: what the program raises, with a note of its frames.
         Warning: a filter turned a warning of the program into an error.
     """
-    told = watcher()
-    if told is not None:
-        return told.called(function, args, kwargs)
+    observer = watcher()
+    if observer is not None:
+        return observer.called(function, args, kwargs)
     memo = function.memo
     boundary = memo.get("boundary")
     if boundary is None:

@@ -191,20 +191,20 @@ def check_trace(
     function: str,
     inputs: str,
     traced: Graph,
-    again: Callable[[], tuple[Graph, Any, NodeResults]],
+    record: Callable[[], tuple[Graph, Any, NodeResults]],
     run: Callable[[], Any],
     tolerance: float,
     warn: Callable[[str, Place | None], None],
 ) -> None:
     """Compare a trace with what it was made of, for some inputs.
 
-    `again` records the function once more: the graph, the result, and what each node
+    `record` records the function once more: the graph, the result, and what each node
     gave; `run` runs the trace.
 
     Raises:
         Untraceable: they are not the same.
     """
-    graph, expected, _ = again()
+    graph, expected, _ = record()
     cause = None
     try:
         actual = run()
@@ -216,7 +216,7 @@ def check_trace(
     if not results and difference is None:
         return
     if difference is None:
-        difference = _different_runs(again()[2], again()[2], tolerance)
+        difference = _different_runs(record()[2], record()[2], tolerance)
     node = difference.node
     if node is not None and Effect.NONDETERMINISTIC in effects_of(node):
         place = place_of(node)
@@ -273,11 +273,11 @@ def different_tensors(expected: Any, actual: Any, tolerance: float) -> str:
     return f"differs in {wrong} of {expected.numel()} elements"
 
 
-def different_graphs(traced: Graph, again: Graph) -> Difference | None:
+def different_graphs(traced: Graph, second: Graph) -> Difference | None:
     """The first node of the trace that is another one in a second recording."""
     names: dict[Value, Value] = {}
-    _same(traced.block.parameters, again.block.parameters, names)
-    for one, two in zip_longest(_steps(traced), _steps(again)):
+    _same(traced.block.parameters, second.block.parameters, names)
+    for one, two in zip_longest(_steps(traced), _steps(second)):
         if one is None:
             return Difference(two, "it is not in the trace: Python went another way")
         if two is None:
@@ -285,7 +285,7 @@ def different_graphs(traced: Graph, again: Graph) -> Difference | None:
         found = _different_nodes(one, two, names)
         if found:
             return Difference(one, found)
-    for value, other in zip(traced.block.results, again.block.results, strict=True):
+    for value, other in zip(traced.block.results, second.block.results, strict=True):
         found = _different_values(value, other, names)
         if found:
             return Difference(None, "the next time another value was the result")

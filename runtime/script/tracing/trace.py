@@ -274,7 +274,7 @@ class _Target(NamedTuple):
         """Compare the trace with the function for examples, each with what it is."""
         for words, args, kwargs in examples:
 
-            def again(args: Any = args, kwargs: Any = kwargs) -> Any:
+            def record(args: Any = args, kwargs: Any = kwargs) -> Any:
                 recording = self.record(args, kwargs, keeps_results=True)
                 return recording.graph, recording.result, recording.node_results
 
@@ -284,7 +284,7 @@ class _Target(NamedTuple):
                 own = [] if self.of is None else [self.owner]
                 return run(function, [*own, *values])
 
-            check_trace(self.name, words, graph, again, run_trace, tolerance, warn)
+            check_trace(self.name, words, graph, record, run_trace, tolerance, warn)
 
 
 def trace_function(
