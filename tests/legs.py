@@ -37,7 +37,7 @@ UNWATCHED = (
     "tests/schema/test_defaults.py::test_kernels_that_see_values",
     "tests/schema/test_defaults.py::test_nothing_that_was_stripped",
     "tests/schema/test_defaults.py::test_stripping",
-    "tests/schema/test_subtyping.py::test_a_common_type",
+    "tests/schema/test_common_types.py::test_a_common_type",
     "tests/script/archive/test_hostile.py::test_every_bit",
     "tests/script/archive/test_hostile.py::test_other_tables",
     "tests/script/archive/test_hostile.py::test_pieces",

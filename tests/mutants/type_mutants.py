@@ -24,6 +24,7 @@ from runtime.schema.types import FutureType, Type
 from tests.mutants.mutant import afresh, replacing
 from tests.schema import (
     test_annotation,
+    test_common_types,
     test_declaration,
     test_python_classes,
     test_schema,
@@ -138,7 +139,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "unions_stay_nested",
         "a union may be the member of a union",
         partial(
-            test_subtyping.test_an_optional_is_outermost_and_said_once,
+            test_common_types.test_an_optional_is_outermost_and_said_once,
             types.UnionType((types.IntType, types.NoneType_, types.StrType)),
             "Union(int, str)?",
         ),
@@ -148,7 +149,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "the_order_of_kinds_is_ignored",
         "the members of a union are in the order of their texts alone",
         partial(
-            test_subtyping.test_a_union_has_one_normal_form,
+            test_common_types.test_a_union_has_one_normal_form,
             (types.TensorType, types.BoolType),
             "Union(Tensor, bool)",
         ),
@@ -158,7 +159,7 @@ TYPES: tuple[TypeMutant, ...] = (
         "what_is_less_counts",
         "a union below a tuple has nothing in common with another tuple",
         partial(
-            test_subtyping.test_the_least_common_type,
+            test_common_types.test_the_least_common_type,
             "Union((int,int),(None,int)) (int?,int) (int,int?)",
             "(int?, int?)",
         ),
@@ -167,7 +168,7 @@ TYPES: tuple[TypeMutant, ...] = (
     TypeMutant(
         "none_is_forgotten",
         "what is an int or None is an int",
-        partial(test_subtyping.test_the_least_common_type, "int None", "int?"),
+        partial(test_common_types.test_the_least_common_type, "int None", "int?"),
         replacing(subtyping, "optional", _same),
     ),
     TypeMutant(
