@@ -11,7 +11,7 @@ no schema line would help, and then the text says what would.
 from runtime.errors.base import EveryorderError, nearest, page
 
 
-class DefinitionRefused(EveryorderError, ValueError, TypeError, RuntimeError):
+class DefinitionRefused(EveryorderError, ValueError):
     """Nothing was registered, or checked: what was asked for makes no sense."""
 
     found: str = ""
@@ -38,46 +38,47 @@ class DefinitionRefused(EveryorderError, ValueError, TypeError, RuntimeError):
     MalformedSignature: The schema of `{operator}` {fault}.
       found: {found!r}
       write: '(Tensor x, int n=1) -> Tensor'
-    BadMutatesArgs: `mutates_args` is {found}, but should be the names of the arguments
-        that the function writes to.
+    BadMutatesArgs (TypeError): `mutates_args` is {found}, but should be the names of
+        the arguments that the function writes to.
       write: mutates_args=('x',), () for none, or 'unknown' for any tensor
     UnknownMutated: `mutates_args` names `{name}`, which is no parameter of
         `{function}`.
       near: {_near:, }
       parameters: {parameters:, |none}
-    NotMutable: `mutates_args` names `{name}` of `{function}`, which is of type {type}:
-        only tensors, and lists of them, are written to.
+    NotMutable (TypeError): `mutates_args` names `{name}` of `{function}`, which is of
+        type {type}: only tensors, and lists of them, are written to.
       to do: take {name!r} from mutates_args
     MutationMismatch: The schema of `{operator}` and its `mutates_args` disagree on
         which arguments are written to.
       schema: writes to {written:, |none}: {schema}
       mutates_args: {declared:, |none}
     TagRefused: `{function}` cannot have the tag {tag}: {fault}.
-    UnfitKernel: `{function}` cannot be a kernel of `{operator}`: {fault}.
+    UnfitKernel (TypeError): `{function}` cannot be a kernel of `{operator}`: {fault}.
       schema: {schema}
       calls it: with every argument, in this order, keyword-only ones by name, defaults
         filled in
-    NoDeviceArgument: `{operator}` takes no tensor, so that no call would say which
-        device's kernel is meant.
+    NoDeviceArgument (TypeError): `{operator}` takes no tensor, so that no call would
+        say which device's kernel is meant.
       schema: {schema}
       to do: add an argument `device: Device`, or register one kernel for all devices
         (device_types=None)
-    NotFunctional: `{operator}` writes to `{argument}`; formulas of gradients are for
-        operators that only return new tensors.
+    NotFunctional (RuntimeError): `{operator}` writes to `{argument}`; formulas of
+        gradients are for operators that only return new tensors.
       schema: {schema}
       to do: give the formula to an operator that returns the result instead, and copy
         that over
-    FakeNotNeeded: `{operator}` has a kernel at CompositeImplicitAutograd: it is made of
-        other operators, whose fake kernels it uses on meta tensors already.
+    FakeNotNeeded (RuntimeError): `{operator}` has a kernel at
+        CompositeImplicitAutograd: it is made of other operators, whose fake kernels it
+        uses on meta tensors already.
       to do: register fakes for the operators that it calls
-    NotAnOperator: {call} needs an operator; found {found}.
+    NotAnOperator (TypeError): {call} needs an operator; found {found}.
       give: 'namespace::name', ops.namespace.name.overload, or what custom_op returned
       or call: {_method}
-    OverloadNeeded: {call}: `{operator}` has {_count} overloads, and each is an operator
-        of its own.
+    OverloadNeeded (RuntimeError): {call}: `{operator}` has {_count} overloads, and each
+        is an operator of its own.
       overloads: {overloads:, }
-    LibraryNeeded: {call}: `{operator}` is not on the default dispatcher, and nobody
-        would keep what is registered.
+    LibraryNeeded (RuntimeError): {call}: `{operator}` is not on the default dispatcher,
+        and nobody would keep what is registered.
       to do: pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)
     KeywordOnlyTensor (NotImplementedError): The tensor `{argument}` of `{operator}` can
         be passed by name only, and such a tensor could get no gradient.

@@ -150,3 +150,20 @@ def test_a_class_below_has_the_builtin_classes_of_its_sentences() -> None:
     assert isinstance(plain, OfTheirs)
     assert not isinstance(plain, KeyError)
     assert type(pickle.loads(pickle.dumps(low))) is type(low)
+
+
+@pytest.mark.parametrize(
+    ("code", "also"),
+    [
+        *((code, None) for code in ("NotQualified", "TagRefused", "OpCheckMisuse")),
+        *((code, TypeError) for code in ("BadMutatesArgs", "NotAnOperator")),
+        *((code, RuntimeError) for code in ("NotFunctional", "LibraryNeeded")),
+    ],
+)
+def test_a_refused_definition_is_no_error_of_another_sentence(
+    code: str, also: type | None
+) -> None:
+    error = runtime.errors.DefinitionRefused(code=code)
+    kinds = {k for k in (TypeError, RuntimeError) if isinstance(error, k)}
+    assert isinstance(error, ValueError)
+    assert kinds == ({also} - {None})
