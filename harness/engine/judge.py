@@ -115,9 +115,11 @@ def replay(
     operations.check(history)
     faults: list[Fault] = []
 
-    def report(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:
-        at, state = len(actions) + 1, state_of(runner.key)
-        faults.append(Fault(kind, state, expected, found, at, hidden))
+    def report(
+        kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+    ) -> None:
+        at = len(actions) + 1
+        faults.append(Fault(kind, state_of(key), expected, found, at, hidden))
 
     ordering = ordering_of(system, order_dependent=order_dependent)
     runner = Runner(system, operations, Ledger(), report, ordering=ordering)
@@ -209,7 +211,9 @@ def _runner(system: System, *, order_dependent: bool) -> Runner:
     return runner
 
 
-def _ignored(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:
+def _ignored(
+    kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+) -> None:
     """Nothing is judged here."""
 
 

@@ -139,10 +139,11 @@ def _accounted(held: Any, calls: list[Any], seen: set[int]) -> int:
 _OWN = frozenset({outlives.__code__, _accounted.__code__})
 
 
-Report: TypeAlias = Callable[[Kind, Hashable, Hashable, bool], None]
-"""Receives kind, expected, found, and whether these two are states.
+Report: TypeAlias = Callable[[Kind, Key, Hashable, Hashable, bool], None]
+"""Receives kind, active steps, expected, found, and whether these two are states.
 
-It may raise in order to end the run.
+It may raise in order to end the run.  It refers to no runner: the two would be a cycle,
+which collections would find where garbage is one of the operations.
 """
 
 
@@ -313,7 +314,7 @@ class Runner:
             self._system.collect()
         broken = self._laws()
         if broken:
-            self._report("law", (), tuple(broken), False)
+            self._report("law", self.key, (), tuple(broken), False)
         return value
 
     def look(self) -> Hashable:
@@ -352,7 +353,7 @@ class Runner:
     def _check_laws(self) -> None:
         broken = self._laws()
         if broken:
-            self._report("law", (), tuple(broken), False)
+            self._report("law", self.key, (), tuple(broken), False)
 
     def _do(self, step: int) -> Hashable:
         key = self.key
@@ -387,7 +388,7 @@ class Runner:
         if not known:
             self._ledger.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
-                self._report("wedged", before, after, True)
+                self._report("wedged", self.key, before, after, True)
         expected = self._ledger.failures.setdefault((self.key, step), fields)
         if known:
             self._contradict("error", self.key, step, None, fields)
@@ -413,7 +414,7 @@ class Runner:
             if refusable:
                 self.handles[step] = handle
                 return self._refused(step, fields, before)
-            self._report("undo", None, fields, False)
+            self._report("undo", self.key, None, fields, False)
             raise Broken from None
         del handle
         self.removes += 1
@@ -426,7 +427,7 @@ class Runner:
             if watch() is None:
                 self._cyclic.add(kind)
             elif outlives(watch):
-                self._report("leak", None, kind.__qualname__, False)
+                self._report("leak", self.key, None, kind.__qualname__, False)
         return None
 
     def _refused(self, step: int, fields: Hashable, before: Hashable) -> Hashable:
@@ -437,7 +438,7 @@ class Runner:
         if not known:
             self._ledger.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
-                self._report("wedged", before, after, True)
+                self._report("wedged", self.key, before, after, True)
         expected = self._ledger.refusals.setdefault((self.key, step), fields)
         if known:
             self._contradict("error", self.key, step, None, fields)
@@ -469,7 +470,7 @@ class Runner:
             answer = ("raised", self._fields(error))
         self.uses += 1
         if self.printed and (after := self.state()) != before:
-            self._report("use", before, after, True)
+            self._report("use", self.key, before, after, True)
         known = self._ledger.answers.get((self.key, use), MISSING)
         if known is MISSING:
             self._ledger.answers[self.key, use] = answer
@@ -521,7 +522,7 @@ class Runner:
         """Report that an operation gave something else than the first time."""
         self.asked = (key, operation)
         try:
-            self._report(kind, expected, found, hidden)
+            self._report(kind, self.key, expected, found, hidden)
         finally:
             self.asked = None
 

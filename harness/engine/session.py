@@ -280,9 +280,9 @@ class Session:
         return tuple(trace) or None
 
     def _report(
-        self, kind: Kind, expected: Hashable, found: Hashable, hidden: bool
+        self, kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
-        key, history = self.runner.key, self.runner.history()
+        history = self.runner.history()
         asked = self.runner.asked
         # What a look shows is named by what came before it.
         what = kind if asked is None else asked[1]

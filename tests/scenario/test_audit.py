@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import time
+import weakref
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from harness.engine import explore
 from harness.engine.protocol import Caveat
 from harness.scenario import Scenario, step, use
 from harness.systems.audit import FIRST_LOOK, PERFORMANCES
@@ -126,3 +128,28 @@ def test_what_the_harness_imports_is_nobodys_operation() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (found.stdout, found.stderr) == ("[]\n", "")
+
+
+class Watched:
+    """A registry that knows by weak references whom it was given."""
+
+    def __init__(self) -> None:
+        self.seen = weakref.WeakSet[Any]()
+
+    def add(self) -> Any:
+        def undo() -> None:
+            self.seen.discard(undo)
+
+        self.seen.add(undo)
+        return undo
+
+
+def test_what_explores_leaves_no_garbage_of_its_own() -> None:
+    """It took its own for the registry's, and looked through everything each time."""
+    made = Scenario(step("add", Watched.add), create=Watched, observe=lambda to: "")
+    system = RegistrySystem(made)
+    found = explore(system, "graph")
+    memory = system.memory()
+    assert found.closure is not None
+    assert memory.collected
+    assert not memory.thorough
