@@ -25,6 +25,8 @@ BOTH_SHARES := --both -m "long or not long"
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
+# Whether `make test` runs those of `make test-long`, too: each leg once.
+LONG ?=
 
 # Legs that are not watched by coverage.  What explores looks through all that is loaded,
 # and forks it: it runs in small processes, without the runtime.
@@ -74,7 +76,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-legs test-long test-all gate \
+.PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
@@ -83,7 +85,7 @@ help:
 	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
 	@echo "make test-long the others, the zoo, mutants, all strategies, the whole catalogue"
-	@echo "make test-all  both, each leg once"
+	@echo "make test LONG=1  both, each leg once, and the gate as one of the legs"
 	@echo "make test-whole  20,000 generated programs, and what else takes longest"
 	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
@@ -106,7 +108,11 @@ run: $(STAMP)
 
 ifeq ($(strip $(TESTS)),)
 test: $(STAMP)
+ifeq ($(strip $(LONG)),)
 	$(AT_ONCE) test-legs SHARE=--thin
+else
+	$(AT_ONCE) test-legs gate SHARE='$(BOTH_SHARES)'
+endif
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal $(TESTS)
@@ -126,10 +132,6 @@ else
 test-long: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -m long $(TESTS)
 endif
-
-# What both of them run, each leg once, and the gate as one of the legs.
-test-all: $(STAMP)
-	$(AT_ONCE) test-legs gate SHARE='$(BOTH_SHARES)'
 
 gate: $(STAMP)
 	$(BIN)/everyorder gate

@@ -9,7 +9,7 @@ neither runs them all.  Long ones are in no share: `-m` alone decides about them
 the scenarios of the catalogue `--thin` explores one in so many, and `--thinned` none:
 beside it `everyorder gate` explores them all.  `--both` runs both shares in one
 process, which coverage, where it is measured, watches at `--thin`'s alone: `make
-test-all`.
+test LONG=1`.
 """
 
 import gc
