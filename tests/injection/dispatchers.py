@@ -141,7 +141,7 @@ def wrong(
 ) -> str | None:
     """What is not as it must be after something came in a function, in words."""
     dispatcher = world.dispatcher
-    if dispatcher._lock.locked() or dispatcher._writes():
+    if dispatcher._lock.locked() or dispatcher._is_writer():
         return "the lock is held"
     if not before.unchanged():
         return "the thread is not as before"

@@ -92,7 +92,9 @@ operators_by_name = Scenario(
             lambda target: repr(_packet(target)),
             lambda target: repr(Operators(lambda: target).math),
             lambda target: repr(Operators(lambda: target)),
-            lambda target: [n for n in dir(Operators(lambda: target).math) if "p" in n],
+            lambda target: [
+                n for n in dir(Operators(lambda: target).math) if n[0] in "pm"
+            ],
             lambda target: sorted({"math", "text"} & {*dir(Operators(lambda: target))}),
             lambda target: Operators(lambda: target)._private,
             # What provides a namespace is loaded when it is asked for.

@@ -14,8 +14,8 @@ Rules:
 from typing import Any
 
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.kernel import fallthrough
-from runtime.dispatch.library import KernelLike, Library
+from runtime.dispatch.kernel import KernelLike, fallthrough
+from runtime.dispatch.library import Library
 from runtime.dispatch.state import OperatorEntry
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name, parse_schema
