@@ -21,6 +21,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from time import monotonic
 from typing import TypeAlias
+from weakref import WeakMethod
 
 from harness.engine.judge import portrait
 from harness.engine.protocol import (
@@ -33,7 +34,7 @@ from harness.engine.protocol import (
     state_of,
 )
 from harness.engine.result import Closure, Kind
-from harness.engine.runner import Ledger, Runner
+from harness.engine.runner import Ledger, Report, Runner
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Receives the operations executed and planned, now and then and at the end."""
@@ -166,6 +167,20 @@ class Finding:
     first: History | None = None
 
 
+def _reporting(session: "Session") -> Report:
+    """What a session's runner reports to, which refers to neither of the two."""
+    method = WeakMethod(session._report)
+
+    def report(
+        kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+    ) -> None:
+        receive = method()
+        assert receive is not None, "a session outlives the calls of its runner"
+        receive(kind, key, expected, found, hidden)
+
+    return report
+
+
 class Session:
     """A system, its runner, ledger and meter, and the findings so far."""
 
@@ -207,7 +222,7 @@ class Session:
         self.unchecked = 0
         self.reached = False
         self.runner = Runner(
-            system, operations, self.ledger, self._report, ordering=ordering
+            system, operations, self.ledger, _reporting(self), ordering=ordering
         )
 
     @property

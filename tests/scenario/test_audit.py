@@ -153,3 +153,7 @@ def test_what_explores_leaves_no_garbage_of_its_own() -> None:
     assert found.closure is not None
     assert memory.collected
     assert not memory.thorough
+    # Nor is there any of the first exploration when the second one begins.
+    again = explore(system, "graph")
+    assert again.closure == found.closure
+    assert not memory.thorough
