@@ -25,7 +25,7 @@ not needed for sentences.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, dataclass_transform
+from typing import Any, ClassVar, TypeAlias, dataclass_transform, get_origin
 
 # The template of each code.
 Words: TypeAlias = Mapping[str, str]
@@ -44,15 +44,23 @@ class HarnessError(_Declared):
     code: str = "HarnessError"
 
     words: ClassVar[Words] = {}
+    # The names of all fields.
+    declared: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
             setattr(self, name, value)
+        missing = [name for name in self.declared if not hasattr(self, name)]
+        if missing:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(missing)}")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "code" not in vars(cls):
             cls.code = cls.__name__
+        notes = vars(cls).get("__annotations__", {})
+        own = [name for name, note in notes.items() if get_origin(note) is not ClassVar]
+        cls.declared = (*cls.declared, *own)
 
     def render(self) -> str:
         """The whole text shown to a person."""
@@ -67,6 +75,11 @@ class HarnessError(_Declared):
 
     def __str__(self) -> str:
         return self.render()
+
+    def __repr__(self) -> str:
+        values = {"code": self.code, **self.fields()}
+        parts = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        return f"{type(self).__name__}({parts})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
         notes = getattr(self, "__notes__", None)
@@ -87,12 +100,12 @@ def _filled(template: str, error: HarnessError) -> str:
             return getattr(error, str(key))
 
         def convert_field(self, value: object, conversion: Any) -> Any:
-            if conversion and isinstance(value, tuple):
+            if conversion and isinstance(value, (tuple, list)):
                 return tuple(map(repr, value))
             return super().convert_field(value, conversion)
 
         def format_field(self, value: object, form: str) -> str:
-            if isinstance(value, tuple):
+            if isinstance(value, (tuple, list)):
                 return form.join(map(str, value))
             return format(value, form)
 
@@ -188,7 +201,6 @@ class CannotReplay(HarnessError, ValueError):
 
     words: ClassVar[Words] = {
         "BadReplayId": "replay id {text!r}: {reason}",
-        "NoHistory": "replay id {text}: {reason}",
         "UnknownOperation": (
             "operation {operation} of the history [{history:, }] is none of "
             "0..{last}; was the scenario changed since?"
@@ -267,8 +279,6 @@ class FileError(HarnessError, OSError):
     source: str = ""
     reason: str = ""
     done: tuple[str, ...] = ()
-    variable: str = ""
-    value: str = ""
 
     words: ClassVar[Words] = {
         "CannotReadExpectFile": (
@@ -279,14 +289,33 @@ class FileError(HarnessError, OSError):
             "{source} cannot be written: {reason}; "
             "[[written before: {done:, }||no expect file was written]]."
         ),
+        "CannotWriteReport": "no report can be written to {source}: {reason}",
+        "CannotWriteScenario": "{source} cannot be written: {reason}",
+    }
+
+
+class FileExists(FileError, FileExistsError):
+    """A file is there and would be lost; who asked says whether it may be."""
+
+    source: str
+
+    words: ClassVar[Words] = {
+        "FileExists": "{source} is there already; --force writes over it."
+    }
+
+
+class WritesForbidden(FileError, PermissionError):
+    """Under continuous integration nothing is written: a person accepts changes."""
+
+    variable: str
+    value: str
+
+    words: ClassVar[Words] = {
         "WritesForbidden": (
             "expect files are never written while {variable}={value!r} is set. Accept "
             "the change on a developer's machine and commit the files, or set "
             "{variable}=0 if this is one."
-        ),
-        "CannotWriteReport": "no report can be written to {source}: {reason}",
-        "CannotWriteScenario": "{source} cannot be written: {reason}",
-        "FileExists": "{source} is there already; --force writes over it.",
+        )
     }
 
 
@@ -311,6 +340,7 @@ class NotFound(HarnessError, LookupError):
     lost: tuple[str, ...] = ()
 
     words: ClassVar[Words] = {
+        "NoHistory": "replay id {wanted}: {reason}",
         "NoScenarios": (
             "there are no scenarios in {where}. A scenario is a module-level "
             "`Scenario` of a file called test_*.py."

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from harness.cli.command import FAILED, OK, path_option
 from harness.cli.run import console
-from harness.errors import FileError
+from harness.errors import FileError, FileExists
 from harness.imports import (
     SECONDS,
     ImportReport,
@@ -224,7 +224,7 @@ def write(
       everyorder write codecs
     """
     if output is not None and output.exists() and not force:
-        raise FileError(code="FileExists", source=str(output))
+        raise FileExists(source=str(output))
     text = scenario_text(target, path=path, seconds=timeout)
     if output is None:
         click.echo(text, nl=False)

@@ -175,9 +175,9 @@ def _scenario_of_id(
         raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
     if fitting:
         return texts_of(fitting[0]), partial(system_of, fitting[0])
-    raise CannotReplay(
+    raise NotFound(
         code="NoHistory",
-        text=replay_id,
+        wanted=replay_id,
         reason=(
             f"none of {plural(len(scenarios), 'scenario')} belongs to it; was its "
             "scenario changed since, or is it in a file that is not among the PATHS?"
@@ -195,9 +195,9 @@ def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> H
         history = violation.shortest or violation.history
         if fits(replay_id, texts.digest, texts.operations, history):
             return history
-    raise CannotReplay(
+    raise NotFound(
         code="NoHistory",
-        text=replay_id,
+        wanted=replay_id,
         reason=(
             "its history is too long to stand in it, and exploring by "
             f"{effort.strategy!r} did not come to it again; name the --strategy that "

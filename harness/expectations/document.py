@@ -1,7 +1,7 @@
 r"""The content of an expect file as data, and the notation of its parts.
 
 For whoever changes what is expected, or how a key or a text stands in a file; the
-layout of the whole file is in `text.py`.
+layout of the whole file is in `store.py`.
 
 A *document* is a header (what the numbers mean, how much was explored) and entries: a
 *body* for every *key*, which is a state, or a step that fails there.  Steps are counted

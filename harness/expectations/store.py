@@ -56,7 +56,12 @@ from typing import Any, NoReturn
 
 from filelock import FileLock, Timeout
 
-from harness.errors import BadScenario, DamagedExpectFile, FileError
+from harness.errors import (
+    BadScenario,
+    DamagedExpectFile,
+    FileError,
+    WritesForbidden,
+)
 from harness.expectations.document import (
     Body,
     Digest,
@@ -287,13 +292,13 @@ VARIABLE = "CI"
 _OFF = ("", "0", "false", "no", "off")
 
 
-def forbidden(environment: Mapping[str, str] | None = None) -> FileError | None:
+def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden | None:
     """The error to raise instead of writing, or None where writing is allowed."""
     values = os.environ if environment is None else environment
     value = values.get(VARIABLE, "")
     if value.strip().lower() in _OFF:
         return None
-    return FileError(code="WritesForbidden", variable=VARIABLE, value=value)
+    return WritesForbidden(variable=VARIABLE, value=value)
 
 
 JOURNAL_SUFFIX = ".jsonl"
