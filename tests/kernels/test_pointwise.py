@@ -500,3 +500,9 @@ def test_gradients_of_complex_numbers_are_conjugate(name: str) -> None:
     KERNELS[f"{name}_backward"](out, from_numpy(grad), from_numpy(result))
     slope = (1 - result) * result if name == "sigmoid" else 1 - result * result
     agree(out.numpy(), grad * np.conj(slope))
+
+
+@pytest.mark.parametrize("name", [*DIVIDING, "atan2", "exp"])
+def test_a_kernel_has_the_name_of_its_operator(name: str) -> None:
+    kernel: Any = KERNELS[name]
+    assert kernel.__name__ == name

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from runtime.kernels.cpu.reduce import (
+    _ANY,
     GRAIN,
     KERNELS,
     REMEMBERED,
@@ -258,9 +259,22 @@ def test_threads_change_nothing(name: str, shape: tuple[int, ...]) -> None:
 
 
 def test_geometries_are_forgotten_before_they_are_many() -> None:
-    for n in range(REMEMBERED + 2):
-        assert reduced("any", np.zeros((n, 1), bool), (0,)).tolist() == [False]
-    assert 0 < _ready_call.cache_info().currsize <= REMEMBERED
+    most = _ready_call.cache_info().maxsize
+    assert most is not None
+    for n in range(most + 2):
+        _ready_call(_ANY, (n, 1), (1, 1), (0,), "bool", "bool")
+    assert 0 < _ready_call.cache_info().currsize <= most
+
+
+def test_operations_displace_no_geometries_of_others() -> None:
+    _ready_call.cache_clear()
+    x = np.ones((3, 4))
+    reduced("sum", x, (0,))
+    for n in range(1, REMEMBERED + 2):
+        _ready_call(_ANY, (n, 1), (1, 1), (0,), "bool", "bool")
+    before = _ready_call.cache_info().hits
+    reduced("sum", x, (0,))
+    assert _ready_call.cache_info().hits == before + 1
 
 
 NUMBERS = np.random.default_rng(3)

@@ -21,7 +21,6 @@ import math as libm
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -311,6 +310,11 @@ def _power(out: Tensor, a: Any, b: Any) -> None:
     _delegate(np.power, out, a, b)
 
 
+def atan2(out: Tensor, a: Any, b: Any) -> None:
+    """The angle of the point (b, a)."""
+    _delegate(np.arctan2, out, a, b)
+
+
 # Of three operands.
 
 # Selection moves elements as words and never looks at them.  Both values are read
@@ -521,6 +525,7 @@ def kernels(
                 )
             plain(out, a, b)
 
+        kernel.__name__ = kernel.__qualname__ = name
         return kernel
 
     return {
@@ -535,7 +540,7 @@ _LOOPS: dict[str, Kernel] = {
     **PLAIN,
     **{name: REAL[name] for name in GELU.values()},
     "pow": _power,
-    "atan2": partial(_delegate, np.arctan2),
+    "atan2": atan2,
 }
 KERNELS: dict[str, Kernel] = {
     **kernels(_LOOPS, _add_scaled, _has_zero),

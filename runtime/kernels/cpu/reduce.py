@@ -70,8 +70,10 @@ from runtime.tensors.tensor import Tensor
 Form = np.dtype[Any]
 Kernel = Callable[[Tensor, Tensor, Ints], None]
 
-# Geometries remembered of all operations; a program has few.
+# Geometries remembered; a program has few.
 REMEMBERED = 1024
+# Of so many operations at once: none may displace those of another.
+OPERATIONS = 16
 
 # What is done for one geometry: from a flat input to a flat output.
 Call = Callable[[Array, Array], None]
@@ -275,7 +277,7 @@ def _of_geometry(
     return lambda a, out: whole(moved_last(a, shape, steps, dims), out)
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(OPERATIONS * REMEMBERED)
 def _ready_call(
     operation: Operation,
     shape: Ints,

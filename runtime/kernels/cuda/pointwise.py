@@ -85,6 +85,7 @@ def _unary(name: str) -> Callable[[Tensor, Tensor], None]:
             assert name in _IDENTITY, f"no CUDA kernel of {name} for {key[0]}"
             copy(out, x)
 
+    kernel.__name__ = kernel.__qualname__ = name
     return kernel
 
 
@@ -95,6 +96,7 @@ def _binary(name: str) -> Callable[..., None]:
         read = name_of(a, b)
         run(family_, (read,), out, (a, read), (b, read))
 
+    kernel.__name__ = kernel.__qualname__ = name
     return kernel
 
 
