@@ -262,7 +262,7 @@ def finisher(schema: Schema) -> Finish:
     if aliases.written and len(aliases.written) == len(schema.returns):
         return _identical(aliases.written, converted)
     if schema.is_view and aliases.shown:
-        return _counting(aliases.shown[0][0], converted)
+        return _counting(aliases.shown, len(schema.returns) == 1, converted)
     return lambda value, arguments, handler: converted(value, handler)
 
 
@@ -276,17 +276,25 @@ def _identical(written: tuple[int, ...], converted: Callable[..., Any]) -> Finis
     return finish
 
 
-def _counting(shown: int, converted: Callable[..., Any]) -> Finish:
+def _counting(
+    shown: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
+) -> Finish:
+    """Wrappers that show an argument's memory count their versions with it."""
+
     def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
         result = converted(value, handler)
-        origin = arguments[shown]
-        for each in result if isinstance(result, (list, tuple)) else (result,):
-            place = getattr(each, "_place", None)
-            if place is None or each is origin:
+        for argument, number in shown:
+            origin = arguments[argument]
+            if not isinstance(origin, Tensor):
                 continue
-            storage = place[0]
-            if isinstance(storage, WrapperStorage):
-                storage.counts_with(origin.storage())
+            views = result if single else result[number]
+            for each in views if isinstance(views, (list, tuple)) else (views,):
+                place = getattr(each, "_place", None)
+                if place is None or each is origin:
+                    continue
+                storage = place[0]
+                if isinstance(storage, WrapperStorage):
+                    storage.counts_with(origin.storage())
         return result
 
     return finish

@@ -390,3 +390,24 @@ def test_views_of_wrappers_count_their_versions_together(world: Ours) -> None:
     assert before == (0, 0, 0, PLAIN._version)
     assert (x._version, other._version) == (5, 5)
     assert PLAIN._version == before[-1]
+
+
+def test_results_that_show_nothing_count_alone(world: Ours) -> None:
+    """7.12: of several results those count together that the schema ties."""
+
+    def wrapper() -> Any:
+        return tensors._make_wrapper_subclass(cls, (2,))
+
+    made: list[Any] = []
+    cls: Any = world.subclass("A", answer=lambda *given: made[-1])
+    op = world.operator(
+        "f(Tensor(a) x, Tensor(b)? y=None) -> (Tensor, Tensor(b), Tensor(a))",
+        lambda x, y: (x, x, x),
+    )
+    x, y, fresh, of_y, of_x = [wrapper() for _ in range(5)]
+    made.append((fresh, of_y, of_x))
+    op(x, y)
+    fresh.storage().version, of_y.storage().version = 3, 4
+    of_x.storage().version = 5
+    assert (fresh._version, y._version, x._version) == (3, 4, 5)
+    op(x)
