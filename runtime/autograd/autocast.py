@@ -129,17 +129,23 @@ def is_autocast_enabled(device_type: str) -> bool:
 
 
 def dtype_served(
-    device: str, dtype: DType | str | None, among: Sequence[DType], joint: str
+    device: str,
+    dtype: DType | str | None,
+    among: Sequence[DType],
+    joint: str,
+    *,
+    optional: bool = True,
 ) -> DType | None:
     """A dtype that autocast is asked for on a type of device, None for none.
 
-    Raises `AutogradMisuse` for another device or dtype than those that are served; its
-    words join the names of the dtypes by `joint`.
+    Raises `AutogradMisuse` for another device or dtype than those that are served, and
+    for none unless it is `optional`; its words join the names of the dtypes by `joint`.
     """
     name = dtype.name if isinstance(dtype, DType) else dtype
     name = DType.SYNONYMS.get(name, name) if name is not None else None
     names = [each.name for each in among]
-    if device not in DEVICES or name not in (None, *names):
+    served = (None, *names) if optional else names
+    if device not in DEVICES or name not in served:
         known = " and ".join(DEVICES), *([joint.join(names)] if names else [])
         raise AutogradMisuse(
             code="AutocastRefused", device=device, dtype=str(name), known=known

@@ -314,18 +314,18 @@ def _extent(tensor: Tensor) -> tuple[int, int]:
 
 
 def named_tensors(
-    names: Sequence[str], values: Iterable[Any]
+    names: Sequence[str], values: Iterable[Any], *, dicts: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """The tensors among values, and in lists and dicts of them, with their names."""
+    """The tensors among values, and in lists (and dicts) of them, with their names."""
     for name, value in zip(names, values, strict=False):
         if isinstance(value, Tensor):
             yield name, value
         elif isinstance(value, (list, tuple)):
             inner = [f"{name}[{place}]" for place in range(len(value))]
-            yield from named_tensors(inner, value)
-        elif isinstance(value, dict):
+            yield from named_tensors(inner, value, dicts=dicts)
+        elif dicts and isinstance(value, dict):
             inner = [f"{name}[{key!r}]" for key in value]
-            yield from named_tensors(inner, value.values())
+            yield from named_tensors(inner, value.values(), dicts=True)
 
 
 def _label(count: int, place: int) -> str:
@@ -498,8 +498,8 @@ def selecting(schema: Schema) -> Kernel:
 
 def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
     """The key and the kernel.  Raises `AutogradMisuse` for what is not served."""
-    wanted = dtype_served(device, dtype, CASTABLE, ", ")
-    assert wanted is not None, "a dtype was given"
+    wanted = dtype_served(device, dtype, CASTABLE, ", ", optional=False)
+    assert wanted is not None, "none is refused"
 
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
         return [cast_to(each, wanted, device, keeps=False) for each in arguments]

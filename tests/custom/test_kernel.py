@@ -3,6 +3,7 @@
 """How functions of operators are called, and what results may share (spec 3.13.3)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -438,3 +439,21 @@ def test_apart_and_shares_agree() -> None:
     assert not shares(x, tensor([1.0], device="meta"))
     empty = from_numpy(np.ones(0))
     assert not shares(empty, from_numpy(np.ones(0)))
+
+
+def test_values_of_dicts_are_returned_as_they_are() -> None:
+    """What a dict holds is looked at by `opcheck` alone, however many results."""
+
+    def one(d: Any, y: Tensor) -> Tensor:
+        return d["k"]
+
+    def two(d: Any) -> Any:
+        return d["k"], d["k"] + 1
+
+    x = tensor([1.0])
+    schema = "(Dict(str, Tensor) d, Tensor y) -> Tensor"
+    with custom_op("mine::f", one, mutates_args=(), schema=schema) as made:
+        assert all(each is x for each in repeatedly(partial(made, {"k": x}, x + 1)))
+    schema = "(Dict(str, Tensor) d) -> (Tensor, Tensor)"
+    with custom_op("mine::f", two, mutates_args=(), schema=schema) as pair:
+        assert all(each[0] is x for each in repeatedly(partial(pair, {"k": x})))

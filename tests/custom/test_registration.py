@@ -23,6 +23,7 @@ from runtime import (
 from runtime.custom import registration
 from runtime.custom.registration import custom_of, dispatcher_of, handle_of
 from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.autograd import AutogradMisuse
 from runtime.errors.call import CallError, OperatorGone
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import Conflict, LookupFailed, UnknownDevice
@@ -218,6 +219,12 @@ def test_kernels_of_an_operator_of_a_library(library: Library, form: str) -> Non
     assert x.grad.tolist() == [3.0]
     with autocast("cpu"):
         assert ops.mine.f(X).dtype.name == "float16"
+
+
+def test_autocast_to_nothing_is_refused(library: Library) -> None:
+    nothing: Any = None
+    with pytest.raises(AutogradMisuse, match=r"dtype=None\) does not exist"):
+        register_autocast("mine::f", "cpu", nothing)
 
 
 def test_the_newest_fake_wins(library: Library) -> None:

@@ -198,7 +198,7 @@ def parts_of(labels: Sequence[str], values: Sequence[Any]) -> tuple[Part, ...]:
     return tuple(
         Part(place, name, tensor)
         for place, (label, value) in enumerate(pairs)
-        for name, tensor in named_tensors([label], [value])
+        for name, tensor in named_tensors([label], [value], dicts=True)
     )
 
 
