@@ -103,7 +103,7 @@ def test_another_seed_is_another_sample(target: Target) -> None:
     assert len({each.name for each in (*one, *other)}) > target.sample
 
 
-REFUSES = "checks:check_definition_fits:call taken away:1"
+REFUSES = "transition:check_definition_fits:call taken away:1"
 # A definition that is refused is none of its business.
 BLIND = "scenarios/test_listeners/hears_of_nothing_else"
 
@@ -133,6 +133,14 @@ def test_what_never_ends_is_killed_and_told() -> None:
     )
     found = tried(Order(name, (by,), everything=False, seconds=2))
     assert found == Trial(name, "killed", by, "no end")
+
+
+def test_a_mutant_of_a_module_that_is_gone_is_told() -> None:
+    found = tried(Order("nowhere:call:call taken away:1", (BLIND,), everything=False))
+    assert (found.outcome, found.how) == (
+        "discarded",
+        "NoSuchMutation: nowhere:call:call taken away:1",
+    )
 
 
 def test_what_cannot_be_imported_is_not_killed() -> None:

@@ -31,7 +31,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from tests.mutants.mutation import mutated
+from tests.mutants.mutation import NoSuchMutation, mutated
 from tests.mutants.target import DISPATCH, ROOT, TARGETS, Target
 
 # The timer of each clock, and the signal by which it ends a process.
@@ -144,23 +144,27 @@ class _Finder(MetaPathFinder):
 
     def __init__(self, target: Target, name: str) -> None:
         self.name = name
-        self.folder = target.folder
-        self.module = f"{target.package}.{name.partition(':')[0]}"
+        module = name.partition(":")[0]
+        self.module = f"{target.package}.{module}"
+        self.file = target.folder / f"{module}.py"
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         """The spec of the mutated module, None for all others."""
         if fullname != self.module:
             return None
-        file = self.folder / f"{fullname.rpartition('.')[2]}.py"
-        loader = _Mutated(fullname, str(file))
+        loader = _Mutated(fullname, str(self.file))
         loader.mutation = self.name
-        return spec_from_file_location(fullname, file, loader=loader)
+        return spec_from_file_location(fullname, self.file, loader=loader)
 
 
 def _tried(target: Target, order: Order, told: Callable[[str], object]) -> Trial:
     """Try a mutant, here; `told` hears of each part of the run before it begins."""
     if order.name:
-        sys.meta_path.insert(0, _Finder(target, order.name))
+        finder = _Finder(target, order.name)
+        if not finder.file.exists():
+            how = told_briefly(NoSuchMutation(order.name))
+            return Trial(order.name, "discarded", how=how)
+        sys.meta_path.insert(0, finder)
     timer, _ = CLOCKS[target.clock]
     module, _, name = target.run.partition(":")
     try:
