@@ -115,7 +115,8 @@ else
 endif
 else
 test: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal \
+		$(if $(strip $(LONG)),-m "long or not long") $(TESTS)
 endif
 
 # Those that take longest begin first: none is then waited for by all others.

@@ -460,7 +460,7 @@ def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
     """The warnings, as plain ones where their own class or arguments cannot cross."""
     import pickle
 
-    unexplored = []
+    picklable = []
     for each in noted:
         try:
             pickle.dumps(each)
@@ -468,10 +468,10 @@ def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
             text = f"{each.category.__name__}: {each.message}"
             base = next(kind for kind in each.category.__mro__ if _is_builtin(kind))
             assert issubclass(base, Warning), "every warning is one"
-            unexplored.append(_Warning(base(text), base, each.file, each.line))
+            picklable.append(_Warning(base(text), base, each.file, each.line))
         else:
-            unexplored.append(each)
-    return tuple(unexplored)
+            picklable.append(each)
+    return tuple(picklable)
 
 
 def _is_builtin(kind: type) -> bool:

@@ -231,9 +231,8 @@ class ChildPool:
 
     def _begin(self, task: Task, index: int) -> Child:
         child = self._idle.pop() if self._idle else None
-        if (
-            child is not None and child.termination() is not None
-        ):  # by something left behind
+        if child is not None and child.termination() is not None:
+            # By something that was left behind.
             child.kill()
             child = None
         child = child or start(serve, self._effort, fork=self._fork)

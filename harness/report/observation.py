@@ -1,8 +1,7 @@
 """Observations as titled texts, and the first difference of two.
 
-Our own systems
-return (title, text) pairs; others return what they like (a string, a named tuple, any
-hashable value), and everything below reads them through `sections`.
+Our own systems return (title, text) pairs; others return what they like (a string, a
+named tuple, any hashable value), and everything below reads them through `sections`.
 
 Rules:
 - nothing is cut but by `readable`, where it is printed: what no person would read to

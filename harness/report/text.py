@@ -217,11 +217,11 @@ def vacuous(report: Report) -> list[str]:
             name = report.line(each.operation)
         else:
             name = "what is observed"
-        extent = "constant=True"
+        declaration = "constant=True"
         if each.raised:
             names = ", ".join(each.raised)
-            extent = f"raises={f'({names})' if len(each.raised) > 1 else names}"
-        texts.append(f"{name} {each.reason}; if that is meant, declare {extent}")
+            declaration = f"raises={f'({names})' if len(each.raised) > 1 else names}"
+        texts.append(f"{name} {each.reason}; if that is meant, declare {declaration}")
     return texts
 
 

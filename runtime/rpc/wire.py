@@ -197,7 +197,7 @@ def several(most: int, each: Field) -> Field:
 
 
 def record(kind: Callable[..., Any], **parts: Field) -> Field:
-    """An object made by `kind` of its attributes, in the order of the arguments."""
+    """An object made by `kind` of its attributes, in the order of the bytes."""
     fields = [(name, *part) for name, part in parts.items()]
 
     def read(reader: Reader) -> Any:

@@ -231,7 +231,7 @@ Compact = tuple[int, Any, Any, Any, tuple[int, ...], Any]
 
 
 class Inner:
-    """The steps of a block, ready to run; what it is given, gives, and freed go."""
+    """The steps of a block, ready to run; its parameters, results, and those freed."""
 
     __slots__ = ("freed_parameters", "freed_results", "parameters", "results", "steps")
 
@@ -264,7 +264,7 @@ def _compact(step: Step) -> Compact:
 def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
     """Run the steps of a block; gives how many trips loops made.
 
-    What is raised freed_results its step in the last register, if no step is there.
+    An error leaves its step in the last register, unless a step is there.
     """
     trips = 0
     step: Any = None
