@@ -291,7 +291,7 @@ def layout_of(tensor: Tensor) -> Layout:
 
 
 class ViewOf:
-    """Of a view: its base, how it was made, and which version it was renewed at.
+    """Of a view: its base, how it was made, and which version it was refreshed at.
 
     `replay` makes it again, in another dtype or of what Python handles; None is
     `as_strided`.

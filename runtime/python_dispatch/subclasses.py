@@ -355,7 +355,7 @@ _KERNELS_READ = ("shape", "dtype", "key_bits")
 
 
 def check_slots(cls: type, call: str) -> None:
-    """Whether a class leaves alone what kernels read.  Raises `SubclassError`."""
+    """Refuse a class that replaces what kernels read.  Raises `SubclassError`."""
     for name in _KERNELS_READ:
         # What a policy has put there asks the handler, and else Tensor.
         own = getattr(cls, name)

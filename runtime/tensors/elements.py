@@ -160,7 +160,7 @@ def info(dtype: DType) -> ElementInfo:
 
 
 def check_differentiable(dtype: DType) -> None:
-    """Whether a tensor of a dtype can have a gradient.  Raises `UnfitValue`."""
+    """Refuse a dtype whose tensors have no gradient.  Raises `UnfitValue`."""
     if dtype not in DIFFERENTIABLE:
         raise UnfitValue(code="NoGradient", dtype=str(dtype))
 

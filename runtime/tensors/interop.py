@@ -51,7 +51,7 @@ def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":
 
 
 def _check_writable(tensor: TensorBase, asked: str) -> None:
-    """Whether somebody else may write to the elements.
+    """Refuse a tensor to whose elements nobody else may write.
 
     Raises `NotShareable` and `SubclassError`.
     """

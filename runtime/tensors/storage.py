@@ -281,7 +281,7 @@ def restored_storage(
 
 
 def _check_bytes(raw: Any, device: Device, size: int) -> None:
-    """Whether bytes that were loaded, from an untrusted file perhaps, are elements.
+    """Refuse loaded bytes, from an untrusted file perhaps, that are no elements.
 
     Raises `UnfitValue`.
     """

@@ -273,10 +273,10 @@ class Elements(Family):
 
 
 class Blocks(Family):
-    """The same of functions that all threads of a block call with each number.
+    """Kernels of functions that all threads of a block call with each number.
 
-    They get an array that the threads share: `BLOCK` elements of the last dtype of the
-    key, or of `kind`.
+    The functions get an array that the threads share: `BLOCK` elements of the last
+    dtype of the key, or of `kind`.
     """
 
     __slots__ = ()

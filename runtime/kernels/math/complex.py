@@ -133,7 +133,7 @@ def bound(function: Scalar | str, on: Functions) -> Scalar:
 
 @cache
 def bound_call(function: FunctionType, on: Functions) -> Scalar:
-    """The same, for others to call."""
+    """The `bound` function, compiled, for other functions to call."""
     return on.compiled(bound(function, on))
 
 
