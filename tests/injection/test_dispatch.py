@@ -128,7 +128,7 @@ class _Finalized(Library):
 
 FAULTS = [
     (registration, "take_down", _forgets_first, "a kernel is closed", "nobody owns"),
-    (library, "registered", _owns_last, "impl", "nobody owns"),
+    (library, "register_tokens", _owns_last, "impl", "nobody owns"),
     (dispatcher, "_tell_all", _tells_one_by_one, "a definition is closed", "believes"),
     (dispatchers, "Library", _Finalized, "a library is lost", "nobody owns"),
 ]
