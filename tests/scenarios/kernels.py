@@ -199,6 +199,11 @@ def linking_by_hand(below, keyset):
     return lambda *values: f"{below.operator()} {below.schema.name} > {cpu(*values)}"
 
 
+def linking_anew(below, keyset):
+    """A linked kernel that passes a number for the last argument."""
+    return lambda *values: below(*values[:-1], 3.5)
+
+
 def keyed(keyset, x, *rest):
     """Takes the keyset of the call first (`with_keyset=True`)."""
     assert isinstance(keyset, KeySet)
@@ -239,6 +244,7 @@ stack_greedy = boxed(greedy_stack, "stack_greedy")
 all_spelled = direct(spelled, "all_spelled")
 linked_spelled = linked(linking, "linked_spelled")
 linked_by_hand = linked(linking_by_hand, "linked_by_hand")
+linked_anew = linked(linking_anew, "linked_anew")
 
 
 def typed_one(x: Tensor) -> Tensor:

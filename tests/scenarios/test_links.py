@@ -10,6 +10,7 @@ from runtime.keys import DispatchKey, KeySet
 from tests.scenarios.asking import Question, ask, asked, handle, often
 from tests.scenarios.kernels import (
     all_spelled,
+    linked_anew,
     linked_by_hand,
     linked_spelled,
     spelled,
@@ -57,6 +58,15 @@ below_of_any_convention = Scenario(
     fallback(spelled_fallback, "CPU"),
     given=[_FOLD, impl("tree::fold", linked_spelled, "Autograd")],
     **asked(_calls),
+)
+
+# What a linked kernel passes and the schema does not allow is passed as it is.
+passed_as_it_is = Scenario(
+    impl("tree::fold", linked_anew, "Autograd"),
+    impl("tree::fold", stack_spelled, "CPU"),
+    impl("tree::fold", all_spelled, "CUDA"),
+    given=[define("tree::fold(Tensor x, ScalarType dtype=float) -> str")],
+    **asked(ask("tree::fold(x)", _f(_X), _f(probe_tensor("CUDA+AutogradCUDA")))),
 )
 
 # A linked kernel that chooses what runs by a keyset of its own.

@@ -115,11 +115,31 @@ def _unraisable(target: Dispatcher) -> list[object]:
     ]
 
 
+class _Interrupts(_Fails):
+    """Is interrupted when an operator goes."""
+
+    def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
+        raise KeyboardInterrupt(str(name))
+
+
+def _interrupted(target: Dispatcher) -> list[object]:
+    """What interrupts listeners comes to the one who takes the library down."""
+    with target.add_listener(_Interrupts()), target.add_listener(_Interrupts()):
+        lost = Library("text", "FRAGMENT", dispatcher=target, origin="lost")
+        lost.define("lost(Tensor x) -> Tensor")
+        del lost
+        try:
+            target.drain()
+        except KeyboardInterrupt as error:
+            return [repr(error), *error.__notes__, target.op_names()]
+    return ["not interrupted"]
+
+
 # What listeners raise about a lost library is reported, and it is taken down.
 reported_when_lost = Scenario(
     define("text::index(Tensor x) -> Tensor"),
     impl("text::index", on_cpu, "CPU"),
-    **asked(ask("del library, with a listener that fails", _unraisable)),
+    **asked(ask("del library, with a listener that fails", _unraisable, _interrupted)),
 )
 
 
