@@ -120,6 +120,7 @@ keys = Scenario(
             _by(lambda to: to.impl("split", on_cpu, "Undefined"), "IMPL", "CPU"),
             _by(lambda to: to.impl("split", on_cpu, "CUDA"), "IMPL", "CPU"),
             _by(lambda to: to.impl("split", on_cpu), "IMPL", "Undefined"),
+            _by(lambda to: to.rule("split", 3, on_cpu)),  # type: ignore[arg-type]  # that is refused
             lambda target: target.registrations_for("CUDA"),
         )
     ),
