@@ -54,6 +54,14 @@ def _registering(target: Dispatcher) -> list[str]:
         return [
             _few(55, lambda: library.define("again(Tensor x) -> Tensor").close()),
             _few(50, lambda: library.impl("again", on_cpu, "CPU").close()),
+            # Two in turn: none is forgotten for the other one.
+            _few(
+                100,
+                lambda: [
+                    library.impl(each, on_cpu, "CPU").close()
+                    for each in ("again", "more")
+                ],
+            ),
             _few(80, lambda: library.reserve("again").close()),
         ]
 
