@@ -31,7 +31,7 @@ from tests.mutants.mutation import Candidate, candidates, shown
 from tests.mutants.target import TARGETS, Target
 from tests.mutants.trial import Nursery, Order, Trial
 
-MOST_EQUIVALENT = 8
+MOST_EQUIVALENT = 7
 
 # Killers of the same module that are tried before all others.
 HINTS = 8
