@@ -49,19 +49,18 @@ def _few(most: int, do: Callable[[], Any]) -> str:
     return "few calls" if _calls_of(do) <= most else f"more than {most} calls"
 
 
+def _implement(library: Library, *operators: str) -> None:
+    for each in operators:
+        library.impl(each, on_cpu, "CPU").close()
+
+
 def _registering(target: Dispatcher) -> list[str]:
     with Library("text", "FRAGMENT", dispatcher=target, origin="again") as library:
         return [
             _few(55, lambda: library.define("again(Tensor x) -> Tensor").close()),
             _few(50, lambda: library.impl("again", on_cpu, "CPU").close()),
             # Two in turn: none is forgotten for the other one.
-            _few(
-                100,
-                lambda: [
-                    library.impl(each, on_cpu, "CPU").close()
-                    for each in ("again", "more")
-                ],
-            ),
+            _few(100, lambda: _implement(library, "again", "more")),
             _few(80, lambda: library.reserve("again").close()),
         ]
 
