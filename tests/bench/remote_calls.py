@@ -25,6 +25,7 @@ SYNC = "`rpc_sync`, p50: over torch's"
 PIPELINED = "`rpc_async`, 2,000 under way: calls a second over torch's"
 REMOTE = "`remote` and `to_here`, p50: over torch's"
 TENSOR = "a tensor of 64 MB: MB/s over torch's"
+WHY = "agents and sessions are Python on both sides, torch's are C++"
 ENCRYPTED = "`rpc_sync`, encrypted over plain TCP"
 
 # The engine and its way, by the words of a row.
@@ -85,7 +86,7 @@ def remote_calls() -> Iterator[Row]:
                 f"{found:.2f} ({own[key]:.0f} {unit}, {other[key]:.0f} {unit})",
                 "≤ 1",
                 found <= 1,
-                why="agents and sessions are Python on both sides, torch's are C++",
+                why=WHY,
             )
         for what, key, unit in (
             (PIPELINED, "pipelined", "a second"),
@@ -97,6 +98,7 @@ def remote_calls() -> Iterator[Row]:
                 f"{found:.2f} ({own[key]:.0f} {unit}, {other[key]:.0f} {unit})",
                 "≥ 1",
                 found >= 1,
+                why=WHY,
             )
     secret, plain = in_turn(("ours", "tcp"), ("ours", "plain"), what=("sync",))
     found = secret["sync"] / plain["sync"]
