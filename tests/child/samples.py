@@ -39,6 +39,6 @@ def is_alive(pid: int) -> bool:
     """Whether the process exists and is no zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] != "Z"

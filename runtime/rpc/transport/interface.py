@@ -48,7 +48,6 @@ name is taken once; a sent buffer is copied unless it is immutable (`bytes`), as
 workers share memory.
 """
 
-import atexit
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -185,24 +184,6 @@ def _in_child() -> None:
     for each in [*_FORKABLE]:
         each.in_child()
 
-
-_LEFT: WeakSet[Transport] = WeakSet()
-
-
-def closed_at_exit(transport: Transport) -> None:
-    """Have a transport closed when this process ends, unless it is closed before.
-
-    Buffers that it still sends lie in memory that is about to be freed.
-    """
-    _LEFT.add(transport)
-
-
-def _at_exit() -> None:
-    for each in [*_LEFT]:
-        each.close(linger=0)
-
-
-atexit.register(_at_exit)
 
 # Some systems have no fork.
 if hasattr(os, "register_at_fork"):

@@ -17,6 +17,7 @@ Rules:
 - IPv6 is for addresses that are written in it, as names may mean both.
 """
 
+import atexit
 import errno
 import os
 import threading
@@ -26,6 +27,7 @@ from contextlib import suppress
 from itertools import count
 from queue import Empty
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import zmq
 from zmq.utils import garbage
@@ -57,7 +59,6 @@ from runtime.rpc.transport.interface import (
     OnLink,
     OnPacket,
     OnTime,
-    closed_at_exit,
     closed_in_child,
     join_frames,
     split_frames,
@@ -183,7 +184,7 @@ class SocketTransport:
             self._context.destroy(linger=0)
             raise
         closed_in_child(self)
-        closed_at_exit(self)
+        _OPEN.add(self)
 
     # Listening.
 
@@ -547,3 +548,17 @@ def _end(peer: _Peer, linger: float) -> None:
         socket, peer.socket = peer.socket, None
     if socket is not None:
         socket.close(linger=int(linger * 1000))
+
+
+_OPEN: WeakSet[SocketTransport] = WeakSet()
+
+
+def _close_all() -> None:
+    """Close what is left open: buffers are still sent that are about to be freed."""
+    for each in [*_OPEN]:
+        each.close(linger=0)
+
+
+# The function that was registered last is called first: this one before ZeroMQ's, which
+# frees what is still sent.  So it is registered here, below the import of theirs.
+atexit.register(_close_all)
