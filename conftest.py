@@ -8,11 +8,10 @@ same ones, and `--thinned` the others: `make test` and `make test-long`.  Whoeve
 neither runs them all.  Long ones are in no share: `-m` alone decides about them.  Of
 the scenarios of the catalogue `--thin` explores one in so many, and `--thinned` none:
 beside it `everyorder gate` explores them all.  `--both` runs both shares in one
-process, which coverage, where it is measured, watches at `--thin`'s alone: `make
-test LONG=1`.
+process, which coverage, where it is measured, watches at `--thin`'s alone, and few of
+the scenarios, as the gate stands beside it: `make test LONG=1`.
 """
 
-import gc
 import signal
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -36,8 +35,8 @@ THINNED = {
     "tests/zoo/": 5,
 }
 
-# The catalogue, and one in how many of its scenarios `--thin` keeps.
-CATALOGUE, SCENARIOS = "tests/scenarios/", 4
+# The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.
+CATALOGUE, SCENARIOS, FEW_SCENARIOS = "tests/scenarios/", 4, 16
 
 LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
 WHOLE = pytest.mark.skip(reason="takes longest: make test-whole, or -m whole")
@@ -98,7 +97,11 @@ def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
         return False
     names = [folder for folder in THINNED if path.startswith(folder)]
     many = THINNED[max(names, key=len)] if names else 1
-    return crc32(item.nodeid.encode()) % (SCENARIOS if explored else many) > 0
+    return _number(item) % (SCENARIOS if explored else many) > 0
+
+
+def _number(item: pytest.Item) -> int:
+    return crc32(item.nodeid.encode())
 
 
 def is_explored(item: pytest.Item) -> bool:
@@ -126,7 +129,7 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         left, long = is_left_out(item, seen), is_long(item)
         if both:
-            out = left and is_explored(item)
+            out = is_explored(item) and _number(item) % FEW_SCENARIOS > 0
             if left or long:
                 item.add_marker("unwatched")
         else:
@@ -149,9 +152,3 @@ def pytest_collection_modifyitems(
     if "long" not in asked:
         for item in filter(is_long, items):
             item.add_marker(LONG)
-
-
-def pytest_collection_finish() -> None:
-    """Have no collection look through what was loaded for all tests."""
-    gc.collect()
-    gc.freeze()

@@ -4,7 +4,8 @@ A plugin of pytest, named by the root's `conftest.py`; nothing of what is assert
 changes by it.  The legs themselves are in the Makefile.
 
 Rules:
-- no garbage is looked for while tests are collected: all of it is kept;
+- no garbage is looked for while tests are collected, nor later in what they loaded:
+  all of it is kept;
 - coverage, where it is measured, does not watch what plays the same lines thousands of
   times, which other tests of the folder reach, nor a compiler that is not ours;
 - what is not watched is watched nowhere: not in its threads, nor in processes that it
@@ -22,16 +23,20 @@ from typing import Any
 
 import pytest
 
-# Programs, texts and schedules by chance, and chains that are compiled: thousands of
-# them, through code that the tests beside them reach one by one.
+# What plays the same lines thousands of times, through code that the tests beside it
+# reach one by one: programs, texts, schedules and signals by chance, every world, what
+# must stay flat; and what reads our sources, or runs other programs.
 UNWATCHED = (
     "tests/custom/opcheck/test_core_operators.py::test_every_operator",
-    "tests/injection/test_dispatch.py::test_at_",
-    "tests/injection/test_futures.py::test_at_",
-    "tests/injection/test_tensors.py::test_at_",
-    "tests/rpc/exploring/test_references.py::test_every_world",
-    "tests/rpc/exploring/test_sessions.py::test_every_world",
-    "tests/rpc/simulator/test_simulator.py::test_laws_hold",
+    "tests/errors/test_words.py::test_who_makes_an_error",
+    "tests/injection/",
+    "tests/python_dispatch/test_policies.py::test_an_import_that_was_interrupted",
+    "tests/python_dispatch/test_state.py::test_memory_is_flat",
+    "tests/rpc/exploring/",
+    "tests/rpc/faults/",
+    "tests/rpc/mutants/",
+    "tests/rpc/program/test_absent.py",
+    "tests/rpc/simulator/",
     "tests/schema/test_parser.py::test_law",
     "tests/schema/test_defaults.py::test_filling",
     "tests/schema/test_defaults.py::test_kernels_that_see_values",
@@ -52,6 +57,9 @@ UNWATCHED = (
     "tests/script/ir/test_text.py::test_what_is_printed",
     "tests/script/passes/test_programs.py::test_",
     "tests/script/running/test_random.py::test_",
+    "tests/test_architecture.py",
+    "tests/test_locks.py::test_first_uses",
+    "tests/typing/",
 )
 
 # In the environment, what coverage tells the processes that are started.
@@ -68,6 +76,35 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         if enabled:
             gc.enable()
+
+
+class Frozen:
+    """What is loaded for all tests, and is not looked through for garbage.
+
+    Once when they are collected, and again whenever a test has loaded a large library.
+    """
+
+    # Modules; Numba has about 800.
+    LARGE = 300
+
+    def __init__(self) -> None:
+        self._modules = 0
+
+    def pytest_collection_finish(self) -> None:
+        """Freeze what is loaded by now."""
+        gc.collect()
+        gc.freeze()
+        self._modules = len(sys.modules)
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Freeze what a test has loaded."""
+        if len(sys.modules) - self._modules > self.LARGE:
+            self.pytest_collection_finish()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the collector from what is loaded once for all."""
+    config.pluginmanager.register(Frozen(), "everyorder's frozen modules")
 
 
 def pytest_collection_finish() -> None:

@@ -26,6 +26,15 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
+
+# How many signals by a timer: always, in the long legs, and where there is time.
+ROUNDS = (
+    500,
+    pytest.param(8_000, marks=pytest.mark.long),
+    pytest.param(20_000, marks=pytest.mark.whole),
+)
+
 # What looks for signals, in CPython 3.11 and later.
 _LOOKING = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW"}
 

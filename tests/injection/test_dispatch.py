@@ -30,6 +30,7 @@ from tests.injection.dispatchers import (
     wrong,
 )
 from tests.injection.interrupting import (
+    ROUNDS,
     Round,
     at_depths,
     at_lines,
@@ -169,7 +170,7 @@ def played(seed: int, rounds: int) -> tuple[int, list[str]]:
     return came, failed
 
 
-@pytest.mark.parametrize("rounds", [500, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_at_any_time(rounds: int, record_property: Record) -> None:
     """A real signal, by a real timer."""
     seed = random.SystemRandom().getrandbits(32)

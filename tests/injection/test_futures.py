@@ -22,6 +22,7 @@ from runtime.futures import awaits, completion, future
 from tests.forking import free_logging
 from tests.injection.futures import OPERATIONS, WITH_THREADS, Noting, World, wrong
 from tests.injection.interrupting import (
+    ROUNDS,
     Round,
     at_depths,
     at_lines,
@@ -138,7 +139,7 @@ def played(seed: int, rounds: int) -> tuple[int, list[str]]:
     return came, failed
 
 
-@pytest.mark.parametrize("rounds", [500, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_at_any_time(rounds: int) -> None:
     """A real signal, by a real timer."""
     seed = random.SystemRandom().getrandbits(32)

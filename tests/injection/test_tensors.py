@@ -22,6 +22,7 @@ from runtime.python_dispatch import modes as dispatch_modes
 from runtime.tensors.keys import INFERRING, STATE, inference
 from tests.injection import tensors
 from tests.injection.interrupting import (
+    ROUNDS,
     Round,
     at_depths,
     at_places,
@@ -275,7 +276,7 @@ def test_a_fault_is_found(
         played(OPERATIONS[operation], plain, operation, True)
 
 
-@pytest.mark.parametrize("rounds", [300, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_at_any_time(rounds: int, record_property: Record) -> None:
     """A real signal, by a real timer."""
     seed = random.SystemRandom().getrandbits(32)

@@ -25,7 +25,7 @@ from tests.rpc.simulator.worker import Broken
 from tests.rpc.simulator.world import World
 
 # So many parts, and in each so many; of the whole run, so many in all.
-PARTS, ORDINARY, LONG, WHOLE = 2, 50, 1_000, 10_000
+PARTS, ORDINARY, LONG, WHOLE = 2, 50, 500, 10_000
 # Each pair is seen so often in the whole run, in each part its share.
 OFTEN = 100
 

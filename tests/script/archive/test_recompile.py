@@ -73,9 +73,15 @@ def test_generated_programs_do_the_same() -> None:
         assert differing(Random(seed).randrange) == [], seed
 
 
-@pytest.mark.long
-def test_many_generated_programs_come_back() -> None:
-    for seed in range(6, 306):
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(6, 156), marks=pytest.mark.long, id="150"),
+        pytest.param(range(156, 1156), marks=pytest.mark.whole, id="1000"),
+    ],
+)
+def test_many_generated_programs_come_back(seeds: range) -> None:
+    for seed in seeds:
         assert differing(Random(seed).randrange, compiled=False) == [], seed
 
 

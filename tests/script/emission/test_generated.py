@@ -20,7 +20,7 @@ from tests.script.emission.both import Both, Outcome
 from tests.script.emission.generated import Program
 from tests.script.emission.generated_forms import EVERY, NAMES
 
-FEW, MORE, MANY, CALLS = 50, 1_500, 20_000, 3
+FEW, MORE, MANY, CALLS = 50, 750, 20_000, 3
 # In parts, as a test that takes five minutes counts as one that hangs.
 PARTS = 8
 FUSED, SIZE = 500, 1200
@@ -103,7 +103,7 @@ def test_many_programs_do_what_python_does(part: int) -> None:
     forms_of(range(first, first + MANY // PARTS))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_each_form_comes_often() -> None:
     """Of those 20,000 programs, at least 200 times."""
     forms: Counter[str] = Counter()
