@@ -82,6 +82,8 @@ _RETRY, _RETRY_MOST = 20, 500
 _HANDSHAKE = 10_000
 # Seconds between two looks, at the end, whether a thread is away.
 _AWAY = 0.05
+# Seconds that a program waits, at its end, for what is closed and still lingers.
+_AT_EXIT = 2.0
 # The longest path of a socket, everywhere (`sun_path` less its zero).
 _LONGEST_PATH = 103
 
@@ -158,6 +160,7 @@ class SocketTransport:
         self._changes = LinkChanges()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
+        self._ends: threading.Thread | None = None
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
@@ -346,7 +349,7 @@ class SocketTransport:
             _end(peer, linger)
         self._wake()
         self._receiving.end()
-        ends = threading.Thread(
+        ends = self._ends = threading.Thread(
             target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
         )
         ends.start()
@@ -365,6 +368,7 @@ class SocketTransport:
         self._own = []
         self._new = deque()
         self._threads = ()
+        self._ends = None
 
     def _end(self) -> None:
         """Close everything, once no thread uses it."""
@@ -557,6 +561,9 @@ def _close_all() -> None:
     """Close what is left open: buffers are still sent that are about to be freed."""
     for each in [*_OPEN]:
         each.close(linger=0)
+        if each._ends is not None:
+            # A callback has closed it, and was not made to wait.
+            each._ends.join(_AT_EXIT)
 
 
 # The function that was registered last is called first: this one before ZeroMQ's, which

@@ -350,6 +350,39 @@ def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
     assert run.stdout.splitlines()[-1] == "closed True kept True"
 
 
+CLOSED_BY_A_CALLBACK = """
+import atexit, threading, time
+atexit.register(lambda: print([each.name[:8] for each in threading.enumerate()]))
+from runtime.rpc.transport.sockets import SocketTransport
+import sys
+closed = threading.Event()
+def close(*_):
+    worker.close(linger=0.5)
+    closed.set()
+worker = SocketTransport(sys.argv[1])
+worker.start(close, lambda: None)
+worker.send(sys.argv[1] + "nobody", [b"x" * 1_000_000])
+worker.send(worker.endpoint, [b"close"])
+closed.wait()
+"""
+
+
+def test_what_a_callback_closes_has_ended_when_the_program_does() -> None:
+    """It lingers in a thread of its own, and what it sends is not freed meanwhile."""
+    with folder() as home:
+        run = subprocess.run(
+            [sys.executable, "-c", CLOSED_BY_A_CALLBACK, f"ipc://{home}/"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "rpc ends" not in run.stdout
+
+
 def test_nothing_is_left_behind(world: World) -> None:
     """No file, no thread, no shared memory."""
     import threading
