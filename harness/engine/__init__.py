@@ -34,9 +34,16 @@ from harness.engine.result import (
     Violation,
 )
 from harness.engine.session import DEFAULT_BUDGET, Budget, Progress
+from harness.engine.strategy import (
+    ASSUMPTIONS,
+    GUARANTEES,
+    Plan,
+    Strategy,
+    choose,
+    parse,
+    plan,
+)
 from harness.engine.strategy import KNOWN as KNOWN_STRATEGIES
-from harness.engine.strategy import Plan, Strategy, choose, parse, plan
-from harness.engine.theory import ASSUMPTIONS, GUARANTEES
 
 __all__ = [
     "ASSUMPTIONS",

@@ -1,10 +1,29 @@
 """`explore`: one exploration from the first check to the frozen result.
 
-True only here: the order of the stages.  Freshness and determinism first, because
-without them nothing else means anything; cold looks second, because later nothing is
-cold; then the strategies in the order in which they are named; then everything is
-undone, so that the way back to nothing is checked as well; shrinking and replaying
-last, because they reset the system.
+The stages, in order.  Freshness and determinism first, because without them nothing
+else means anything; cold looks second, because later nothing is cold; then the
+strategies in the order in which they are named; then everything is undone, so that the
+way back to nothing is checked as well; shrinking and replaying last, because they reset
+the system.
+
+*Vacuous* is what could not have shown a fault, whatever the registry does.  A typing
+error makes a step that raises whatever is active, a use that always answers with the
+same AttributeError, an observation that is the same text for ever; a comparison of
+these with themselves holds.  And an order that is pinned hides every difference between
+the two orders, so there must be at least one: in what was seen, answered or raised.
+Over everything that was played:
+- a step that raises wherever it is performed is vacuous, whatever it raises; of a
+  settled system, whose refusals are answers of its own, only by errors that typing
+  errors make (a plain AttributeError, NameError or TypeError), or where no step could
+  be done at all;
+- a use that raises wherever it is performed, by such errors, is vacuous;
+- a step is vacuous that can be done, and after which every look, every answer and what
+  other steps and undos raise is what it was before;
+- a use whose answer never varies, and an observation that never varies, are vacuous;
+- what the relations declare to be so is not reported;
+- pinned orders are compared between the keys of the same active steps in which nothing
+  but the pinned order differs; where all orders are pinned, between all keys of the
+  same steps.
 
 Rules: the explorer prints nothing and stores nothing outside of the result.  Errors of
 the adapter itself (in `observe`, `laws`, `reset`, `state`) are not caught.  Garbage is
@@ -13,22 +32,39 @@ of a settled system the state says that nothing depends on it.
 """
 
 import gc
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager
 from functools import cache
 
 from harness.engine import reference, symmetry
 from harness.engine.groups import named
 from harness.engine.proof import checked
-from harness.engine.protocol import State, System, operations_of, ordering_of, state_of
+from harness.engine.protocol import (
+    Key,
+    State,
+    System,
+    active,
+    operations_of,
+    ordering_of,
+    state_of,
+)
 from harness.engine.reference import look_cold
 from harness.engine.refutation import refutations
-from harness.engine.result import Counts, Exploration, Violation
-from harness.engine.runner import Broken
+from harness.engine.result import Counts, Exploration, Vacuity, Violation
+from harness.engine.runner import MISSING, Broken, Ledger
 from harness.engine.session import Budget, Halt, Meter, Progress, Session, Spent
-from harness.engine.strategy import UNPROVEN, Strategy, choose, guarantee, parse
-from harness.engine.theory import DETERMINISM, OPEN, ORDERED, PAIRS, SCOPE
-from harness.engine.vacuity import unpinned, vacuous
+from harness.engine.strategy import (
+    DETERMINISM,
+    OPEN,
+    ORDERED,
+    PAIRS,
+    SCOPE,
+    UNPROVEN,
+    Strategy,
+    choose,
+    guarantee,
+    parse,
+)
 
 
 def explore(
@@ -108,9 +144,7 @@ def _explored(
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
     if complete and session.ordered and not violations:
-        violations = tuple(
-            unpinned(session.ledger, session.operations, session.ordering)
-        )
+        violations = tuple(_unpinned(session))
     return _result(session, parts, violations, tuple(spent), complete=complete)
 
 
@@ -238,7 +272,7 @@ def _result(
         guarantee=guarantee(claimed) or f"{parts[0].name}: {OPEN}",
         assumptions=tuple(_assumptions(session, claimed)),
         skipped=tuple(session.skipped),
-        states=dict(sorted(states.items(), key=lambda item: _place(item[0]))),
+        states=dict(sorted(states.items(), key=lambda item: _rank(item[0]))),
         failures=_by_state(ledger.failures),
         refusals=_by_state(ledger.refusals),
         executed=Counts(
@@ -256,17 +290,7 @@ def _result(
         seconds=meter.seconds,
         closure=session.closure,
         caveats=caveats,
-        # What is declared may have been taken back, where something else was seen.
-        vacuous=tuple(
-            vacuous(
-                ledger,
-                operations_of(session.system),
-                session.ordering,
-                settled=session.system.settled,
-            )
-        )
-        if complete and not violations
-        else (),
+        vacuous=tuple(_vacuities(session)) if complete and not violations else (),
         spent=spent,
         proven=proven,
     )
@@ -302,9 +326,195 @@ def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]
 def _by_state(
     fields: dict[tuple[int | State, int], Hashable],
 ) -> dict[tuple[State, int], Hashable]:
-    named = {(state_of(key), step): value for (key, step), value in fields.items()}
-    return dict(sorted(named.items(), key=lambda i: (*_place(i[0][0]), i[0][1])))
+    by_state = {(state_of(key), step): value for (key, step), value in fields.items()}
+    return dict(sorted(by_state.items(), key=lambda i: (*_rank(i[0][0]), i[0][1])))
 
 
-def _place(state: State) -> tuple[int, State]:
+def _rank(state: State) -> tuple[int, State]:
     return len(state), state
+
+
+# Where nothing varies: at every set of active steps, or at those that were reached.
+ALWAYS = "whatever is active"
+PERFORMED = "wherever it was performed"
+
+# What a typing error raises, by exact class.
+SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
+
+
+def _vacuities(session: Session) -> Iterator[Vacuity]:
+    """Each operation that could not have shown a fault, and why."""
+    # A declaration may have been taken back since, where something else was seen.
+    declared = session.system.relations.declared
+    ledger, operations = session.ledger, session.operations
+    never = {step for _, step in ledger.failures}
+    for passed in ledger.passed.values():
+        never -= {step for step in never if passed >> step & 1}
+    # At most so many sets of active steps can be reached.
+    sets = 1 << operations.steps - len(never)
+    for step in range(operations.steps):
+        if step in declared:
+            continue
+        done = [key for key, passed in ledger.passed.items() if passed >> step & 1]
+        failures = [f for (_, failing), f in ledger.failures.items() if failing == step]
+        if not done:
+            errors = [_error_of(each) for each in failures]
+            refused = session.system.settled and any(ledger.passed.values())
+            if not refused or SLIPS.issuperset(errors):
+                yield from _raises(step, errors, _where(failures, sets))
+            continue
+        before = [key for key in done if not active(key, step)]
+        if before and not any(_changes(session, key, step) for key in before):
+            yield Vacuity(step, "changes nothing that is looked at or asked")
+    for use in range(operations.uses):
+        operation = operations.steps + use
+        if operation not in declared:
+            answers = [a for (_, asked), a in ledger.answers.items() if asked == use]
+            yield from _varies(operation, answers, "answers", sets)
+    if operations.look not in declared:
+        seen = list(ledger.seen.values())
+        yield from _varies(operations.look, seen, "shows", sets)
+
+
+def _varies(
+    operation: int, values: list[Hashable], verb: str, sets: int
+) -> Iterator[Vacuity]:
+    """Why the values could not have differed, unless they did."""
+    errors = [_error_of(raised) for value in values if (raised := _raised(value))]
+    where = _where(values, sets)
+    if len(errors) == len(values) and SLIPS.issuperset(errors):
+        yield from _raises(operation, errors, where)
+    elif len(values) > 1 and all(each == values[0] for each in values):
+        yield Vacuity(operation, f"{verb} the same {where}")
+
+
+def _changes(session: Session, key: Key, step: int) -> bool:
+    """Whether anything differs between the key and the key with the step done."""
+    ledger, operations = session.ledger, session.operations
+    after = session.ordering.toggled(key, step)
+    if ledger.seen.get(key, MISSING) != ledger.seen.get(after, MISSING):
+        return True
+    for use in range(operations.uses):
+        before = ledger.answers.get((key, use), MISSING)
+        then = ledger.answers.get((after, use), MISSING)
+        if before != then:
+            return True
+    for other in range(operations.steps):
+        # Of the step itself only that doing it again may raise.
+        failed = (
+            ledger.failures.get((key, other), MISSING) if other != step else MISSING
+        )
+        if failed != ledger.failures.get((after, other), MISSING):
+            return True
+        if other == step:
+            continue
+        refused = ledger.refusals.get((key, other), MISSING)
+        if refused != ledger.refusals.get((after, other), MISSING):
+            return True
+    return False
+
+
+def _where(values: list[Hashable], sets: int) -> str:
+    """In words, whether as many values were seen as there are sets."""
+    return ALWAYS if len(values) >= sets else PERFORMED
+
+
+def _raises(operation: int, errors: list[str], where: str) -> Iterator[Vacuity]:
+    """The errors that are raised everywhere, unless nothing was tried."""
+    if errors:
+        names = tuple(sorted(set(errors)))
+        yield Vacuity(operation, f"raises {' and '.join(names)} {where}", names)
+
+
+def _raised(value: Hashable) -> Hashable | None:
+    """The fields of the error that an answer or a look reports, if it does."""
+    if isinstance(value, tuple) and value:
+        if value[0] == "raised" and len(value) == 2:
+            fields: Hashable = value[1]
+            return fields
+        head = value[0]
+        if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
+            return value
+    return None
+
+
+def _error_of(fields: Hashable) -> str:
+    """The class of an error by its fields, or "an error"."""
+    head = fields[0] if isinstance(fields, tuple) and fields else None
+    if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
+        head = head[1]
+    return head if isinstance(head, str) else "an error"
+
+
+def _unpinned(session: Session) -> Iterator[Violation]:
+    """A violation for each pinned order that never shows."""
+    ledger, pairs = session.ledger, session.ordering.pairs
+    if pairs is None:
+        if not _differ_within(ledger, lambda key: frozenset(state_of(key))):
+            text = "two orders of the same steps that look different (order_dependent)"
+            yield _unpinned_at(session, list(ledger.seen), text)
+        return
+    for pair in sorted(pairs):
+        one, other = pair
+        if not _differ_within(ledger, _by_orders(pairs - {pair})):
+            both = [k for k in ledger.seen if active(k, one) and active(k, other)]
+            text = (
+                f"two orders of steps {one + 1} and {other + 1} that can be told apart"
+            )
+            yield _unpinned_at(session, both or list(ledger.seen), text)
+
+
+def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
+    """A name for the keys with the same active steps and these pairs in one order."""
+
+    every = sorted(pairs)
+
+    def name(key: Key) -> Hashable:
+        state = state_of(key)
+        place = {step: at for at, step in enumerate(state)}
+        orders = (
+            place[one] < place[other]
+            for one, other in every
+            if one in place and other in place
+        )
+        return frozenset(state), tuple(orders)
+
+    return name
+
+
+def _differ_within(ledger: Ledger, name: Callable[[Key], Hashable]) -> bool:
+    """Whether anything at all differs between two keys of one name."""
+    first: dict[Hashable, Hashable] = {}
+    return any(
+        first.setdefault((name(key), operation), value) != value
+        for key, operation, value in _records(ledger)
+    )
+
+
+def _records(ledger: Ledger) -> Iterator[tuple[Key, Hashable, Hashable]]:
+    """Everything in the ledger: the key, the operation, and its result or error.
+
+    The result of a step that was done, or undone, without an error is None.
+    """
+    for key, seen in ledger.seen.items():
+        yield key, "look", seen
+    for (key, use), answer in ledger.answers.items():
+        yield key, ("use", use), answer
+    for what, passed, failed in (
+        ("do", ledger.passed, ledger.failures),
+        ("undo", ledger.retired, ledger.refusals),
+    ):
+        for key, mask in passed.items():
+            for step in range(mask.bit_length()):
+                if mask >> step & 1:
+                    yield key, (what, step), None
+        for (key, step), fields in failed.items():
+            yield key, (what, step), fields
+
+
+def _unpinned_at(session: Session, keys: list[Key], expected: str) -> Violation:
+    """The violation at the largest of the keys, all orders of which look like it."""
+    key = max(keys, key=lambda each: len(state_of(each)))
+    state, ledger = state_of(key), session.ledger
+    history = ledger.canonical.get(key) or session.operations.straight(state)
+    return Violation("unpinned", state, expected, ledger.seen[key], history)

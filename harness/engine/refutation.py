@@ -12,7 +12,7 @@ for ever.  A history that is too long to be replayed so often is replayed as oft
 Where states can be seen, the two histories are laid side by side before the operation
 that tells them apart: the paths that differ name the variable to fix.
 
-By theorem T2 (`theory.py`) a system that depends on the order has a *square* of the
+By theorem T2 (`strategy.py`) a system that depends on the order has a *square* of the
 cube of sets that does not close, and four transitions explain more than a history.
 Along the shortest history each pair of neighbouring steps is exchanged, and each step
 is done and undone; the first place where the looks then differ is the square.  The look

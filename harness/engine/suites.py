@@ -1,8 +1,8 @@
-"""What each strategy plays, and how many operations that takes; the shortest first.
+"""The histories that each strategy plays, and how many operations that takes.
 
 A strategy is a size, when no step fails, and a run.  `sca` and `random` are in
-`covering.py`, `groups` in `groups.py`, `graph` in `proof.py`, and all are listed in
-`strategy.py`; what each lets a report claim is in `theory.py`.
+`covering_arrays.py`, `groups` in `groups.py`, `graph` in `proof.py`; all are listed in
+`strategy.py`, with what each lets a report claim.
 
 `histories:k`: every history of at most k operations, each on a fresh system.  Nobody
 looks before the end of a history.  That is what finds caches which go stale: a look

@@ -2,8 +2,8 @@
 
 Up to `MOST_EXHAUSTIVE` modules, every subset is imported in every order.  Above that,
 each module alone, each pair in both orders, and all modules in the rows of a sequence
-covering array (`harness.engine.covering`), in which any `STRENGTH` of them come in
-every one of their orders.
+covering array (`harness.engine.covering_arrays`), in which any `STRENGTH` of them come
+in every one of their orders.
 
 Each thread of a pool has a zygote (`harness.imports.zygote`) that forks a child for
 each order; with isolation "spawn", or where nothing can be forked, each order starts an
@@ -36,7 +36,7 @@ from tempfile import TemporaryFile
 from types import CodeType
 from typing import IO, Any, Literal, Self, TypeAlias
 
-from harness.engine.covering import rows
+from harness.engine.covering_arrays import rows
 from harness.engine.reference import count_arrangements
 from harness.imports.observation import Observation, unpack
 

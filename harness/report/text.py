@@ -19,9 +19,9 @@ from itertools import takewhile
 from textwrap import wrap
 from typing import TypeAlias
 
+from harness.engine.explorer import ALWAYS
 from harness.engine.result import Counts, Square, Violation
-from harness.engine.theory import OPEN
-from harness.engine.vacuity import ALWAYS
+from harness.engine.strategy import OPEN
 from harness.outcome import Report, Verdict
 from harness.report.observation import (
     Divergence,

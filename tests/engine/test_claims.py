@@ -13,7 +13,7 @@ from harness.engine import (
     explore,
     plan,
 )
-from harness.engine.theory import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
+from harness.engine.strategy import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
 from tests.engine.related import Related
 
 NONE = Relations()

@@ -7,7 +7,7 @@ from math import factorial
 import pytest
 
 from harness.engine import Budget, Kind, Square, explore, plan
-from harness.engine.covering import rows
+from harness.engine.covering_arrays import rows
 from harness.engine.suites import arrangements_size
 from harness.errors import BadScenario
 from tests.coded import code

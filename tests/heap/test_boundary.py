@@ -464,7 +464,7 @@ CLEAN: dict[str, tuple[str, str]] = {
         "fnmatch.fnmatch('a', 'some?pattern')",
     ),
     "memoised function of the harness, by another's name": (
-        "from harness.engine.covering import rows",
+        "from harness.engine.covering_arrays import rows",
         "rows(11, 2)",
     ),
     "single dispatch": (

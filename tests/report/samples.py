@@ -13,7 +13,7 @@ from harness.engine.result import (
     Vacuity,
     Violation,
 )
-from harness.engine.theory import DETERMINISM, EQUAL_STATES, SCOPE
+from harness.engine.strategy import DETERMINISM, EQUAL_STATES, SCOPE
 from harness.outcome import Report
 
 STEPS = (

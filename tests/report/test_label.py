@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 
 from harness.engine.result import Square
-from harness.engine.theory import GUARANTEES as ENGINE_GUARANTEES
+from harness.engine.strategy import GUARANTEES as ENGINE_GUARANTEES
 from harness.outcome import VERDICTS as ALL_VERDICTS
 from harness.outcome import Verdict
 from harness.report.text import (

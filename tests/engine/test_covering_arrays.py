@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 import pytest
 
 from harness.engine import Relations, explore
-from harness.engine.covering import rows
+from harness.engine.covering_arrays import rows
 from tests.engine.related import Related
 from tests.engine.toys import Exclusive, Toy
 
