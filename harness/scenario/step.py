@@ -4,7 +4,7 @@ A step is prepared once for each fresh system and then performed any number of t
 `prepare(target, origin)` gets the system's registry and a name for the step ("step 2")
 and returns a function that performs it; what that returns ends it by `close()`, and is
 owned by the engine alone.  What the function of a step may be is told in
-`harness.scenario.performing`.
+`harness.scenario.execution`.
 
 A scenario names steps by object or by text, and the engine counts: in `Relations` names
 have become numbers.  What is required may also be given (`Scenario.given`): that is
@@ -30,8 +30,8 @@ from typing import Any, Literal, TypeAlias
 from harness.engine.protocol import Relations, Symmetry
 from harness.engine.symmetry import stands_in
 from harness.errors import NotAScenario
+from harness.scenario.execution import Closable, Performance, Undo, current_loop
 from harness.scenario.mistakes import check_takes, required
-from harness.scenario.performing import Closable, Performance, Undo, current_loop
 
 __all__ = [
     "Closable",

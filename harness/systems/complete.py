@@ -31,8 +31,8 @@ from harness.engine.protocol import Caveat, StateForm
 from harness.errors import ExplorationRestart
 from harness.heap import Heap, Portrait, scope_of
 from harness.heap.calls import caveats_of, merge_caveats
+from harness.scenario.execution import Handle, Lasting, Loop, make_ready
 from harness.scenario.mistakes import name_of, required
-from harness.scenario.performing import Handle, Lasting, Loop, make_ready
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
 from harness.systems.audit import Audit, Collector

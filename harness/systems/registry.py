@@ -23,8 +23,8 @@ from typing import Any
 from harness.engine.protocol import Base, Caveat, StateForm
 from harness.errors import ExplorationRestart, HarnessError, NotAScenario
 from harness.heap import Portrait, differences
+from harness.scenario.execution import Closable, Loop, preparing
 from harness.scenario.mistakes import name_of
-from harness.scenario.performing import Closable, Loop, preparing
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
 from harness.systems.complete import Complete, Memory, places

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from harness.errors import NotAScenario
-from harness.scenario.performing import Loop, NoLoop, current_loop, preparing
+from harness.scenario.execution import Loop, NoLoop, current_loop, preparing
 
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
@@ -160,7 +160,7 @@ def test_asyncio_is_imported_by_the_first_coroutine() -> None:
     program = (
         "import sys\n"
         "from contextlib import contextmanager\n"
-        "from harness.scenario.performing import Loop\n"
+        "from harness.scenario.execution import Loop\n"
         "@contextmanager\n"
         "def importing():\n"
         "    told.append('asyncio' in sys.modules)\n"

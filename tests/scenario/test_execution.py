@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import NotAScenario
 from harness.scenario import Step, step, steps
-from harness.scenario.performing import Handle, Loop, preparing
+from harness.scenario.execution import Handle, Loop, preparing
 
 
 class Names:
