@@ -39,7 +39,7 @@ from harness.engine import (
 from harness.engine import replay as play
 from harness.engine.judge import Judge
 from harness.engine.protocol import operations_of
-from harness.engine.reference import ways
+from harness.engine.reference import canonical_histories
 from harness.engine.session import Meter, Session
 from harness.errors import CannotReplay, HarnessError, NotFound
 from harness.exploration import MOST_VIOLATIONS, ask, closing, system_of, texts_of
@@ -140,7 +140,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
     )
     # What the end of the history is compared with; the judge has the same two.
     states = {action.state for action in played.actions[-3:]}
-    canonical = ways(session, states)
+    canonical = canonical_histories(session, states)
     judge = Judge(system, canonical, ordering=ordering, proving=printed)
     for kind in FAMILIES:
         judge.extend(len(history))
@@ -225,12 +225,15 @@ def _print_history(
     shown = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):
-        deed, look = watched[2 * number - 2 : 2 * number - 1], watched[2 * number - 1 :]
+        played, look = (
+            watched[2 * number - 2 : 2 * number - 1],
+            watched[2 * number - 1 :],
+        )
         line = texts.line(operation, operation in active)
         click.echo(f"{number:>3}  {line}")
-        for action in deed:
+        for action in played:
             click.echo(_outcome(texts, action))
-            if action.deed in ("add", "remove"):
+            if action.kind in ("add", "remove"):
                 active ^= {operation}
         for action in look[:1]:
             now = dict(sections(action.value))
@@ -242,8 +245,8 @@ def _print_history(
 
 def _outcome(texts: Report, action: Action) -> str:
     where = texts.state_name(action.state)
-    if action.deed in ("failing", "use"):
-        what = "fails" if action.deed == "failing" else "answers"
+    if action.kind in ("failing", "use"):
+        what = "fails" if action.kind == "failing" else "answers"
         lines = readable(whole_text(action.value).split("\n"))
         indented = "\n          ".join(lines)
         return f"     at {where}; {what}: {indented}"

@@ -1,4 +1,4 @@
-"""`sca:t` and `random:k`: what is played of systems with too many states.
+"""`sca:t` and `random:k`: the histories that are played where states are too many.
 
 No state is visited for its own sake.  The rows of a sequence covering array are orders
 of all steps such that any t of them occur in every one of their t!  orders in some row;
@@ -14,7 +14,7 @@ an uncovered sequence, so that every round makes progress.
 Where some steps have to come before others, every row is sorted by that, as little as
 can be, and what is to be covered are the orders that can come about: those of adding
 and those of removing are two arrays then.  An order in which a step fails, stays, or
-cannot be is not covered: such orders are counted in what was played, and told.
+cannot be is not covered: such orders are counted in what was played, and reported.
 
 `random:k` plays k thousand operations drawn at random, what is left of a budget.
 Random walks are strong against long histories that no plan lists; the walk starts anew
@@ -35,7 +35,7 @@ from harness.engine.protocol import History, Relations
 from harness.engine.session import Session
 from harness.errors import BadStrategy
 
-Before: TypeAlias = frozenset[tuple[int, int]]
+Precedence: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of steps of which the first comes before the second, transitively closed."""
 
 # Candidates a row: more make the array shorter by less than a row from here on.
@@ -57,7 +57,7 @@ def covering_size(steps: int, uses: int, strength: int) -> int:
 
 @lru_cache(maxsize=32)
 def rows(
-    steps: int, strength: int, before: Before = frozenset()
+    steps: int, strength: int, before: Precedence = frozenset()
 ) -> tuple[History, ...]:
     """Orders of all steps that cover every possible order of any `strength` of them.
 
@@ -84,22 +84,22 @@ def rows(
     while uncovered:
         first = min(uncovered)
         # Closed again: what comes before one of these comes before those behind it.
-        behind = _closed({*before, *pairwise(first)}) if before else before
+        behind = _transitive_closure({*before, *pairwise(first)}) if before else before
         best: History = ()
         most = -1
         for _ in range(CANDIDATES):
             row, seed = _candidate(steps, first, seed)
-            row = _sorted(row, behind)
+            row = _topological(row, behind)
             gain = sum(part in uncovered for part in combinations(row, strength))
             if gain > most:
                 best, most = row, gain
-        for row in (best, _sorted(best[::-1], before)):
+        for row in (best, _topological(best[::-1], before)):
             covered = uncovered.intersection(combinations(row, strength))
             if covered:
                 chosen.append(row)
                 uncovered -= covered
     # Where no order of so many can be, all of them are tried together at least.
-    return tuple(chosen) or (_sorted(tuple(range(steps)), before),)
+    return tuple(chosen) or (_topological(tuple(range(steps)), before),)
 
 
 def run_covering(session: Session, strength: int) -> None:
@@ -110,8 +110,8 @@ def run_covering(session: Session, strength: int) -> None:
     """
     operations = session.operations
     relations = operations.relations
-    adding = rows(operations.steps, strength, _before(relations))
-    removing = rows(operations.steps, strength, _behind(relations))
+    adding = rows(operations.steps, strength, _adding_order(relations))
+    removing = rows(operations.steps, strength, _removing_order(relations))
     uses = tuple(range(operations.steps, operations.actions))
     added: list[History] = []
     removed: list[History] = []
@@ -123,7 +123,7 @@ def run_covering(session: Session, strength: int) -> None:
             session.runner.look()
             added.append(_play(session, up, some, adding=True))
             removed.append(_play(session, down, some, adding=False))
-    _tell(session, strength, added, removed)
+    _report_missing(session, strength, added, removed)
 
 
 def _play(session: Session, row: History, uses: History, *, adding: bool) -> History:
@@ -143,10 +143,10 @@ def _play(session: Session, row: History, uses: History, *, adding: bool) -> His
     return tuple(done)
 
 
-def _tell(
+def _report_missing(
     session: Session, strength: int, added: list[History], removed: list[History]
 ) -> None:
-    """Say which orders did not come about, if there are such."""
+    """Report how many orders did not come about, if any."""
     steps = session.operations.steps
     relations = session.operations.relations
     whole = not (relations.requires or relations.after)
@@ -154,7 +154,7 @@ def _tell(
         return
     size = min(strength, steps)
     every = perm(steps, size)
-    left = [every - len(_parts(some, size)) for some in (added, removed)]
+    left = [every - len(_subsequences(some, size)) for some in (added, removed)]
     if any(left):
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
@@ -163,25 +163,27 @@ def _tell(
         )
 
 
-def _parts(some: Iterable[History], size: int) -> set[History]:
+def _subsequences(some: Iterable[History], size: int) -> set[History]:
     return {part for row in set(some) for part in combinations(row, size)}
 
 
-def _before(relations: Relations) -> Before:
-    """What is active before what, when everything is added."""
-    return _closed(_pairs(relations.requires) | _pairs(relations.after))
+def _adding_order(relations: Relations) -> Precedence:
+    """The order in which steps must become active, when everything is added."""
+    return _transitive_closure(_pairs(relations.requires) | _pairs(relations.after))
 
 
-def _behind(relations: Relations) -> Before:
-    """What is gone before what, when everything is removed."""
-    return _closed({(one, other) for other, one in _pairs(relations.requires)})
+def _removing_order(relations: Relations) -> Precedence:
+    """The order in which steps must be undone, when everything is removed."""
+    return _transitive_closure(
+        {(one, other) for other, one in _pairs(relations.requires)}
+    )
 
 
 def _pairs(relation: Mapping[int, frozenset[int]]) -> set[tuple[int, int]]:
     return {(needed, step) for step, some in relation.items() for needed in some}
 
 
-def _closed(pairs: Set[tuple[int, int]]) -> Before:
+def _transitive_closure(pairs: Set[tuple[int, int]]) -> Precedence:
     closed = set(pairs)
     while True:
         more = {(a, d) for a, b in closed for c, d in closed if b == c} - closed
@@ -190,7 +192,7 @@ def _closed(pairs: Set[tuple[int, int]]) -> Before:
         closed |= more
 
 
-def _sorted(row: History, before: Before) -> History:
+def _topological(row: History, before: Precedence) -> History:
     """The row, each step behind those that come before it, else in its order."""
     if not before:
         return row
@@ -221,16 +223,16 @@ def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:
 STRETCH = 200
 
 
-def drawn_size(thousands: int) -> int:
-    """Operations of the walk."""
+def random_size(thousands: int) -> int:
+    """Operations of `random:k`."""
     return 1_000 * thousands
 
 
-def run_drawn(session: Session, thousands: int) -> None:
-    """Walk at random."""
+def run_random(session: Session, thousands: int) -> None:
+    """Play operations drawn at random, on a fresh system every `STRETCH`."""
     actions, runner = session.operations.actions, session.runner
     seed = 1
-    for number in range(drawn_size(thousands)):
+    for number in range(random_size(thousands)):
         if number % STRETCH == 0:
             runner.reset()
             runner.look()

@@ -37,13 +37,13 @@ from contextlib import contextmanager
 from functools import cache
 
 from harness.engine import reference, symmetry
-from harness.engine.groups import named
+from harness.engine.groups import describe
 from harness.engine.proof import checked
 from harness.engine.protocol import (
     Key,
     State,
     System,
-    active,
+    is_active,
     operations_of,
     ordering_of,
     state_of,
@@ -52,7 +52,7 @@ from harness.engine.reference import look_cold
 from harness.engine.refutation import refutations
 from harness.engine.result import Counts, Exploration, Vacuity, Violation
 from harness.engine.runner import MISSING, Broken, Ledger
-from harness.engine.session import Budget, Halt, Meter, Progress, Session, Spent
+from harness.engine.session import Budget, Halt, Incomplete, Meter, Progress, Session
 from harness.engine.strategy import (
     DETERMINISM,
     OPEN,
@@ -94,19 +94,19 @@ def explore(
     )
     with _collector_seldom() if system.settled else _collector_off():
         if strategy == "auto" or not system.settled:
-            reference.begin(session)
+            reference.make_first_system(session)
         if strategy == "auto":
             session.runner.rest()
-            parts, above = choose(
+            parts, too_large = choose(
                 operations.steps,
                 operations.uses,
-                printed=session.first is not None,
+                printed=session.first_form is not None,
                 ordered=session.ordered,
                 budget=budget,
                 settled=system.settled,
                 reversible=operations.reversible,
             )
-            session.skipped += above
+            session.skipped += too_large
         else:
             parts = parse(strategy)
         closing = strategy == "auto" and not system.settled
@@ -138,7 +138,7 @@ def _explored(
         session.skipped.append("everything else: no history can be relied on")
     session.runner.drop()
     # What the runner held would still be there.
-    reference.blame(session)
+    reference.recheck_findings(session)
     session.runner.drop()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)
@@ -222,8 +222,8 @@ def _run(
         meter.planned = meter.transitions
         session.runner.clear()
         session.runner.look()
-        reference.recheck(session)
-    except Spent as reason:
+        reference.recheck_states(session)
+    except Incomplete as reason:
         session.skipped.append(
             f"{reason.reason}: {meter.transitions:,} of {meter.planned:,} operations "
             "executed"
@@ -315,7 +315,7 @@ def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]
             if closure is not None and closure.unread:
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
         if part.family == "groups":
-            apart = named(session.groups)
+            apart = describe(session.groups)
             yield f"groups: these have nothing to do with each other: {apart}"
     if session.ordering.total:
         yield ORDERED
@@ -363,7 +363,7 @@ def _vacuities(session: Session) -> Iterator[Vacuity]:
             if not refused or SLIPS.issuperset(errors):
                 yield from _raises(step, errors, _where(failures, sets))
             continue
-        before = [key for key in done if not active(key, step)]
+        before = [key for key in done if not is_active(key, step)]
         if before and not any(_changes(session, key, step) for key in before):
             yield Vacuity(step, "changes nothing that is looked at or asked")
     for use in range(operations.uses):
@@ -457,7 +457,7 @@ def _unpinned(session: Session) -> Iterator[Violation]:
     for pair in sorted(pairs):
         one, other = pair
         if not _differ_within(ledger, _by_orders(pairs - {pair})):
-            both = [k for k in ledger.seen if active(k, one) and active(k, other)]
+            both = [k for k in ledger.seen if is_active(k, one) and is_active(k, other)]
             text = (
                 f"two orders of steps {one + 1} and {other + 1} that can be told apart"
             )
@@ -516,5 +516,5 @@ def _unpinned_at(session: Session, keys: list[Key], expected: str) -> Violation:
     """The violation at the largest of the keys, all orders of which look like it."""
     key = max(keys, key=lambda each: len(state_of(each)))
     state, ledger = state_of(key), session.ledger
-    history = ledger.canonical.get(key) or session.operations.straight(state)
+    history = ledger.canonical.get(key) or session.operations.history_to(state)
     return Violation("unpinned", state, expected, ledger.seen[key], history)

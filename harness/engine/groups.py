@@ -1,8 +1,8 @@
 """`groups`: steps that have nothing to do with each other, explored apart.
 
-True only here: what independent steps are.  With 20 steps there are a million sets, and
-with 20 steps in groups of four 80: where no step of one group writes what a step of
-another one writes, each group can be explored to closure by itself.
+With 20 steps there are a million sets, and with 20 steps in groups of four 80: where no
+step of one group writes what a step of another one writes, each group can be explored
+to closure by itself.
 
 Writes do not show reads.  A step may read what another group writes, and nobody sees
 it in what is written; so the groups are checked, and what follows "holds", as far as
@@ -51,7 +51,7 @@ TRAVEL = 2
 # Forms that are taken to check one pair of steps.
 FORMS = 12
 
-_Shown: TypeAlias = tuple[Key, bytes]
+_Form: TypeAlias = tuple[Key, bytes]
 
 
 def size(steps: int, uses: int) -> int:
@@ -92,7 +92,7 @@ def run(session: Session) -> None:
 
 
 def _is_small_enough(session: Session) -> bool:
-    """Whether states are small enough to compare every two steps; else it is told."""
+    """Whether states are small enough to compare every two steps; reports it if not."""
     form = session.runner.state()
     steps = session.operations.steps
     pairs = steps * (steps - 1) // 2
@@ -127,46 +127,46 @@ class _Groups:
             operations.look,
         )
         self._nothing = [None] * operations.steps
-        self._above = list(self._steps)
+        self._parents = list(self._steps)
         self._why = ""
 
     def join_all(self) -> bool:
-        """Whether there are groups, after all that joins them; else it is told."""
-        if not self._joined_by_relations():
-            return self._tell_one()
-        if not self._joined_by_writes() or len(self.groups()) == 1:
-            return self._tell_one()
+        """Join whatever belongs together; whether groups are left, reported if not."""
+        if not self._join_by_relations():
+            return self._report_one_group()
+        if not self._join_by_writes() or len(self.groups()) == 1:
+            return self._report_one_group()
         for one, other in combinations(self._steps, 2):
-            if self._top(one) != self._top(other) and not self._is_independent(
+            if self._root(one) != self._root(other) and not self._is_independent(
                 one, other
             ):
                 self._why = (
                     f"played in both orders, steps {one + 1} and {other + 1} differ"
                 )
                 self._join(one, other)
-        return len(self.groups()) > 1 or self._tell_one()
+        return len(self.groups()) > 1 or self._report_one_group()
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The groups, each ascending."""
         found: dict[int, list[int]] = {}
         for step in self._steps:
-            found.setdefault(self._top(step), []).append(step)
+            found.setdefault(self._root(step), []).append(step)
         return tuple(map(tuple, found.values()))
 
-    def _tell_one(self) -> bool:
+    def _report_one_group(self) -> bool:
         self._session.skipped.append(f"groups: all steps are one group: {self._why}")
         return False
 
-    def _top(self, step: int) -> int:
-        while self._above[step] != step:
-            step = self._above[step]
+    def _root(self, step: int) -> int:
+        while self._parents[step] != step:
+            step = self._parents[step]
         return step
 
     def _join(self, one: int, other: int) -> None:
-        first, second = sorted((self._top(one), self._top(other)))
-        self._above[second] = first
+        first, second = sorted((self._root(one), self._root(other)))
+        self._parents[second] = first
 
-    def _joined_by_relations(self) -> bool:
+    def _join_by_relations(self) -> bool:
         """Join what relations speak of; whether there is more than one group then."""
         ordering = self._session.ordering
         if ordering.pairs is None:
@@ -182,9 +182,9 @@ class _Groups:
             self._join(one, other)
         return len(self.groups()) > 1
 
-    def _joined_by_writes(self) -> bool:
+    def _join_by_writes(self) -> bool:
         """Join steps whose paths overlap; False where nobody sees what they write."""
-        self._writes = [self._written(step) for step in self._steps]
+        self._writes = [self._writes_of(step) for step in self._steps]
         if not any(each.all for each in self._writes):
             self._why = "the system does not tell what they write"
             return False
@@ -210,8 +210,8 @@ class _Groups:
                 if is_within(long, short):
                     yield short
 
-    def _written(self, step: int) -> _Writes:
-        """What a step writes cold, and what it writes warm beside what uses write."""
+    def _writes_of(self, step: int) -> _Writes:
+        """The paths that a step writes cold, and warm without those that uses write."""
         lead = self._lead(step)
         fresh = self._stage(lead)
         done = self._stage((*lead, step))
@@ -262,11 +262,11 @@ class _Groups:
 
     def _played(
         self, lead: History, order: History
-    ) -> tuple[list[_Shown], dict[int, list[Hashable]]]:
-        """What is shown from the second step on, and what each step gave."""
+    ) -> tuple[list[_Form], dict[int, list[Hashable]]]:
+        """The forms from the second step on, and the results of each step."""
         self._runner.reset()
         self._play(lead)
-        shown: list[_Shown] = []
+        shown: list[_Form] = []
         told: dict[int, list[Hashable]] = {step: [] for step in sorted(order)}
         for number, step in enumerate(order):
             told[step].append(self._play((step,)))
@@ -281,8 +281,8 @@ class _Groups:
         return self._paths(before, self._portrait()) == self._writes[step].do
 
     def _lead(self, step: int) -> History:
-        """What must be done before a step can be."""
-        way = self._session.operations.straight((step,))
+        """The steps that must be done before a step can be."""
+        way = self._session.operations.history_to((step,))
         return way[: way.index(step)]
 
     def _stage(self, history: History) -> object:
@@ -292,7 +292,7 @@ class _Groups:
         return self._portrait()
 
     def _play(self, history: Sequence[int]) -> Hashable:
-        """Play operations of the plan; what the last one gave."""
+        """Play operations of the plan; the result of the last one."""
         value: Hashable = None
         for operation in history:
             self._session.meter.count()
@@ -302,7 +302,7 @@ class _Groups:
     def _portrait(self) -> object:
         return self._session.system.portrait(self._nothing)
 
-    def _form(self) -> _Shown:
+    def _form(self) -> _Form:
         form = self._runner.state()
         assert isinstance(form, StateForm), "the fresh system had one"
         return self._runner.key, form.blind
@@ -331,7 +331,7 @@ def _explore(session: Session, groups: tuple[tuple[int, ...], ...], most: int) -
     closed = True
     for group in groups:
         others = [step for step in range(operations.steps) if step not in group]
-        for leading in ((), operations.straight(others)):
+        for leading in ((), operations.history_to(others)):
             left = most if meter.left is None else max(meter.left - later, 0)
             part = Part(frozenset(group), leading, LEAST)
             search, _ = searched(session, min(most, left), part)
@@ -346,7 +346,7 @@ def _explore(session: Session, groups: tuple[tuple[int, ...], ...], most: int) -
         session.groups = groups
 
 
-def named(groups: Sequence[Sequence[int]]) -> str:
+def describe(groups: Sequence[Sequence[int]]) -> str:
     """The groups in words, steps counted from 1."""
     several = [
         f"steps {' '.join(str(step + 1) for step in group)}"

@@ -36,14 +36,19 @@ from harness.engine.protocol import (
 from harness.engine.result import Kind
 from harness.engine.runner import Broken, Ledger, Runner
 
-Deed: TypeAlias = Literal[
-    "add", "remove", "failing", "refused", "again", "skipped", "use", "look", "collect"
+OperationKind: TypeAlias = Literal[
+    "add", "remove", "failing", "refused", "repeat", "skipped", "use", "look", "collect"
 ]
+"""What an operation was where it was played.
+
+A step that raises is `failing`, an undo that raises `refused`; an active step that is
+done again is a `repeat`; an operation that made no sense there is `skipped`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One operation played: what it did, the active steps after it, what came back.
+    """One operation played: its kind, the active steps after it, and its result.
 
     `value` holds the fields of a failing step or a refused undo, a use's answer or a
     look's observation; else it is None.  `fingerprint` is the state of a settled
@@ -51,7 +56,7 @@ class Action:
     """
 
     operation: int
-    deed: Deed
+    kind: OperationKind
     state: State
     value: Hashable
     fingerprint: Hashable | None
@@ -61,8 +66,8 @@ class Action:
 class Fault:
     """Something that is wrong within the history alone, after `position` operations.
 
-    It is `hidden` if expected and found are states, and `looked` if it is not what the
-    last operation gave that differs, but what is there at the end.
+    It is `hidden` if expected and found are states, and `at_end` if it is not the
+    result of the last operation that differs, but the system after it.
     """
 
     kind: Kind
@@ -71,7 +76,7 @@ class Fault:
     found: Hashable
     position: int
     hidden: bool = False
-    looked: bool = False
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class Replay:
     fresh: Hashable | None = None
 
     @property
-    def unlooked(self) -> Hashable | None:
+    def before_look(self) -> Hashable | None:
         """The state after the history, before the final look."""
         if not self.history:
             return self.fresh
@@ -139,7 +144,7 @@ def replay(
             actions.append(
                 Action(
                     operation,
-                    _deed(operations, operation, before, runner.mask, value)
+                    _kind_of(operations, operation, before, runner.mask, value)
                     if sensible
                     else "skipped",
                     state_of(runner.key),
@@ -189,8 +194,8 @@ def arrival(
         runner.drop()
 
 
-def let_go(system: System, history: History, *, order_dependent: bool) -> None:
-    """Play a history, and let go of the system there, without a look at it."""
+def abandon(system: System, history: History, *, order_dependent: bool) -> None:
+    """Play a history, and drop the system there, without a look at it."""
     runner = _runner(system, order_dependent=order_dependent)
     try:
         for operation in history:
@@ -202,24 +207,24 @@ def let_go(system: System, history: History, *, order_dependent: bool) -> None:
 
 
 def _runner(system: System, *, order_dependent: bool) -> Runner:
-    """Who plays on a fresh system, and judges nothing."""
+    """A runner on a fresh system that reports nothing."""
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
-    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
+    runner = Runner(system, operations, Ledger(), _ignore, ordering=ordering)
     runner.watching = False
     runner.reset()
     return runner
 
 
-def _ignored(
+def _ignore(
     kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
 ) -> None:
-    """Nothing is judged here."""
+    """Drop a report."""
 
 
-def _deed(
+def _kind_of(
     operations: Operations, operation: int, before: int, after: int, value: Hashable
-) -> Deed:
+) -> OperationKind:
     if operation == operations.look:
         return "look"
     if operation == operations.collect:
@@ -231,7 +236,7 @@ def _deed(
     if not before >> operation & 1:
         return "failing"
     if value is None:
-        return "again"
+        return "repeat"
     return "failing" if operation in operations.relations.again else "refused"
 
 
@@ -266,7 +271,7 @@ class Judge:
         operations: int = MOST_OPERATIONS,
     ) -> None:
         self.system = system
-        self._canonical = canonical
+        self._histories = canonical
         self.ordering = ordering
         self._proving = proving
         self._operations = operations_of(system)
@@ -275,11 +280,11 @@ class Judge:
         self.left = operations
         self._ends = monotonic() + MOST_SECONDS
 
-    def anew(self) -> "Judge":
-        """A judge of the same system that has seen nothing yet."""
+    def new_judge(self) -> "Judge":
+        """A judge of the same system that remembers no replay."""
         return Judge(
             self.system,
-            self._canonical,
+            self._histories,
             ordering=self.ordering,
             proving=self._proving,
         )
@@ -289,10 +294,10 @@ class Judge:
         self.left = max(self.left, 0) + 4 * length + 16
         self._ends = max(self._ends, monotonic() + 1.0)
 
-    def way(self, state: State) -> History:
+    def canonical(self, state: State) -> History:
         """The canonical history of a state, or its steps one by one."""
-        known = self._canonical.get(self.ordering.key(state))
-        return self._operations.straight(state) if known is None else known
+        known = self._histories.get(self.ordering.key(state))
+        return self._operations.history_to(state) if known is None else known
 
     def replay(self, history: History) -> Replay:
         """Replay a history; raises `Exhausted` when the allowance is used up."""
@@ -314,11 +319,11 @@ class Judge:
             family = STATEFUL
         for fault in played.faults:
             if fault.kind in family:
-                return _renamed(fault, played)
+                return _with_precise_kind(fault, played)
         if len(played.actions) > len(history):
             contradiction = self._contradiction(history, played, family)
             if contradiction is not None:
-                return _renamed(contradiction, played)
+                return _with_precise_kind(contradiction, played)
         return None
 
     def differs(self, seen: Action, other: Action) -> bool:
@@ -337,20 +342,22 @@ class Judge:
         if history:
             before = played.actions[at - 2].state if at > 1 else ()
             last = played.actions[at - 1]
-            other = self._reference((*self.way(before), history[-1]), at=-2)
-            if last.deed == "use" and "use" in family and other.deed == "use":
+            other = self._reference((*self.canonical(before), history[-1]), at=-2)
+            if last.kind == "use" and "use" in family and other.kind == "use":
                 if other.state == before and other.value != last.value:
                     return Fault("use", last.state, other.value, last.value, at)
-            elif "error" in family and _REFUSING & {last.deed, other.deed}:
-                same_place = self._reference(self.way(before), at=-1).state == before
-                if same_place and (other.deed, other.value) != (last.deed, last.value):
+            elif "error" in family and _RAISING & {last.kind, other.kind}:
+                same_place = (
+                    self._reference(self.canonical(before), at=-1).state == before
+                )
+                if same_place and (other.kind, other.value) != (last.kind, last.value):
                     return Fault("error", before, other.value, last.value, at)
         if "order" in family:
-            other = self._reference(self.way(final.state), at=-1)
+            other = self._reference(self.canonical(final.state), at=-1)
             # What can be seen says more than a fingerprint, so it comes first.
             if final.state == other.state and final.value != other.value:
                 return Fault(
-                    *("order", final.state, other.value, final.value, at), looked=True
+                    *("order", final.state, other.value, final.value, at), at_end=True
                 )
             hidden = self._hidden(played, final, other)
             if hidden is not None:
@@ -358,7 +365,7 @@ class Judge:
             if self.differs(other, final):
                 expected, found = other.fingerprint, final.fingerprint
                 return Fault(
-                    *("order", final.state, expected, found, at, True), looked=True
+                    *("order", final.state, expected, found, at, True), at_end=True
                 )
         return None
 
@@ -367,14 +374,14 @@ class Judge:
         if not self._proving or final.state != other.state:
             return None
         at, state = len(played.history), final.state
-        expected = self._references[self.way(state)].unlooked
-        if played.unlooked != expected:
+        expected = self._references[self.canonical(state)].before_look
+        if played.before_look != expected:
             return Fault(
-                *("order", state, expected, played.unlooked, at, True), looked=True
+                *("order", state, expected, played.before_look, at, True), at_end=True
             )
         if final.fingerprint != expected:
             return Fault(
-                *("cold", state, expected, final.fingerprint, at + 1, True), looked=True
+                *("cold", state, expected, final.fingerprint, at + 1, True), at_end=True
             )
         return None
 
@@ -387,25 +394,21 @@ class Judge:
         return actions[at] if len(actions) > len(history) else actions[-1]
 
 
-def _renamed(fault: Fault, played: Replay) -> Fault:
+def _with_precise_kind(fault: Fault, played: Replay) -> Fault:
     """The fault under the name that fits what the history needs to show it."""
     if fault.kind not in STATEFUL or fault.position > len(played.history):
         return fault
-    deeds = [action.deed for action in played.actions[: len(played.history)]]
-    kind: Kind = "order"
-    for deed, name in _NAMES.items():
-        if deed in deeds:
-            kind = name
-            break
-    return replace(fault, kind=kind)
+    kinds = {action.kind for action in played.actions[: len(played.history)]}
+    names = (name for kind, name in _NAMES.items() if kind in kinds)
+    return replace(fault, kind=next(names, "order"))
 
 
-# What a step that raises does; so does one whose undo is refused.
-_REFUSING: Final = frozenset[Deed]({"failing", "refused"})
+# Operations that raise what is compared.
+_RAISING: Final = frozenset[OperationKind]({"failing", "refused"})
 
 # In a history from which nothing can be taken away every operation is to blame; the
-# rarest deed among its operations names the fault.
-_NAMES: Final[Mapping[Deed, Kind]] = {
+# rarest kind among its operations names the fault.
+_NAMES: Final[Mapping[OperationKind, Kind]] = {
     "failing": "wedged",
     "refused": "wedged",
     "use": "use",

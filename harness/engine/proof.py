@@ -28,7 +28,7 @@ from harness.engine.judge import portrait
 from harness.engine.protocol import History, Key, StateForm, state_of
 from harness.engine.result import Closure
 from harness.engine.session import Session
-from harness.engine.states import LEAST, OrderRead, Part, Search, Unseen
+from harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
 from harness.engine.suites import (
     arrangements_size,
     run_arrangements,
@@ -79,7 +79,7 @@ def run_graph(session: Session) -> None:
         else:
             run_walk(session, 0)
             if session.operations.steps <= DOUBLED:
-                run_walk(session, 0, again=True)
+                run_walk(session, 0, resume=True)
     finally:
         runner.proving = False
     _refute(session)
@@ -164,10 +164,10 @@ def searched(
         blind.run()
     except OrderRead:
         exact = Search(session, exact=True, most=most, part=part)
-        with suppress(Unseen):
+        with suppress(VariantRead):
             exact.run()
         return exact, True
-    except Unseen:
+    except VariantRead:
         pass
     return blind, False
 
@@ -181,7 +181,7 @@ def _explored(session: Session) -> Search:
         # Steps seldom stand for each other here, and it costs to find out.
         session.symmetries, session.symmetry_used = (), False
         blind, order_read = searched(session, affordable(session, "graph"))
-    if order_read or blind.unseen:
+    if order_read or blind.variant_read:
         _conclude(session, blind, order_read=order_read)
         return blind
     exact_too = None
@@ -189,7 +189,7 @@ def _explored(session: Session) -> Search:
     whole = blind.closed and not session.findings
     if whole and blind.variants and _is_cheap(session, blind):
         exact_too = Search(session, exact=True, most=MOST_EXACT)
-        with suppress(Unseen):
+        with suppress(VariantRead):
             exact_too.run()
         if exact_too.covered < LEAST:
             exact_too = None
@@ -220,7 +220,7 @@ def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
         unread=unread,
     )
     if search.closed and not session.system.settled:
-        session.ways = tuple(map(search.history, range(search.states)))
+        session.state_histories = tuple(map(search.history, range(search.states)))
     if not search.closed:
         session.skipped.append(not_closed(session, search, "graph"))
     elif search.covered < LEAST:
@@ -232,7 +232,7 @@ def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
 
 def not_closed(session: Session, search: Search, where: str) -> str:
     """Why a search did not end, as far as that is known, and what to write."""
-    if search.unseen:
+    if search.variant_read:
         return (
             f"{where}: what follows from a state depends on what is no part of it, the "
             "order of a set or how often a cache was hit: sort what is read, or use a "

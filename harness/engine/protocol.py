@@ -161,7 +161,7 @@ class System(Protocol):
         ...
 
     @property
-    def apart(self) -> bool:
+    def isolated(self) -> bool:
         """Whether each fresh system has a process of its own."""
         ...
 
@@ -223,7 +223,7 @@ class Base:
 
     relations = Relations()
     settled = True
-    apart = False
+    isolated = False
 
     def collect(self) -> None:
         """Collect garbage."""
@@ -289,7 +289,7 @@ class Operations:
         """Whether every step can be undone."""
         return not self.relations.lasting
 
-    def straight(self, active: Iterable[int]) -> History:
+    def history_to(self, active: Iterable[int]) -> History:
         """A history after which these steps are active, in that order where it can be.
 
         What a step comes after is done before it, and undone at the end if it is none
@@ -395,7 +395,7 @@ def state_of(key: Key) -> State:
     return tuple(i for i in range(key.bit_length()) if key >> i & 1)
 
 
-def active(key: Key, step: int) -> bool:
+def is_active(key: Key, step: int) -> bool:
     """Whether the step is active at the key."""
     return step in key if isinstance(key, tuple) else bool(key >> step & 1)
 

@@ -16,7 +16,7 @@ fresh system shows is another one after a history on another system, then what `
 makes is not fresh; else the system is not deterministic, as far as anybody can tell:
 one run that went wrong looks like a change after it.  Where complete states can be
 seen, every fresh one must have the form of the first, which names the path as well; at
-the end that is seen once more, after a history to every state (`recheck`).
+the end that is seen once more, after a history to every state (`recheck_states`).
 
 *The canonical histories*, the shortest way to each state.  A state's reference is what
 is seen at the end of its canonical history, played on a fresh system on which nobody
@@ -35,10 +35,10 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from harness.engine.judge import Action, Replay, let_go, replay
+from harness.engine.judge import Action, Replay, abandon, replay
 from harness.engine.protocol import Caveat, History, Key, Operations, State, StateForm
 from harness.engine.runner import Broken
-from harness.engine.session import FINAL, Finding, Halt, Session, Spent
+from harness.engine.session import FINAL, Finding, Halt, Incomplete, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
 # one run of two agrees so often once in a million times.
@@ -61,7 +61,7 @@ def rehearsal(operations: Operations) -> tuple[History, History]:
     return histories[0], histories[1]
 
 
-def begin(session: Session) -> None:
+def make_first_system(session: Session) -> None:
     """Make the first system of all, and note its form, which all others must have."""
     runner, system = session.runner, session.system
     # A fresh system may break a law; that is a violation like others.
@@ -72,9 +72,9 @@ def begin(session: Session) -> None:
         # It may show garbage of others, which a later collection takes away.
         system.collect()
         form = runner.state()
-    session.first = form
+    session.first_form = form
     if form is not None and not system.settled:
-        session.fresh = system.portrait(runner.handles)
+        session.first_portrait = system.portrait(runner.handles)
 
 
 def check(session: Session) -> bool:
@@ -99,7 +99,7 @@ def check(session: Session) -> bool:
     return True
 
 
-def recheck(session: Session) -> None:
+def recheck_states(session: Session) -> None:
     """See whether a system is fresh after others that were let go of at any state.
 
     While states are searched, systems are mostly let go of after long histories, which
@@ -111,18 +111,18 @@ def recheck(session: Session) -> None:
     if session.findings or not _is_followed(session):
         return
     try:
-        for at, way in enumerate(session.ways):
-            session.unchecked = len(session.ways) - at
+        for at, way in enumerate(session.state_histories):
+            session.unchecked = len(session.state_histories) - at
             if at == MOST_RECHECKED:
                 return
             session.meter.check_time()
             _check_after(session, way)
-    except Spent:
+    except Incomplete:
         return
     session.unchecked = 0
 
 
-def blame(session: Session) -> None:
+def recheck_findings(session: Session) -> None:
     """See whether a system is fresh after the histories of what was found.
 
     If it is not, that is the one finding: whatever else was found may come from it.
@@ -134,7 +134,7 @@ def blame(session: Session) -> None:
         for finding in found:
             if finding.kind in FINAL:
                 continue
-            for history in (finding.first, finding.other, finding.history):
+            for history in (finding.first_history, finding.other, finding.history):
                 if history is not None:
                     _played(session, history)
                     _check_form(session)
@@ -148,7 +148,7 @@ def caveats(session: Session) -> tuple[Caveat, ...]:
     """What is assumed, where states were too many."""
     if not session.unchecked:
         return ()
-    seen = len(session.ways) - session.unchecked
+    seen = len(session.state_histories) - session.unchecked
     states = f"{session.unchecked:,} states, as it is after {seen:,}"
     return (Caveat("assumed", f"what create makes is fresh after {states}"),)
 
@@ -156,26 +156,26 @@ def caveats(session: Session) -> tuple[Caveat, ...]:
 def _is_followed(session: Session) -> bool:
     """Whether fresh systems are to have the form of the first one."""
     system = session.system
-    followed = isinstance(session.first, StateForm) and not system.settled
-    return followed and not system.apart
+    followed = isinstance(session.first_form, StateForm) and not system.settled
+    return followed and not system.isolated
 
 
 def _check_after(session: Session, history: History) -> None:
     """Raise `Halt` if a system is not fresh after one that was let go of there."""
     order_dependent = session.ordering.total
-    let_go(session.system, history, order_dependent=order_dependent)
+    abandon(session.system, history, order_dependent=order_dependent)
     _check_form(session)
 
 
 def _check_form(session: Session) -> None:
     """Raise `Halt` if a fresh system is not what the first one was."""
-    first = session.first
+    first = session.first_form
     if not isinstance(first, StateForm) or session.system.settled:
         return
     session.runner.reset()
     now = session.runner.state()
     if not isinstance(now, StateForm) or now.exact != first.exact:
-        session.not_fresh()
+        session.report_not_fresh()
 
 
 def _played(session: Session, history: History) -> Replay:
@@ -267,25 +267,27 @@ def look_cold(session: Session) -> None:
             "singles, pairs, all) were also looked at cold"
         )
     else:
-        spread(session)
+        map_states(session)
 
 
-def ways(session: Session, states: Iterable[State]) -> Mapping[Key, History]:
+def canonical_histories(
+    session: Session, states: Iterable[State]
+) -> Mapping[Key, History]:
     """The canonical histories that `look_cold` finds, as far as these states need them.
 
     What is found on the way is left to the session's findings; where it ends the
     search, or time does, the histories known by then are returned.
     """
     wanted = frozenset(map(session.ordering.key, states))
-    with suppress(Halt, Broken, Spent):
+    with suppress(Halt, Broken, Incomplete):
         if _is_large(session):
             _corners(session)
         else:
-            spread(session, wanted)
+            map_states(session, wanted)
     return session.ledger.canonical
 
 
-def spread(session: Session, wanted: Set[Key] | None = None) -> None:
+def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
     """Find the canonical history of every reachable state, and look there cold.
 
     With `wanted` it ends as soon as these are found.
@@ -324,7 +326,7 @@ def _corners(session: Session) -> None:
     steps = session.operations.steps
     histories: list[History] = [(), *((i,) for i in range(steps))]
     histories += [(i, j) for i in range(steps) for j in range(i + 1, steps)]
-    histories.append(session.operations.straight(range(steps)))
+    histories.append(session.operations.history_to(range(steps)))
     for history in histories:
         session.meter.check_time()
         if _visit(session, history):

@@ -1,4 +1,4 @@
-"""From what was found to what is told: shrunk, replayed, with the paths to look at.
+"""From findings to violations: shrunk, replayed, with the paths that differ.
 
 A finding is shrunk (`shrink.py`).  The history that is then shown, and the one it is
 compared with, are replayed `TIMES` times on fresh systems each, and what does not come
@@ -64,7 +64,7 @@ class Flake:
     times: int
 
 
-def flake(judge: Judge, history: History, first: Replay) -> Flake | int:
+def find_flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     """How the history differs from its first replay, or how often it was the same."""
     times = min(TIMES, max(MOST_OPERATIONS // (len(history) + 1), 2))
     total = judge.ordering.total
@@ -74,17 +74,17 @@ def flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     wrong = [each for each in replays if each != first]
     if not wrong:
         return times
-    expected, found = _values_apart(first, wrong[0])
+    expected, found = _difference(first, wrong[0])
     most = Counter(each == first for each in replays)
     rare = min(most[True] + 1, most[False])
     return Flake(history, expected, found, rare, times + 1)
 
 
-def stands(judge: Judge, history: History, fault: Fault) -> bool:
+def is_reproducible(judge: Judge, history: History, fault: Fault) -> bool:
     """Whether the history has this very fault each time that it is judged anew."""
     for _ in range(JUDGED):
         try:
-            if judge.anew().fault(history, fault.kind) != fault:
+            if judge.new_judge().fault(history, fault.kind) != fault:
                 return False
         except Exhausted:
             # It is too long to be judged: that all replays agreed must do.
@@ -92,9 +92,9 @@ def stands(judge: Judge, history: History, fault: Fault) -> bool:
     return True
 
 
-def _values_apart(one: Replay, two: Replay) -> tuple[Hashable, Hashable]:
+def _difference(one: Replay, two: Replay) -> tuple[Hashable, Hashable]:
     for left, right in zip(one.actions, two.actions, strict=False):
-        if left.value != right.value or left.deed != right.deed:
+        if left.value != right.value or left.kind != right.kind:
             return left.value, right.value
     return one.actions[-1].fingerprint, two.actions[-1].fingerprint
 
@@ -139,7 +139,7 @@ FORKED = 5
 
 @dataclass(slots=True)
 class _Case:
-    """A finding, what it was shrunk to, and by whom."""
+    """A finding, its shrunk history, and the judge that shrank it."""
 
     finding: Finding
     judge: Judge
@@ -164,11 +164,11 @@ def refutations(session: Session, *, proving: bool) -> tuple[Violation, ...]:
         told.setdefault(
             (violation.kind, violation.shortest or violation.history), violation
         )
-    return _counted(trusted(tuple(told.values())))
+    return _count_hidden(without_unreliable(tuple(told.values())))
 
 
-def trusted(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """Less what rests on two histories as they were found, of a flaky system.
+def without_unreliable(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """Without what rests on two histories as they were found, of a flaky system.
 
     Where one history gave two results, equal states have two futures as well; and what
     cannot be shrunk is too long to be replayed often.
@@ -182,8 +182,8 @@ def trusted(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     )
 
 
-def _counted(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """The same, hidden state by its short histories where there are such.
+def _count_hidden(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """The violations, with hidden state shown by short histories where there are any.
 
     What was found where the states fork cannot be shrunk: twenty operations say
     nothing beside three.
@@ -210,18 +210,18 @@ def _case(session: Session, finding: Finding, *, proving: bool) -> _Case:
     if finding.kind in FINAL or finding.other is not None:
         return _Case(finding, judge, None)
     shrunk = _shrunk(session, judge, finding)
-    if shrunk is None and finding.first is not None:
-        # What was told first may be what was wrong.
+    if shrunk is None and finding.first_history is not None:
+        # The first of the two values may be the wrong one.
         turned = replace(
             finding,
-            history=finding.first,
+            history=finding.first_history,
             expected=finding.found,
             found=finding.expected,
         )
-        anew = judge.anew()
-        shrunk = _shrunk(session, anew, turned)
+        other = judge.new_judge()
+        shrunk = _shrunk(session, other, turned)
         if shrunk is not None:
-            return _Case(turned, anew, shrunk)
+            return _Case(turned, other, shrunk)
     return _Case(finding, judge, shrunk)
 
 
@@ -239,18 +239,18 @@ def _violation(session: Session, case: _Case) -> Violation:
     if finding.kind in FINAL:
         return plain
     if finding.other is not None:
-        return _forked(session, plain, finding.other)
+        return _from_fork(session, plain, finding.other)
     if case.shrunk is None:
-        return _unshrunk(case.judge, finding, plain)
-    return _shown(session, case.judge, finding, case.shrunk)
+        return _from_long_history(case.judge, finding, plain)
+    return _from_shrunk(session, case.judge, finding, case.shrunk)
 
 
 def _shrunk(session: Session, judge: Judge, finding: Finding) -> Shrunk | None:
     return shrink(judge, finding, session.operations, session.ledger, session.ordering)
 
 
-def _forked(session: Session, plain: Violation, other: History) -> Violation:
-    """Two histories of equal states led to two futures: they do each time, or once."""
+def _from_fork(session: Session, plain: Violation, other: History) -> Violation:
+    """The violation of two histories whose equal states had different futures."""
     history = plain.history
     if other[-1] == session.operations.look:
         # A final look is implied there.
@@ -261,25 +261,25 @@ def _forked(session: Session, plain: Violation, other: History) -> Violation:
     strays = sum(each != ends[0] for each in ends)
     if strays:
         flake = Flake(plain.history, None, None, min(strays, FORKED - strays), FORKED)
-        return _unsteady(session, _flaky(plain, flake))
+        return _with_own_paths(session, _flaky(plain, flake))
     one, two = ends[0]
     if _future(one, two) == _future(two, one):
         flake = Flake(plain.history, None, None, 1, FORKED + 1)
-        return _unsteady(session, _flaky(plain, flake))
-    told = replace(plain, replayed=FORKED, other=_unlooked(session, other))
+        return _with_own_paths(session, _flaky(plain, flake))
+    told = replace(plain, replayed=FORKED, other=_without_look(session, other))
     if one is None or two is None or one[1] == two[1]:
         # Only the states that follow differ: their paths say where.
         return told
     return replace(told, expected=one[1], found=two[1], hidden=False)
 
 
-def _unsteady(session: Session, violation: Violation) -> Violation:
+def _with_own_paths(session: Session, violation: Violation) -> Violation:
     """With the paths that differ between two plays of one history, if any do."""
     paths = _paths(session, violation.history, violation.history)
     return replace(violation, paths=paths or ())
 
 
-def _unlooked(session: Session, history: History) -> History:
+def _without_look(session: Session, history: History) -> History:
     """The history without its final look, which is implied."""
     return history[:-1] if history[-1:] == (session.operations.look,) else history
 
@@ -303,7 +303,7 @@ def _are_alike(session: Session, one: History, other: History) -> bool:
 
 
 def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
-    """What follows in one, in the form in which both were the same before."""
+    """The result and the state after it, as forms that were equal before."""
     if one is None or other is None:
         return one
     before, value, after = one
@@ -311,13 +311,13 @@ def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
     return value, after.blind if blind else after  # type: ignore[union-attr]  # a form
 
 
-def _unshrunk(judge: Judge, finding: Finding, plain: Violation) -> Violation:
-    """No short history shows it: the long one does, or nothing does."""
+def _from_long_history(judge: Judge, finding: Finding, plain: Violation) -> Violation:
+    """The violation of a finding that no short history shows; flaky if none does."""
     if _is_late(judge, finding.kind):
         return plain
     total = judge.ordering.total
     played = replay(judge.system, finding.history, order_dependent=total)
-    told = flake(judge, finding.history, played)
+    told = find_flake(judge, finding.history, played)
     if isinstance(told, Flake):
         return _flaky(plain, told)
     if not _shows(judge, finding, played):
@@ -341,8 +341,8 @@ def _shows(judge: Judge, finding: Finding, played: Replay) -> bool:
     if finding.found not in {action.value for action in ends}:
         return False
     total = judge.ordering.total
-    way = judge.way(played.state)
-    for each in (finding.first, way, (*way, *finding.history[-1:])):
+    way = judge.canonical(played.state)
+    for each in (finding.first_history, way, (*way, *finding.history[-1:])):
         if each is None:
             continue
         other = replay(judge.system, each, order_dependent=total)
@@ -356,7 +356,7 @@ def _is_late(judge: Judge, kind: Kind) -> bool:
     return kind == "leak" or (kind == "law" and judge.system.settled)
 
 
-def _shown(
+def _from_shrunk(
     session: Session, judge: Judge, finding: Finding, shrunk: Shrunk
 ) -> Violation:
     fault = shrunk.fault
@@ -373,17 +373,17 @@ def _shown(
     if _is_late(judge, fault.kind):
         return violation
     times = 0
-    compared, inner = _compared(judge, shrunk.history, fault)
+    compared, inner = _comparison(judge, shrunk.history, fault)
     for each in (shrunk.history, compared):
         if each is None:
             continue
         total = judge.ordering.total
         first = replay(judge.system, each, order_dependent=total)
-        told = flake(judge, each, first)
+        told = find_flake(judge, each, first)
         if isinstance(told, Flake):
             return _flaky(violation, told)
         times = told
-    if not stands(judge, shrunk.history, fault):
+    if not is_reproducible(judge, shrunk.history, fault):
         found = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
         return _flaky(violation, found)
     judge.extend(len(shrunk.history))
@@ -394,7 +394,7 @@ def _shown(
     if inner and stateful and (paths == () or _are_alike(session, *inner)):
         # The states were equal, and yet what followed was not.
         assert compared is not None, "it was compared with one"
-        other = _unlooked(session, compared)
+        other = _without_look(session, compared)
         violation = replace(violation, kind="hidden", other=other)
     paths = paths or finding.paths
     if paths and inner is not None and inner[1] == shrunk.history:
@@ -402,7 +402,7 @@ def _shown(
     return replace(violation, square=square, paths=paths, replayed=times)
 
 
-def _compared(
+def _comparison(
     judge: Judge, history: History, fault: Fault
 ) -> tuple[History | None, tuple[History, History] | None]:
     """The history that this one is compared with, and both before they differ."""
@@ -412,26 +412,32 @@ def _compared(
     before = replay(judge.system, history[:-1], order_dependent=total).state
     if fault.kind in ("undo", "error"):
         # The same from the plain way to the same steps, where it need not raise.
-        return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
+        return (*judge.canonical(before), history[-1]), (
+            judge.canonical(before),
+            history[:-1],
+        )
     last = replay(judge.system, history, order_dependent=total).actions[-2]
-    told = fault.position == len(history) and not fault.looked and last.deed != "look"
+    told = fault.position == len(history) and not fault.at_end and last.kind != "look"
     if told and last.value is not None and last.value == fault.found:
-        return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
-    way = judge.way(fault.state)
+        return (*judge.canonical(before), history[-1]), (
+            judge.canonical(before),
+            history[:-1],
+        )
+    way = judge.canonical(fault.state)
     return way, (way, history)
 
 
 def _before_undo(session: Session, judge: Judge, history: History) -> tuple[str, ...]:
     """Where the states differ before the undo that ends a history, if one does.
 
-    What it was made with is gone with it, and is often the variable to fix.
+    The undo handle has a state of its own, which is often the variable to fix.
     """
     total = judge.ordering.total
     last = replay(judge.system, history, order_dependent=total).actions[-2]
-    if last.deed != "remove":
+    if last.kind != "remove":
         return ()
     before = replay(judge.system, history[:-1], order_dependent=total).state
-    paths = _paths(session, judge.way(before), history[:-1]) or ()
+    paths = _paths(session, judge.canonical(before), history[:-1]) or ()
     return tuple(f"before the last operation: {path}" for path in paths)
 
 

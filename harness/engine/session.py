@@ -1,16 +1,16 @@
 """One exploration in progress: what strategies play through, and what it may cost.
 
-The line between what a strategy plans (`transition`, `history`: counted against plan
-and budget) and what it needs besides (`lead`, `rehearse`: executed with the same
+The line between what a strategy plans (`transition`, `play_history`: counted against
+plan and budget) and what it needs besides (`lead`, `rehearse`: executed with the same
 checks, not counted as transitions of the plan).
 
 Rules:
 - a look follows every operation of `transition` and `lead` (warm), and only the last
-  operation of `history` and `rehearse`, which start from a fresh system (cold);
+  operation of `play_history` and `rehearse`, which start from a fresh system (cold);
 - violations are collected; `Halt` ends the run when there are enough, or when what is
   active is unknown;
-- what is told at some active steps is not told again where others are active beside
-  them: one fault shows in many places, and another one is to be found, too;
+- a fault that was reported at some active steps is not reported again where others are
+  active besides: one fault shows in many places, and another one is to be found, too;
 - a budget ends a run between two operations, never inside one; what was explored until
   then stands, and the exploration says that it is not complete;
 - the clock is read only every `STRIDE` operations, and only when somebody waits for it
@@ -59,8 +59,8 @@ class Budget:
 DEFAULT_BUDGET = Budget(steps=250_000)
 
 
-class Spent(Exception):
-    """The run cannot go on; the session ends it in good order and tells the reason."""
+class Incomplete(Exception):
+    """The run cannot go on; the exploration ends and reports the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -72,7 +72,7 @@ class Halt(Exception):
 
 
 class Meter:
-    """Counts operations against a budget; raises `Spent`."""
+    """Counts operations against a budget; raises `Incomplete`."""
 
     __slots__ = (
         "_budget",
@@ -120,9 +120,9 @@ class Meter:
         self._next = min(self._next, self._halts)
 
     def check_time(self) -> None:
-        """Raise `Spent` when the time is over (for passes outside of the plan)."""
+        """Raise `Incomplete` when the time is over (for passes outside of the plan)."""
         if self._ends is not None and monotonic() > self._ends:
-            raise Spent(f"the budget of {self._budget.seconds} seconds is spent")
+            raise Incomplete(f"the budget of {self._budget.seconds} seconds is spent")
 
     def tell(self) -> None:
         """Call the progress callback, if there is one."""
@@ -134,7 +134,7 @@ class Meter:
             raise Halt
         limit = self._budget.steps
         if limit is not None and self.transitions + operations > limit:
-            raise Spent(f"the budget of {limit:,} steps is spent")
+            raise Incomplete(f"the budget of {limit:,} steps is spent")
         self.check_time()
         self.tell()
         self._next = self.transitions + operations + STRIDE
@@ -152,7 +152,7 @@ FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation as found: not shrunk, its state still a key."""
+    """A violation before it is shrunk; its state is still a key."""
 
     kind: Kind
     key: Key
@@ -163,12 +163,12 @@ class Finding:
     paths: tuple[str, ...] = ()
     # The other of two histories whose equal states went two ways.
     other: History | None = None
-    # The history that gave first what was expected, if it is known and another one.
-    first: History | None = None
+    # The history that first gave the expected value, if that is known.
+    first_history: History | None = None
 
 
 def _reporting(session: "Session") -> Report:
-    """What a session's runner reports to, which refers to neither of the two."""
+    """The function that a runner reports to; it holds the session weakly."""
     method = WeakMethod(session._report)
 
     def report(
@@ -201,8 +201,8 @@ class Session:
         self.ledger = Ledger()
         self.findings: list[Finding] = []
         self._known: set[tuple[Hashable, Key, Hashable, Hashable]] = set()
-        # Where each kind of thing was told.
-        self._told: dict[Hashable, list[frozenset[int]]] = {}
+        # The active steps at which each kind of fault was reported.
+        self._places: dict[Hashable, list[frozenset[int]]] = {}
         self.skipped: list[str] = []
         self.closure: Closure | None = None
         # Independent groups of steps that were explored apart.
@@ -212,12 +212,12 @@ class Session:
         self.symmetry_checks = 0
         self.symmetry_used = False
         # The form of the first fresh system, and what it looked like inside.
-        self.first: Hashable | None = None
-        self.fresh: object = None
+        self.first_form: Hashable | None = None
+        self.first_portrait: object = None
         # Whether every reachable state has its canonical history, or at least was met.
         self.mapped = False
         # A history to each complete state, where they closed.
-        self.ways: tuple[History, ...] = ()
+        self.state_histories: tuple[History, ...] = ()
         # After how many of them no fresh system was looked at.
         self.unchecked = 0
         self.reached = False
@@ -241,7 +241,7 @@ class Session:
         self.runner.play(operation)
         self.runner.look()
 
-    def history(self, history: History) -> None:
+    def play_history(self, history: History) -> None:
         """Play a history of the plan from a fresh system and look at its end."""
         self.meter.count(len(history))
         self.rehearse(history)
@@ -255,18 +255,18 @@ class Session:
             play(operation)
         runner.look()
 
-    def not_fresh(self) -> None:
-        """The system was just made, and is not what the first one was."""
+    def report_not_fresh(self) -> None:
+        """Report that the fresh system at hand is not what the first one was."""
         now = self.system.portrait(self.runner.handles)
-        paths = self._paths(self.fresh, now)
-        self._found(
+        paths = self._paths(self.first_portrait, now)
+        self._end_with(
             Finding("not fresh", self.ordering.root, None, None, (), paths=paths)
         )
 
-    def hidden(self, before: History, after: History) -> None:
-        """Two histories of equal states have two futures after their last operation.
+    def report_hidden(self, before: History, after: History) -> None:
+        """Report that the last operation of two histories led two equal states apart.
 
-        Looks at their ends are part of them here.
+        Looks at their ends are part of the histories here.
         """
         total = self.ordering.total
         one, other = (
@@ -275,19 +275,19 @@ class Session:
         )
         key, paths = self.runner.key, self._paths(one, other)
         shown = after[:-1] if after[-1] == self.operations.look else after
-        self._found(Finding("hidden", key, None, None, shown, True, paths, before))
+        self._end_with(Finding("hidden", key, None, None, shown, True, paths, before))
 
     def _paths(self, one: object, other: object) -> tuple[str, ...]:
         if one is None or other is None:
             return ()
         return self.system.paths(one, other)
 
-    def _found(self, finding: Finding) -> None:
+    def _end_with(self, finding: Finding) -> None:
         self.findings.append(finding)
         raise Halt
 
-    def _first(self) -> History | None:
-        """What was played when that was first told which is contradicted now."""
+    def _first_history(self) -> History | None:
+        """The history that first gave the value that is contradicted now."""
         asked = self.runner.asked
         trace = b"" if asked is None else self.ledger.firsts.get(asked, b"")
         if trace and trace[-1] == self.operations.look:
@@ -302,16 +302,16 @@ class Session:
         # What a look shows is named by what came before it.
         what = kind if asked is None else asked[1]
         mark = (what, key, expected, found)
-        told = self._told.setdefault((kind, what), [])
+        places = self._places.setdefault((kind, what), [])
         steps = frozenset(state_of(key))
-        if mark in self._known or any(other < steps for other in told):
+        if mark in self._known or any(other < steps for other in places):
             # The same again is no other violation.
             return
         self._known.add(mark)
-        told.append(steps)
-        first = self._first()
+        places.append(steps)
+        first = self._first_history()
         self.findings.append(
-            Finding(kind, key, expected, found, history, hidden, first=first)
+            Finding(kind, key, expected, found, history, hidden, first_history=first)
         )
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt

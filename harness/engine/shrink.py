@@ -23,7 +23,14 @@ from dataclasses import dataclass
 from itertools import product
 
 from harness.engine.judge import Exhausted, Fault, Judge
-from harness.engine.protocol import History, Key, Operations, Ordering, active, state_of
+from harness.engine.protocol import (
+    History,
+    Key,
+    Operations,
+    Ordering,
+    is_active,
+    state_of,
+)
 from harness.engine.result import Kind
 from harness.engine.runner import Ledger
 from harness.engine.session import Finding
@@ -98,7 +105,7 @@ def _window(judge: Judge, finding: Finding, keys: list[Key]) -> History | None:
         ends.append(first)
     look = judge.look
     for start, end in _windows(ends):
-        way = judge.way(state_of(keys[start]))
+        way = judge.canonical(state_of(keys[start]))
         tail = finding.history[start:end]
         bare = tuple(operation for operation in tail if operation != look)
         for candidate in dict.fromkeys((way + bare, way + tail)):
@@ -138,9 +145,9 @@ def _keys(
     for operation in finding.history:
         if operation < operations.steps:
             place = (key, operation)
-            refused = ledger.refusals if active(key, operation) else ledger.failures
+            refused = ledger.refusals if is_active(key, operation) else ledger.failures
             if place not in refused and not (
-                operation in again and active(key, operation)
+                operation in again and is_active(key, operation)
             ):
                 key = ordering.toggled(key, operation)
         keys.append(key)

@@ -1,6 +1,6 @@
 """`graph` on complete states: from the fresh one until nothing new is found.
 
-True only here: the nodes are states, not sets of active steps.  A state is the form of
+The nodes are states, not sets of active steps.  A state is the form of
 everything that a later operation may read, undo handles included
 (`protocol.StateForm`); two histories whose forms are equal are one state, and every
 operation is played at every state: steps, uses, the look, and collecting garbage where
@@ -65,11 +65,11 @@ _MARK: Final = 0x9E3779B97F4A7C15
 
 
 class OrderRead(Exception):
-    """Two variants of one blind form have two futures."""
+    """Two exact forms of one blind form have two futures."""
 
 
-class Unseen(Exception):
-    """What follows from a state depends on what is no part of it."""
+class VariantRead(Exception):
+    """Two variants of one exact form have two futures (`StateForm.variant`)."""
 
 
 class _Stop(Exception):
@@ -77,8 +77,8 @@ class _Stop(Exception):
 
 
 @dataclass(slots=True)
-class _Taken:
-    """What followed from an operation at a state, and from which histories it was.
+class _Transition:
+    """The result of an operation at a state, and the histories that it was taken from.
 
     `life` and `length` say where the first of them stands among all that was played;
     `marks` tell the histories apart, and `turns` the steps in them.
@@ -96,7 +96,7 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a search is about: these steps, all uses, and looks.
+    """The operations of a search: these steps, all uses, and looks.
 
     Each fresh system is led by `leading` to where the search begins, and every
     operation is taken from `cover` histories, where there are so many.
@@ -125,18 +125,18 @@ class Search:
         self._most = most
         self.spent = 0
         self.grows = False
-        # Whether the order of a set decides what follows.
-        self.unseen = False
+        # Whether what is no part of a state decides what follows (`VariantRead`).
+        self.variant_read = False
         self._index: dict[bytes, int] = {}
         self.keys: list[Key] = []
         self._masks: list[int] = []
         self._ways: list[list[tuple[int, int]]] = []
         self._depth: list[int] = []
         self._weak: list[bool] = []
-        self._out: list[dict[int, _Taken]] = []
+        self._out: list[dict[int, _Transition]] = []
         self._exacts: list[set[bytes]] = []
-        # Steps that others stand for, by state, as soon as it was looked at.
-        self._spared: dict[int, frozenset[int]] = {}
+        # Steps for which others are played, by state, once that is known.
+        self._redundant: dict[int, frozenset[int]] = {}
         self._orbits = Orbits(session, part.steps, exact=exact)
         # Histories to two variants of one blind form, for the words of the assumption.
         self.variants: list[tuple[History, History]] = []
@@ -170,7 +170,7 @@ class Search:
         """
         self._start()
         try:
-            self._spare()
+            self._reduce()
             if self._grows():
                 self.grows = True
                 self._most = min(self._most, self.spent + MOST_GROWN)
@@ -190,14 +190,14 @@ class Search:
 
     def _take_all(self) -> None:
         while True:
-            self._spare()
+            self._reduce()
             operation = next(self._open(), None)
             if operation is not None:
                 self._take(operation)
                 continue
-            way = self._near(NEAR)
+            way = self._path_to_open(NEAR)
             if way is None and not self._restart():
-                way = self._near(self.states)
+                way = self._path_to_open(self.states)
                 if way is None:
                     return
             for each in way or ():
@@ -205,26 +205,26 @@ class Search:
             if next(self._open(), None) is None:
                 self._idle[self._at] += 1
 
-    def _spare(self) -> None:
+    def _reduce(self) -> None:
         """Find out which steps need not be played where the system stands."""
         at = self._at
-        if at in self._spared or self.grows or not self._session.symmetries:
+        if at in self._redundant or self.grows or not self._session.symmetries:
             return
         history = self.history(at)
-        found = self._orbits.spared(history)
-        if found.order_read:
+        reduction = self._orbits.reduction(history)
+        if reduction.order_read:
             raise OrderRead
-        self._spared[at] = found.steps
-        self._session.symmetry_used |= bool(found.steps)
-        few = found.twins[: COVER - len(self.variants)]
+        self._redundant[at] = reduction.redundant
+        self._session.symmetry_used |= bool(reduction.redundant)
+        few = reduction.twins[: COVER - len(self.variants)]
         self.variants += [(history, twin) for twin in few]
-        if found.left:
+        if reduction.moved:
             self._reset()
             for operation in self._history(at, 0):
                 self._take(operation)
 
     def _open(self) -> Iterator[int]:
-        """The operations that are left to take where the system stands."""
+        """The open operations where the system stands: not yet taken often enough."""
         out, mark, cover = self._out[self._at], self._mark, self._part.cover
         variant, turning = _variant(self._form), self._turns(self._at)
         for operation in self._possible(self._at):
@@ -234,19 +234,23 @@ class Search:
                 and (
                     len(taken.marks) < self._round
                     or (variant not in taken.variants and len(taken.variants) < cover)
-                    or (turning and self._turn not in taken.turns and _lacks(taken))
+                    or (
+                        turning
+                        and self._turn not in taken.turns
+                        and _has_one_turn(taken)
+                    )
                 )
             ):
                 yield operation
 
-    def _left(self, state: int) -> bool:
-        """Whether something is left to take at the state, whatever the history."""
+    def _has_open(self, state: int) -> bool:
+        """Whether an operation is open at the state, whatever the history."""
         out, number, turning = self._out[state], self._round, self._turns(state)
         for operation in self._possible(state):
             taken = out.get(operation)
             if taken is None or len(taken.marks) < number:
                 return True
-            if turning and _lacks(taken):
+            if turning and _has_one_turn(taken):
                 return True
         return False
 
@@ -263,16 +267,16 @@ class Search:
 
     def _possible(self, state: int) -> Iterator[int]:
         mask, runner = self._masks[state], self._runner
-        spared = self._spared.get(state, frozenset())
+        redundant = self._redundant.get(state, frozenset())
         for operation in self._operations:
-            if operation not in spared and runner.sensible(operation, mask):
+            if operation not in redundant and runner.sensible(operation, mask):
                 yield operation
         if self._weak[state]:
             yield self._session.operations.collect
 
     def _start(self) -> None:
         self._reset()
-        self._at = self._met(None)
+        self._at = self._enter(None)
 
     def _reset(self) -> None:
         runner, session = self._runner, self._session
@@ -290,11 +294,11 @@ class Search:
             self._fresh = form
         elif form.exact != self._fresh.exact:
             if not leading:
-                session.not_fresh()
-            session.hidden(leading, leading)
+                session.report_not_fresh()
+            session.report_hidden(leading, leading)
 
-    def _met(self, way: tuple[int, int] | None) -> int:
-        """The state where the system stands, known or new, and one more way to it."""
+    def _enter(self, way: tuple[int, int] | None) -> int:
+        """The state where the system stands, known or new; notes one more way to it."""
         form = self._form
         name = form.exact if self.exact else form.blind
         state = self._index.get(name)
@@ -341,48 +345,48 @@ class Search:
         self._mark = hash((mark, operation, _MARK))
         if operation < session.operations.steps:
             self._turn = hash((turn, operation, _MARK))
-        self._at = target = self._met((source, operation))
+        self._at = target = self._enter((source, operation))
         if taken is None:
             place = len(self._lives), len(runner.trace)
-            self._out[source][operation] = _Taken(
+            self._out[source][operation] = _Transition(
                 *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
             )
             return
         if (target, value) != (taken.target, taken.value):
-            self._differs(taken, form)
+            self._report_difference(taken, form)
         taken.marks.add(mark)
         taken.turns.add(turn)
         taken.exacts.add(form.exact)
         taken.variants.add(_variant(form))
 
-    def _name(self, taken: _Taken | None, form: StateForm) -> None:
-        """What was found contradicts what followed from an equal state before."""
+    def _name(self, taken: _Transition | None, form: StateForm) -> None:
+        """Call the last finding hidden state where it contradicts an equal state."""
         findings = self._session.findings
         if taken is not None and _variant(form) in taken.variants:
             finding = findings[-1]
             if finding.kind in ("order", "use", "cold", "wedged", "error"):
                 findings[-1] = replace(finding, kind="hidden")
 
-    def _differs(self, taken: _Taken, form: StateForm) -> None:
-        """Equal forms, two futures."""
+    def _report_difference(self, taken: _Transition, form: StateForm) -> None:
+        """Equal forms have two futures: an order is read, or state is hidden."""
         if not self.exact and form.exact not in taken.exacts:
             raise OrderRead
         if _variant(form) not in taken.variants:
-            self.unseen = True
+            self.variant_read = True
             self.closed = False
-            raise Unseen
+            raise VariantRead
         trace = bytes(self._runner.trace)
         life = (*self._lives, trace)[taken.life]
-        self._session.hidden(tuple(life[: taken.length]), tuple(trace))
+        self._session.report_hidden(tuple(life[: taken.length]), tuple(trace))
 
-    def _near(self, most: int) -> list[int] | None:
+    def _path_to_open(self, most: int) -> list[int] | None:
         """Operations that lead to the nearest state where something is left."""
         start = self._at
         came: dict[int, tuple[int, int]] = {start: (start, -1)}
         queue = deque([start])
         while queue and len(came) <= most + 1:
             state = queue.popleft()
-            if state != start and self._left(state):
+            if state != start and self._has_open(state):
                 way: list[int] = []
                 while state != start:
                     state, operation = came[state]
@@ -401,7 +405,7 @@ class Search:
         """
         order = sorted(range(self.states), key=self._depth.__getitem__)
         for state in order:
-            if not self._left(state):
+            if not self._has_open(state):
                 continue
             for number in range(max(len(self._ways[state]), 1)):
                 history = self._history(state, number)
@@ -465,7 +469,7 @@ def _variant(form: StateForm) -> bytes:
     return form.variant or form.exact
 
 
-def _lacks(taken: _Taken) -> bool:
+def _has_one_turn(taken: _Transition) -> bool:
     return len(taken.turns) < LEAST
 
 

@@ -73,9 +73,9 @@ from dataclasses import dataclass, field
 from harness.engine import groups
 from harness.engine.covering_arrays import (
     covering_size,
-    drawn_size,
+    random_size,
     run_covering,
-    run_drawn,
+    run_random,
 )
 from harness.engine.proof import DOUBLED, MOST_OPERATIONS, graph_size, run_graph
 from harness.engine.session import DEFAULT_BUDGET, Budget, Session
@@ -252,7 +252,7 @@ _TABLE: Mapping[str, Method] = {
         ),
     ),
     "sca": Method(lambda n, m, t, _: covering_size(n, m, t), run_covering, least=1),
-    "random": Method(lambda _n, _m, k, _o: drawn_size(k), run_drawn, least=1),
+    "random": Method(lambda _n, _m, k, _o: random_size(k), run_random, least=1),
     "full": Method(lambda n, *_: full_size(n), lambda session, _: run_full(session)),
 }
 
@@ -391,7 +391,7 @@ class _Choice:
     ordered: bool
     left: float
     chosen: list[Strategy] = field(default_factory=list)
-    above: list[str] = field(default_factory=list)
+    too_large: list[str] = field(default_factory=list)
 
     def take(self, *names: str) -> bool:
         """Choose the first that fits; tell of the first where it did not."""
@@ -406,7 +406,7 @@ class _Choice:
                 self.left -= size
                 return True
             if name == names[0]:
-                self.above.append(f"{name} would take {size:,} operations")
+                self.too_large.append(f"{name} would take {size:,} operations")
         return False
 
 
@@ -464,5 +464,5 @@ def choose(
     if not plan.chosen:
         plan.chosen += parse("sca:2")
     return tuple(plan.chosen), tuple(
-        f"{text}, the budget allows {limit:,}" for text in plan.above if limit
+        f"{text}, the budget allows {limit:,}" for text in plan.too_large if limit
     )

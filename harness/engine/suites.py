@@ -68,8 +68,8 @@ from harness.engine.protocol import (
     Operations,
     state_of,
 )
-from harness.engine.reference import spread
-from harness.engine.session import Session, Spent
+from harness.engine.reference import map_states
+from harness.engine.session import Incomplete, Session
 from harness.errors import BadStrategy
 
 
@@ -84,17 +84,17 @@ def run_histories(session: Session, longest: int) -> None:
     operations = range(session.operations.actions)
     for length in range(longest + 1):
         for history in product(operations, repeat=length):
-            session.history(history)
+            session.play_history(history)
 
 
 def stale_size(steps: int, uses: int) -> int:
     """Operations of all histories."""
-    alone, beside = 3 + 4, 4 + 5 + 5
-    return (uses + 1) * steps * (alone + beside * (steps - 1))
+    single, pair = 3 + 4, 4 + 5 + 5
+    return (uses + 1) * steps * (single + pair * (steps - 1))
 
 
 def stale_histories(operations: Operations) -> Iterator[History]:
-    """All of them, the shortest shapes first for each use."""
+    """The histories of `stale`, the shortest shapes first for each use."""
     steps = range(operations.steps)
     for use in (*range(operations.steps, operations.actions), operations.look):
         for step in steps:
@@ -109,9 +109,9 @@ def stale_histories(operations: Operations) -> Iterator[History]:
 
 
 def run_stale(session: Session) -> None:
-    """Play all of them."""
+    """Play all of `stale_histories`."""
     for history in stale_histories(session.operations):
-        session.history(history)
+        session.play_history(history)
 
 
 def full_size(steps: int) -> int:
@@ -152,13 +152,13 @@ def arrangements_size(steps: int, uses: int) -> int:
 def run_arrangements(session: Session) -> None:
     """Play every operation from every arrangement that counts as one."""
     runner = session.runner
-    session.history(())
+    session.play_history(())
     queue: list[tuple[Key, History]] = [((), ())]
     known: set[Key] = {()}
     for arrangement, history in queue:
         mask = UNORDERED.key(state_of(arrangement))
         for operation in range(session.operations.actions):
-            session.history((*history, operation))
+            session.play_history((*history, operation))
             if runner.mask == mask:
                 continue
             target = EVERY_ORDER.toggled(arrangement, operation)
@@ -190,12 +190,12 @@ def depth_measured(session: Session, hidden: int) -> int:
 
 def run_depth(session: Session, hidden: int) -> None:
     """Play the suite for `hidden` operations."""
-    spread(session)
+    map_states(session)
     operations = range(session.operations.actions)
     for history in tuple(session.ledger.canonical.values()):
         for length in range(1, hidden + 2):
             for suffix in product(operations, repeat=length):
-                session.history(history + suffix)
+                session.play_history(history + suffix)
     states, looks = len(session.ledger.seen), len(set(session.ledger.seen.values()))
     if looks < states:
         session.skipped.append(
@@ -207,7 +207,7 @@ def run_depth(session: Session, hidden: int) -> None:
 # One byte per node; past this the walk itself would take weeks.
 MOST_NODES = 1 << 30
 
-# Ways that led elsewhere, one after the other, before the walk calls itself lost.
+# Ways that led elsewhere, one after the other, before the walk ends as stuck.
 MOST_FUTILE = 64
 
 
@@ -265,14 +265,14 @@ class Walk:
         self._blocked: dict[int, int] = {}
         self._open = 0
 
-    def run(self, *, again: bool = False) -> None:
+    def run(self, *, resume: bool = False) -> None:
         """Start from a fresh system, lead in, and take every transition once.
 
-        With `again` the system goes on from where it stands, after all steps were done
-        and undone in falling order: all that follows is of another history.
+        With `resume` the system goes on from where it stands, after all steps were done
+        and undone in falling order, so that all that follows has another history.
         """
         session = self._session
-        if again:
+        if resume:
             for _ in range(2):
                 for step in reversed(range(self._steps)):
                     session.lead(step)
@@ -288,14 +288,14 @@ class Walk:
         futile = 0
         while self._open:
             left = self._open
-            for operation in self._way():
+            for operation in self._path_to_open():
                 before = session.runner.mask
                 session.lead(operation)
                 self._moved(operation, before)
             self._follow()
             futile = futile + 1 if self._open == left else 0
             if futile > MOST_FUTILE:
-                raise self._lost()
+                raise self._stuck()
         session.reached = True
 
     def _follow(self) -> None:
@@ -337,7 +337,7 @@ class Walk:
         if self._span:
             self._recent = (self._recent % self._span) * self._operations + operation
 
-    def _way(self) -> list[int]:
+    def _path_to_open(self) -> list[int]:
         """Operations of a shortest known way to a node with an unspent transition."""
         start = (self._recent, self._session.runner.mask)
         came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
@@ -353,14 +353,14 @@ class Walk:
                 if target != start and target not in came:
                     came[target] = (node, operation)
                     queue.append(target)
-        raise self._lost()
+        raise self._stuck()
 
-    def _lost(self) -> Spent:
-        """Where failing depends on more than the active steps, ways cannot be known."""
+    def _stuck(self) -> Incomplete:
+        """The error of a walk that knows no way to its open transitions."""
         why = "steps fail by history"
         if not self._session.operations.reversible:
             why = "some steps cannot be undone"
-        return Spent(
+        return Incomplete(
             f"walk:{self._depth} cannot come back to {self._open} transitions, because "
             f"{why}"
         )
@@ -386,6 +386,6 @@ class Walk:
         return way
 
 
-def run_walk(session: Session, depth: int, *, again: bool = False) -> None:
+def run_walk(session: Session, depth: int, *, resume: bool = False) -> None:
     """Run `walk:depth` on the session; see `Walk.run`."""
-    Walk(session, depth).run(again=again)
+    Walk(session, depth).run(resume=resume)

@@ -1,10 +1,10 @@
-"""Symmetric steps: told by the scenario, checked here, and then used.
+"""Symmetric steps: declared by the scenario, checked here, and then used.
 
-True only here: what "differ in nothing but their parameter" means.  Two steps are
-exchangeable if a history and its twin, with the two in each other's place, show the
-same, with the two parameters in each other's place.  States that differ by such an
-exchange only need not be explored twice (symmetry reduction: Ip and Dill, "Better
-verification through symmetry", 1996), which turns the 2^m sets of m steps into m + 1.
+What "differ in nothing but their parameter" means: two steps are exchangeable if a
+history and its twin, with the two in each other's place, show the same, with the two
+parameters in each other's place.  States that differ by such an exchange only need not
+be explored twice (symmetry reduction: Ip and Dill, "Better verification through
+symmetry", 1996), which turns the 2^m sets of m steps into m + 1.
 
 How it works:
 - *Check*: the first step of a class with each of the others, in every history of at
@@ -52,15 +52,15 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def check(session: Session) -> None:
-    """Check what is told, and let it be used from then on.
+    """Check the declared symmetries, and let them be used from then on.
 
-    Sets `session.symmetries`.  Raises `BadScenario` where it is refuted, unless a
+    Sets `session.symmetries`.  Raises `BadScenario` where one is refuted, unless a
     fault was found meanwhile, which is more.
     """
-    told = session.operations.relations.symmetric
-    _Check(session).run(told)
+    declared = session.operations.relations.symmetric
+    _Check(session).run(declared)
     if not session.findings:
-        session.symmetries = told
+        session.symmetries = declared
 
 
 def caveats(session: Session) -> Iterator[Caveat]:
@@ -76,18 +76,19 @@ def caveats(session: Session) -> Iterator[Caveat]:
         )
 
 
-class Spared(NamedTuple):
-    """What need not be played at a state.
+class Reduction(NamedTuple):
+    """The steps that need not be played at a state.
 
-    For each of `steps` another one of its class stands.  `twins` are histories to the
-    same state with dicts in another order, and `order_read` says that something else
-    follows from one of them.  `left` says that the state was left meanwhile.
+    For each of the `redundant` steps another one of its class is played.  `twins` are
+    histories to the same state with dicts in another order, and `order_read` says that
+    something else follows from one of them.  `moved` says that other histories were
+    played to find out, so that the system does not stand at the state any more.
     """
 
-    steps: frozenset[int]
+    redundant: frozenset[int]
     twins: tuple[History, ...]
     order_read: bool
-    left: bool
+    moved: bool
 
 
 class Orbits:
@@ -100,12 +101,12 @@ class Orbits:
         self._tried = 0
         self._alike = 0
 
-    def spared(self, history: History) -> Spared:
-        """What need not be played where a history has led, and the system stands."""
+    def reduction(self, history: History) -> Reduction:
+        """The reduction at the state where the system stands, after this history."""
         before = self._tried
         here = self._state()
         mask = self._session.runner.mask
-        found: set[int] = set()
+        redundant: set[int] = set()
         twins: list[History] = []
         for symmetry in self._session.symmetries:
             members = sorted(symmetry.members.keys() & self._steps)
@@ -114,7 +115,7 @@ class Orbits:
                 orbits: list[list[int]] = []
                 for member in there:
                     for orbit in orbits:
-                        twin = swapped(history, orbit[0], member)
+                        twin = swap(history, orbit[0], member)
                         if twin != history:
                             state = self._tried_twin(twin)
                             if state is None or state[:2] != here[:2]:
@@ -124,17 +125,19 @@ class Orbits:
                                 twins.append(twin)
                                 both = (orbit[0], member)
                                 if self._is_order_read(history, twin, both, members):
-                                    return Spared(
-                                        frozenset(), (), order_read=True, left=True
+                                    return Reduction(
+                                        frozenset(), (), order_read=True, moved=True
                                     )
                         orbit.append(member)
                         break
                     else:
                         orbits.append([member])
                 for orbit in orbits:
-                    found.update(orbit[:-1] if active else orbit[1:])
-        left = self._tried > before
-        return Spared(frozenset(found), tuple(twins), order_read=False, left=left)
+                    redundant.update(orbit[:-1] if active else orbit[1:])
+        moved = self._tried > before
+        return Reduction(
+            frozenset(redundant), tuple(twins), order_read=False, moved=moved
+        )
 
     def _state(self) -> tuple[Key, bytes, bytes]:
         """The key, the form by which states are told apart, and the exact one."""
@@ -175,14 +178,14 @@ class Orbits:
         return False
 
 
-def swapped(history: History, one: int, other: int) -> History:
-    """The twin of a history."""
+def swap(history: History, one: int, other: int) -> History:
+    """The history with two steps in each other's place: its twin."""
     turn = {one: other, other: one}
     return tuple(turn.get(operation, operation) for operation in history)
 
 
 def _play(session: Session, history: History) -> list[Hashable]:
-    """What the operations of a history gave on a fresh system, besides the plan."""
+    """The results of a history's operations on a fresh system, besides the plan."""
     session.meter.check_time()
     session.runner.reset()
     return [session.runner.play(operation) for operation in history]
@@ -196,8 +199,8 @@ class _Check:
         self._operations = session.operations
         self._known: dict[History, list[Hashable]] = {}
 
-    def run(self, told: Sequence[Symmetry]) -> None:
-        for symmetry in told:
+    def run(self, declared: Sequence[Symmetry]) -> None:
+        for symmetry in declared:
             first, *others = sorted(symmetry.members)
             for other in others:
                 if not _are_related_alike(self._operations.relations, first, other):
@@ -224,14 +227,14 @@ class _Check:
     def _compare(
         self, symmetry: Symmetry, history: History, one: int, other: int
     ) -> None:
-        twin = swapped(history, one, other)
+        twin = swap(history, one, other)
         exchange = Exchange(symmetry.members[one], symmetry.members[other])
-        left, right = self._told(history), self._told(twin)
+        left, right = self._results(history), self._results(twin)
         if self._session.findings:
             return
         history, twin = ((*each, self._operations.look) for each in (history, twin))
         for at, (value, theirs) in enumerate(zip(left, right, strict=True)):
-            if exchange.seen(value) != Exchange((), ()).seen(theirs):
+            if exchange.words(value) != Exchange((), ()).words(theirs):
                 ends = [(history[: at + 1], value), (twin[: at + 1], theirs)]
                 raise BadScenario(
                     code="NotSymmetric",
@@ -247,11 +250,11 @@ class _Check:
         steps: tuple[int, int],
         ends: list[tuple[History, Hashable]],
     ) -> str:
-        """Where a parameter is seen that has nothing to do with its step; or ""."""
+        """The line where a parameter is seen without its step; or ""."""
         for step in steps:
             for history, value in ends:
                 if step not in history and any(
-                    stands_in(text, line)
+                    occurs_in(text, line)
                     for text in symmetry.members[step]
                     for line in lines_of(value)
                 ):
@@ -262,7 +265,7 @@ class _Check:
                     )
         return ""
 
-    def _told(self, history: History) -> list[Hashable]:
+    def _results(self, history: History) -> list[Hashable]:
         known = self._known.get(history)
         if known is None:
             played = _play(self._session, (*history, self._operations.look))
@@ -291,31 +294,31 @@ class _Check:
 
 
 class Exchange:
-    """Two parameters in each other's place, in whatever is seen."""
+    """Puts two parameters in each other's place, in whatever is seen."""
 
     def __init__(self, one: Sequence[str], other: Sequence[str]) -> None:
         pairs = list(zip(one, other, strict=True))
-        self._turn = dict(pairs) | {right: left for left, right in pairs}
-        self._found = _standing(self._turn)
+        self._partners = dict(pairs) | {right: left for left, right in pairs}
+        self._pattern = _word_pattern(self._partners)
 
-    def seen(self, value: Hashable) -> list[list[str]]:
-        """What is compared: the words of each line, sorted."""
+    def words(self, value: Hashable) -> list[list[str]]:
+        """The words of each line, with the parameters exchanged, to be compared."""
         lines = lines_of(value)
-        if self._turn:
-            lines = [self._found.sub(self._turned, line) for line in lines]
+        if self._partners:
+            lines = [self._pattern.sub(self._partner, line) for line in lines]
         return sorted(sorted(_WORD.findall(line)) for line in lines)
 
-    def _turned(self, found: re.Match[str]) -> str:
-        return self._turn[found[0]]
+    def _partner(self, found: re.Match[str]) -> str:
+        return self._partners[found[0]]
 
 
-def stands_in(text: str, other: str) -> bool:
-    """Whether a text stands in another one, as whole words; an empty one does."""
-    return not text or _standing([text]).search(other) is not None
+def occurs_in(text: str, other: str) -> bool:
+    """Whether a text occurs in another one as whole words; an empty one does."""
+    return not text or _word_pattern([text]).search(other) is not None
 
 
-def _standing(texts: Iterable[str]) -> re.Pattern[str]:
-    """What finds texts as whole words, the longest first."""
+def _word_pattern(texts: Iterable[str]) -> re.Pattern[str]:
+    """The pattern that finds texts as whole words, the longest first."""
     longest = sorted(map(re.escape, texts), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)")
 
@@ -352,7 +355,7 @@ def _are_related_alike(relations: Relations, one: int, other: int) -> bool:
     """Whether the relations say of one step what they say of the other."""
 
     def turned(steps: Iterable[int]) -> frozenset[int]:
-        return frozenset(swapped(tuple(steps), one, other))
+        return frozenset(swap(tuple(steps), one, other))
 
     return (
         all(
@@ -365,7 +368,7 @@ def _are_related_alike(relations: Relations, one: int, other: int) -> bool:
             )
         )
         and all(
-            {swapped((step,), one, other)[0]: turned(each) for step, each in of.items()}
+            {swap((step,), one, other)[0]: turned(each) for step, each in of.items()}
             == dict(of)
             for of in (relations.requires, relations.after)
         )

@@ -28,7 +28,7 @@ from types import EllipsisType, FunctionType
 from typing import Any, Literal, TypeAlias
 
 from harness.engine.protocol import Relations, Symmetry
-from harness.engine.symmetry import stands_in
+from harness.engine.symmetry import occurs_in
 from harness.errors import NotAScenario
 from harness.scenario.execution import Closable, Performance, Undo, current_loop
 from harness.scenario.mistakes import check_takes, required
@@ -390,7 +390,7 @@ def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
             others = [
                 text for each in members if each != number for text in members[each]
             ]
-            if any(stands_in(text, other) for text in writings for other in others):
+            if any(occurs_in(text, other) for text in writings for other in others):
                 raise NotAScenario(
                     found=f"{steps[number].text} with symmetric=True, whose parameter "
                     "stands in that of another step",

@@ -199,7 +199,7 @@ class Source(Protocol):
 class IsolatedSystem(ScenarioSystem):
     """A scenario with `create` and `isolation`, as the engine sees it."""
 
-    apart = True
+    isolated = True
 
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.isolation is not None, "others live in this process"

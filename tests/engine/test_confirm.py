@@ -9,7 +9,13 @@ import pytest
 from harness.engine import Budget, Exploration, StateForm, explore, replay
 from harness.engine.judge import Judge
 from harness.engine.protocol import UNORDERED
-from harness.engine.refutation import FORKED, TIMES, Flake, flake, trusted
+from harness.engine.refutation import (
+    FORKED,
+    TIMES,
+    Flake,
+    find_flake,
+    without_unreliable,
+)
 from harness.engine.result import Violation
 from tests.engine.related import digest
 from tests.engine.toys import Refused, Toy
@@ -91,9 +97,9 @@ def test_a_pair_of_long_histories_says_nothing_of_what_is_flaky() -> None:
     flaky = Violation("nondeterminism", (0,), None, "not now", (0,))
     pair = Violation("hidden", (0,), None, None, (0, 1, 0), other=(0,))
     short = replace(pair, shortest=(0,))
-    assert trusted((pair, flaky)) == (flaky,)
-    assert trusted((short, flaky)) == (short, flaky)
-    assert trusted((pair, short)) == (pair, short)
+    assert without_unreliable((pair, flaky)) == (flaky,)
+    assert without_unreliable((short, flaky)) == (short, flaky)
+    assert without_unreliable((pair, short)) == (pair, short)
 
 
 def test_how_often_it_was_wrong_is_told() -> None:
@@ -106,9 +112,9 @@ def test_how_often_it_was_wrong_is_told() -> None:
     first = replay(system, (0, 1))
     # Lives 2 to 21 follow.
     right, wrong = ((0, 1), ""), ((0, 1), "!")
-    assert flake(judge, (0, 1), first) == Flake((0, 1), right, wrong, 3, TIMES + 1)
+    assert find_flake(judge, (0, 1), first) == Flake((0, 1), right, wrong, 3, TIMES + 1)
     assert (
-        flake(Judge(Toy(2), {}, ordering=UNORDERED, proving=False), (0, 1), first)
+        find_flake(Judge(Toy(2), {}, ordering=UNORDERED, proving=False), (0, 1), first)
         == TIMES
     )
 
@@ -118,7 +124,7 @@ def test_long_histories_are_replayed_less_often() -> None:
     judge = Judge(system, {}, ordering=UNORDERED, proving=False)
     for length, times in ((400, 20), (998, 10), (4_000, 2), (40_000, 2)):
         history = (0,) * length
-        assert flake(judge, history, replay(system, history)) == times
+        assert find_flake(judge, history, replay(system, history)) == times
 
 
 def test_a_law_that_breaks_now_and_then() -> None:

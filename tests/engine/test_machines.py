@@ -22,7 +22,7 @@ from harness.engine import (
 )
 from harness.engine.judge import Judge
 from harness.engine.protocol import UNORDERED, Key
-from harness.engine.reference import spread
+from harness.engine.reference import map_states
 from harness.engine.session import Meter, Session
 
 MACHINES = 200
@@ -174,7 +174,7 @@ def canonical(machine: Machine) -> dict[Key, History]:
         ordering=UNORDERED,
         stop_after=1_000_000,
     )
-    spread(session)
+    map_states(session)
     return session.ledger.canonical
 
 

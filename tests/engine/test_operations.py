@@ -5,7 +5,13 @@ from itertools import permutations
 import pytest
 
 from harness.engine import Operations, operations_of
-from harness.engine.protocol import EVERY_ORDER, UNORDERED, Ordering, active, state_of
+from harness.engine.protocol import (
+    EVERY_ORDER,
+    UNORDERED,
+    Ordering,
+    is_active,
+    state_of,
+)
 from harness.errors import BadStrategy, CannotReplay
 from tests.coded import code
 from tests.engine.toys import Toy
@@ -50,8 +56,8 @@ def test_toggling() -> None:
     assert UNORDERED.toggled(0b101, 2) == 0b001
     assert EVERY_ORDER.toggled((2, 0), 1) == (2, 0, 1)
     assert EVERY_ORDER.toggled((2, 0, 1), 0) == (2, 1)
-    assert [active(0b101, i) for i in range(3)] == [True, False, True]
-    assert [active((2, 0), i) for i in range(3)] == [True, False, True]
+    assert [is_active(0b101, i) for i in range(3)] == [True, False, True]
+    assert [is_active((2, 0), i) for i in range(3)] == [True, False, True]
 
 
 def test_pairs_tell_two_orders_apart_and_nothing_else() -> None:

@@ -122,8 +122,8 @@ def test_a_replay_tells_what_it_skipped() -> None:
         Action(0, "skipped", (0, 1), None, None),
         Action(3, "look", (0, 1), ((0, 1), ""), None),
     )
-    deeds = [action.deed for action in replay(Related(AGAIN), (2, 2, 0, 0)).actions]
-    assert deeds == ["add", "skipped", "add", "again", "look"]
+    kinds = [action.kind for action in replay(Related(AGAIN), (2, 2, 0, 0)).actions]
+    assert kinds == ["add", "skipped", "add", "repeat", "look"]
 
 
 def test_what_is_left_is_undone_from_above() -> None:
@@ -483,7 +483,7 @@ def test_the_way_to_steps_of_which_no_history_is_known(
     registry = Related(relations)
     ordering = ordering_of(registry, order_dependent=False)
     judge = Judge(registry, {}, ordering=ordering, proving=False)
-    assert judge.way(state) == way
+    assert judge.canonical(state) == way
     assert replay(registry, way).state == state
 
 

@@ -26,7 +26,7 @@ def test_a_whole_replay() -> None:
 
 def test_watching_looks_after_every_operation() -> None:
     actions = replay(Toy(2, printed=True), [1, 0], watch=True).actions
-    assert [(a.deed, a.state, a.fingerprint) for a in actions] == [
+    assert [(a.kind, a.state, a.fingerprint) for a in actions] == [
         ("add", (1,), ((1,), "")),
         ("look", (1,), ((1,), "")),
         ("add", (0, 1), ((0, 1), "")),
@@ -52,7 +52,7 @@ def test_faults_within_the_history() -> None:
 
 def test_a_replay_ends_where_an_undo_raises() -> None:
     played = replay(Stuck(2), (1, 0, 1, 0))
-    assert [action.deed for action in played.actions] == ["add", "add"]
+    assert [action.kind for action in played.actions] == ["add", "add"]
     assert played.faults == (Fault("undo", (0, 1), None, ("Refused", "held by 0"), 3),)
     assert replay(Stuck(2), (0, 1, 1)).state == (0, 1)
 
