@@ -1,6 +1,6 @@
 """Drawn machines that know their own truth.
 
-True only here: a machine is a set of active steps with a hidden number beside it; each
+A machine is a set of active steps with a hidden number beside it; each
 operation may move the number, and what it gives may depend on it.  As the pair of both
 is all that there is, everything about all histories can be computed from it, by tables
 and without any part of the engine.
@@ -10,7 +10,9 @@ import random
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import pytest
 
 from harness.engine import Base, History, Relations
 from tests.engine.toys import Refused
@@ -171,3 +173,12 @@ def drawn_relations(draw: random.Random, steps: int) -> Relations:
         requires[step] = frozenset({needed})
     refusable = {step for step in range(steps) if draw.random() < 0.1}
     return Relations(requires=requires, refusable=frozenset(refusable))
+
+
+def parts(count: int, at_once: int) -> list[Any]:
+    """The numbers of `count` parts of the seeds, for `parametrize`.
+
+    `make test` plays the first `at_once` of them, `make test-long` the others.
+    """
+    long = (pytest.param(part, marks=pytest.mark.long) for part in range(count))
+    return [*range(at_once), *list(long)[at_once:]]

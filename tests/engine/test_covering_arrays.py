@@ -18,6 +18,26 @@ def orders(some: list[tuple[int, ...]], size: int) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("strength", [1, 2, 3])
+def test_rows_cover_every_order(strength: int) -> None:
+    chosen = rows(7, strength)
+    covered = {part for row in chosen for part in combinations(row, strength)}
+    assert covered == set(permutations(range(7), strength))
+    assert all(sorted(row) == list(range(7)) for row in chosen)
+
+
+def test_rows_grow_with_the_logarithm() -> None:
+    assert [len(rows(n, 3)) for n in (6, 8, 12, 16)] == [12, 14, 18, 24]
+    assert rows(0, 3) == ((),)
+    assert len(rows(2, 3)) == 2
+
+
+def test_rows_skip_what_fails() -> None:
+    result = explore(Exclusive(2), "sca:2")
+    # Two rows: one add, one failing add, one remove each.
+    assert (result.holds, result.executed.transitions, result.planned) == (True, 6, 6)
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
 def test_rows_cover_every_order_that_can_be(strength: int) -> None:
     chosen = rows(6, strength, CHAIN)
     assert all(sorted(row) == list(range(6)) for row in chosen)

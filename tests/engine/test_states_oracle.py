@@ -19,7 +19,7 @@ import pytest
 
 from harness.engine import Base, Exploration, History, StateForm, explore
 from harness.engine.states import COVER
-from tests.engine.parts import parts
+from tests.engine.drawn_machines import parts
 from tests.engine.related import digest
 from tests.engine.toys import Refused
 

@@ -1,15 +1,28 @@
-"""The other strategies: their sizes, what they see, and that they agree."""
+"""Strategies: sizes, claims, the faults that they find, and what "auto" chooses.
+
+Questions that are too large are refused or cut short at once, never a hang.
+"""
 
 from collections.abc import Callable
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 from math import factorial
 
 import pytest
 
-from harness.engine import Budget, Kind, Square, explore, plan
-from harness.engine.covering_arrays import rows
+from harness.engine import (
+    ASSUMPTIONS,
+    GUARANTEES,
+    KNOWN_STRATEGIES,
+    Budget,
+    Kind,
+    Square,
+    choose,
+    explore,
+    parse,
+    plan,
+)
 from harness.engine.suites import arrangements_size
-from harness.errors import BadScenario
+from harness.errors import BadScenario, BadStrategy
 from tests.coded import code
 from tests.engine.toys import (
     Exclusive,
@@ -106,26 +119,6 @@ def test_graph_sees_what_no_observation_shows() -> None:
     assert violation.shortest == (0, 2, 1)
     assert violation.square == Square((0,), 2, 1)
     assert violation.proven_shortest
-
-
-@pytest.mark.parametrize("strength", [1, 2, 3])
-def test_rows_cover_every_order(strength: int) -> None:
-    chosen = rows(7, strength)
-    covered = {part for row in chosen for part in combinations(row, strength)}
-    assert covered == set(permutations(range(7), strength))
-    assert all(sorted(row) == list(range(7)) for row in chosen)
-
-
-def test_rows_grow_with_the_logarithm() -> None:
-    assert [len(rows(n, 3)) for n in (6, 8, 12, 16)] == [12, 14, 18, 24]
-    assert rows(0, 3) == ((),)
-    assert len(rows(2, 3)) == 2
-
-
-def test_rows_skip_what_fails() -> None:
-    result = explore(Exclusive(2), "sca:2")
-    # Two rows: one add, one failing add, one remove each.
-    assert (result.holds, result.executed.transitions, result.planned) == (True, 6, 6)
 
 
 def test_looking_alike_is_told() -> None:
@@ -249,3 +242,138 @@ def test_every_order_of_four_is_found_by_walk_2() -> None:
             toy = Ordered(pattern, 4)
             result = explore(toy, "walk:2", budget=budget)
             assert [v.shortest for v in result.violations] == [pattern]
+
+
+# What any number of steps that people write can afford.
+PAIRS = "stale+histories:3"
+
+
+def chosen(steps: int, *, printed: bool, budget: int | None = 250_000) -> str:
+    parts, _ = choose(
+        steps, 0, printed=printed, ordered=False, budget=Budget(steps=budget)
+    )
+    return "+".join(part.name for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("steps", "printed", "opaque"),
+    [
+        (5, "graph+PAIRS+walk:2", "PAIRS+walk:2+kA:1"),
+        (8, "graph+PAIRS+walk:2", "PAIRS+walk:2+kA:1"),
+        (10, "graph+PAIRS+walk:1", "PAIRS+walk:1"),
+        (12, "graph+PAIRS+walk:0+random:100", "PAIRS+walk:0+random:100"),
+        (14, "graph+PAIRS+sca:3+random:8", "PAIRS+walk:0+random:9"),
+        (16, "PAIRS+sca:3+random:100", "PAIRS+sca:3+random:100"),
+        (
+            60,
+            "stale+histories:2+sca:2+random:100",
+            "stale+histories:2+sca:2+random:100",
+        ),
+    ],
+)
+def test_the_ladder(steps: int, printed: str, opaque: str) -> None:
+    for shown, expected in ((True, printed), (False, opaque)):
+        assert chosen(steps, printed=shown) == expected.replace("PAIRS", PAIRS)
+
+
+def test_an_ordered_system() -> None:
+    parts, above = choose(5, 0, printed=False, ordered=True, budget=None)
+    assert [part.name for part in parts] == [
+        *("stale", "histories:3", "arrangements", "walk:2"),
+    ]
+    assert above == ()
+    parts, _ = choose(5, 0, printed=True, ordered=True, budget=None)
+    assert [part.name for part in parts] == [
+        *("graph", "stale", "histories:3", "arrangements", "walk:2"),
+    ]
+
+
+def test_nothing_fits() -> None:
+    assert chosen(5, printed=True, budget=3) == "sca:2"
+    budget = Budget(steps=3)
+    _, above = choose(5, 0, printed=True, ordered=False, budget=budget)
+    sizes = {
+        name: plan(5, 0, name).size
+        for name in ("graph", "stale", "histories:3", "walk:2", "sca:4")
+    }
+    assert above == tuple(
+        f"{name} would take {size:,} operations, the budget allows 3"
+        for name, size in sizes.items()
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 5, 12, 15, 16, 20, 30, 60])
+def test_uses_are_always_among_what_is_played(steps: int) -> None:
+    for printed in (True, False):
+        parts, _ = choose(
+            steps, 3, printed=printed, ordered=False, budget=Budget(steps=250_000)
+        )
+        sizes = [part.size(steps, 3) - part.size(steps, 0) for part in parts]
+        played = [part.name for part, more in zip(parts, sizes, strict=True) if more]
+        assert "stale" in played, parts
+        assert sum(part.size(steps, 3) for part in parts) > 125_000 or steps < 12
+
+
+def test_steps_that_cannot_be_undone_are_not_walked() -> None:
+    parts, _ = choose(5, 1, printed=False, ordered=False, budget=None, reversible=False)
+    assert [part.name for part in parts] == ["stale", "histories:3", "kA:1"]
+
+
+def test_no_limit() -> None:
+    assert chosen(16, printed=True, budget=None) == "graph+stale+histories:3+walk:2"
+
+
+def test_what_was_not_chosen_is_told() -> None:
+    result = explore(Toy(4), "auto", budget=Budget(steps=400))
+    assert result.strategy == "stale+histories:2+walk:0"
+    assert result.skipped == (
+        "histories:3 would take 228 operations, the budget allows 400",
+        "walk:2 would take 1,024 operations, the budget allows 400",
+    )
+    assert result.guarantee == plan(4, 0, "stale+histories:2+walk:0").guarantee
+    assert result.guarantee == (
+        "stale: no use (the look is one) answers differently after a change of one "
+        "step, with nothing or one other step active; histories:2: every history of "
+        "at most 2 operations agrees, seen only at its end; walk:0: every operation "
+        "was taken from every reachable state, in one run"
+    )
+
+
+def test_auto_sees_whether_there_is_a_fingerprint() -> None:
+    assert explore(Toy(3, printed=True)).strategy == "graph+stale+histories:3+walk:2"
+    assert explore(Newest(3), order_dependent=True).strategy == (
+        "stale+histories:3+arrangements+walk:2"
+    )
+
+
+def test_every_strategy_has_its_claims() -> None:
+    for known in KNOWN_STRATEGIES[1:]:
+        (part,) = parse(known.replace("N", "2"))
+        assert part.name == known.replace("N", "2")
+        assert part.family in GUARANTEES
+        assert part.family in ASSUMPTIONS
+        assert "{" not in part.guarantee + part.assumption
+
+
+def test_the_large_history_does_not_occur() -> None:
+    for text in (*GUARANTEES.values(), *ASSUMPTIONS.values()):
+        assert "exhaustive" not in text
+
+
+def test_full_starts_at_once_whatever_its_size() -> None:
+    found = explore(Toy(13), "full", budget=Budget(steps=100))
+    assert (found.complete, found.executed.transitions) == (False, 100)
+
+
+def test_rows_that_cannot_be_made_are_refused() -> None:
+    with pytest.raises(BadStrategy, check=code("TooLarge")) as caught:
+        explore(Toy(30), "sca:5")
+    assert caught.value.size == 17_100_720
+
+
+def test_auto_with_seconds_alone_still_looks_at_the_size() -> None:
+    found = explore(Toy(60), "auto", budget=Budget(seconds=60))
+    assert (found.strategy, found.complete) == (
+        "stale+histories:2+sca:2+random:100",
+        True,
+    )
