@@ -1,16 +1,16 @@
-"""What is about to be played, where another process can read it while it is.
+"""The operation that is being played, in memory that another process can read.
 
-True only here: the layout of a small piece of memory that two processes share.  The one
-that explores writes each operation there just before it plays it; the one that watches
-reads it when the other has died or stands still, and so can name the operation.
+The process that explores writes each operation just before it plays it; the process
+that watches reads it when the other one has died or stands still, and so can name the
+operation.
 
 Rules:
 - a beat is two stores of small integers (100 ns), because there is one for each
   operation and each look; it is skipped altogether where nobody watches;
 - nothing is ever erased, so what is read is sound whenever the writer ends; a reader
   sees the last `TAIL` operations at most;
-- while the engine works for itself (it plans, sorts or shrinks between two operations)
-  it says `rest`, because nobody may mistake that for an operation that hangs.
+- while the engine plans, sorts or shrinks between two operations it notes `rest`, so
+  that this is not mistaken for an operation that hangs.
 
 How it works: the memory is `CELLS` integers of 64 bits.  The first `TAIL` are a ring of
 operations, in which the n-th beat stands at n modulo `TAIL`; then come the number of
@@ -36,7 +36,7 @@ BYTES = 8 * CELLS
 # Added to the number of a step that gets undone; operations are below 256.
 UNDO = 1 << 8
 
-# What is no operation of the system.
+# Beats that are no operations of the system.
 RESET = 1 << 9
 REST = 1 << 10
 
@@ -53,7 +53,7 @@ class Beat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """What can be read: how many beats there were, and the last of them.
+    """How many beats there were, and the last of them.
 
     `beats` are those since the last fresh system; the making of that is the first one,
     as far as it can still be seen.  `resting` says that the last of them is over, and
@@ -99,11 +99,11 @@ class Pulse:
         self._cells[PLANNED] = planned
 
     def trail(self) -> Trail:
-        """What was written last, of this exploration."""
+        """The last beats of this exploration."""
         return read(self._cells, self._first)
 
 
-# Who explores in this process is watched by one, or by nobody.
+# At most one process watches the explorations of this one.
 _current: Pulse | None = None
 
 
@@ -114,7 +114,7 @@ def current() -> Pulse | None:
 
 @contextmanager
 def watched(cells: memoryview) -> Iterator[Pulse]:
-    """Let what is explored meanwhile be read from these cells (`CELLS` of format Q)."""
+    """Context: explorations write their beats to these cells (`CELLS` of format Q)."""
     global _current
     before, _current = _current, Pulse(cells)
     try:
@@ -130,7 +130,7 @@ def count(cells: memoryview) -> int:
 
 
 def read(cells: memoryview, since: int = 0) -> Trail:
-    """What was written last, from whatever process; nothing up to beat `since`."""
+    """The last beats, written by whatever process; none up to number `since`."""
     last = count(cells)
     beats: list[Beat] = []
     resting = last > since and cells[last % TAIL] == REST

@@ -1,7 +1,7 @@
-"""What an exploration hands back: frozen data, no behaviour beyond small questions.
+"""The result of an exploration: frozen data, no behaviour beyond small questions.
 
-True only here: nothing in this file refers to the system, its handles or its errors,
-so a result can be kept, pickled and compared after the system is gone.
+Nothing in a result refers to the system, its handles or its errors, so it can be kept,
+pickled and compared after the system has died.
 
 Rules:
 - mappings are in a stable order: by size of the state, then lexicographic;
@@ -38,7 +38,7 @@ Kind: TypeAlias = Literal[
     "nondeterminism",
 ]
 
-# What each kind claims, as one sentence; reports print it, `Kind` lists the same names.
+# The claim of each kind, as one sentence; reports print it, `Kind` has the same names.
 KINDS: Mapping[Kind, str] = {
     "law": "a law of the system is broken after an action",
     "order": "the observation depends on more than the active steps",
@@ -66,7 +66,7 @@ HIDDEN_KINDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was really executed."""
+    """How many operations and calls were executed."""
 
     transitions: int = 0
     adds: int = 0
@@ -91,7 +91,7 @@ class Square:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """What exploring complete states came to.
+    """The outcome of exploring complete states.
 
     `histories` is from how many different histories every operation was taken at every
     state, as far as there are so many; `closed` that nothing new was left, and two

@@ -1,7 +1,7 @@
 """From a fault found late in a long run to the shortest history that shows it.
 
-True only here: a history found by a walk may be a hundred thousand operations long,
-while the fault nearly always needs its last few operations and what was active before.
+A history found by a walk may be a hundred thousand operations long, while the fault
+nearly always needs its last few operations and the steps that were active before.
 
 How it works, each stage with the judge's verdict on fresh systems:
 1. *Window*: the last 1, 2, 4, ... operations, entered by the canonical history of the

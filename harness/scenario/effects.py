@@ -12,7 +12,7 @@ inference, without.  Other kinds are asked for by name:
 | `"handler:NAME"` | of the class that the step `handler(NAME)` made             |
 | `"context:NAME"` | of kind "cpu", in the context that `context(NAME)` made      |
 
-The last three are *beside*: made by steps, or for one system; no table keeps them.
+The last three are *per system*: made by steps, or for one system; no table keeps them.
 
 Effects are modes that a thread has entered, classes with handlers, contexts.  None of
 them is in a `DispatcherState`; a fresh dispatcher does not take them away.
@@ -85,14 +85,14 @@ def probe_tensor(kind: str) -> ProbeTensor:
     return ProbeTensor(kind, KeySet(DispatchKey.parse(name) for name in names).bits)
 
 
-def is_beside(kind: str) -> bool:
+def is_per_system(kind: str) -> bool:
     """Whether tensors of a kind are made for one system, or by its steps."""
     return kind == SUBCLASS or kind.partition(":")[0] in (HANDLER, CONTEXT)
 
 
 def check_probe(kind: str) -> None:
     """Whether there are tensors of a kind.  Raises `BadScenario`."""
-    if is_beside(kind):
+    if is_per_system(kind):
         return
     try:
         probe_tensor(kind)
@@ -281,7 +281,7 @@ class Effects:
         self.libraries.clear()
 
     def tensor(self, kind: str) -> Any:
-        """The tensor of a kind that is made beside (`probes.is_beside`).
+        """The tensor of a kind that is made per system (`is_per_system`).
 
         None if the step that makes its class is not active.
         """

@@ -1,4 +1,4 @@
-"""Performing a step: where its function runs, what it returns, and what ends it.
+"""Execution of a step: where its function runs, and how its result becomes the undo.
 
 A step's function is called with the registry, and what it returns is
 
@@ -25,7 +25,7 @@ Rules:
   told (`pending`), never waited for;
 - `close` ends as `asyncio.run` does: tasks are cancelled, generators closed;
 - a registry may hold the loop: of that only what a registry can have set is its state
-  (`_read`), and nothing of the harness hangs on it;
+  (`_changes`), and nothing of the harness hangs on it;
 - `asyncio` is imported by the first coroutine: most registries have none.
 """
 
@@ -56,7 +56,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from harness.errors import NotAScenario
-from harness.scenario.mistakes import check_undo, discard, kind_of, never_ran, required
+from harness.scenario.mistakes import (
+    check_undo,
+    count_required,
+    discard,
+    is_unstarted,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,7 +79,7 @@ class Loop:
         self, importing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         self._context = copy_context()
-        # Entered while `asyncio` is imported, which is nobody's operation.
+        # Entered while `asyncio` is imported, which belongs to no operation.
         self._importing = importing
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -82,7 +88,7 @@ class Loop:
         return self._context.run(function, *args, **kwargs)
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Run the loop until that is done; what it returns, or raises.
+        """Run the loop until the awaitable is done; its result, or its error.
 
         Raises:
             NotAScenario: a loop is running in this thread already.
@@ -90,7 +96,7 @@ class Loop:
         if "asyncio" not in sys.modules:
             with self._importing():
                 import_module("asyncio")
-                make_ready()
+                initialize_asyncio()
         import asyncio
 
         if asyncio._get_running_loop() is not None:
@@ -101,17 +107,17 @@ class Loop:
                 wanted="explore() to be called outside of coroutines",
             )
         if self._loop is None:
-            self._loop = _made()
+            self._loop = _new_loop()
         own = iscoroutine(awaitable)
-        coroutine: Coroutine[Any, Any, T] = awaitable if own else _awaited(awaitable)  # type: ignore[assignment]  # it is a coroutine
+        coroutine: Coroutine[Any, Any, T] = awaitable if own else _wrap(awaitable)  # type: ignore[assignment]  # it is a coroutine
         task = self._loop.create_task(coroutine, context=self._context)
         return self._loop.run_until_complete(task)
 
     @property
     def changed(self) -> Any:
-        """The loop, if something of it was set that is not so when it is made."""
+        """The loop, if a setting or attribute of it differs from those of a new one."""
         loop = self._loop
-        return loop if loop is not None and _read(loop) else None
+        return loop if loop is not None and _changes(loop) else None
 
     @property
     def pending(self) -> tuple[Any, ...]:
@@ -138,8 +144,8 @@ class Loop:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What failed unawaited, or was reported to the loop, as texts."""
-        return () if self._loop is None else tuple(_OURS[self._loop].failures)
+        """Errors that nobody awaited, or that the loop was told of, as texts."""
+        return () if self._loop is None else tuple(_BASELINES[self._loop].failures)
 
     def close(self) -> None:
         """End whatever is pending, and the loop."""
@@ -164,7 +170,7 @@ class Loop:
 
 
 class NoLoop:
-    """Where no system was prepared for coroutines: functions are just called."""
+    """Stands for the loop of a dispatcher, whose steps are no coroutines."""
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function."""
@@ -184,12 +190,12 @@ _CURRENT: ContextVar[Loop | NoLoop] = ContextVar("everyorder_loop")
 
 
 def current_loop() -> Loop | NoLoop:
-    """Where a step that is prepared now will run."""
+    """The loop in which a step that is prepared now will run."""
     return _CURRENT.get(NoLoop())
 
 
 @contextmanager
-def preparing(loop: Loop) -> Iterator[None]:
+def as_current_loop(loop: Loop) -> Iterator[None]:
     """Context: steps that are prepared run in `loop`."""
     token = _CURRENT.set(loop)
     try:
@@ -199,11 +205,11 @@ def preparing(loop: Loop) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Ours:
-    """What is known of a loop that was made here.
+class _Baseline:
+    """A new loop, to compare it with later.
 
-    `failures` are texts of what failed where nobody awaited it; `names` are those of
-    the loop's own attributes, and `settings` are as they were when it was made.
+    `failures` are texts of errors that nobody awaited; `names` are those of the loop's
+    own attributes, and `settings` are as they were when it was made.
     """
 
     failures: list[str]
@@ -211,7 +217,9 @@ class _Ours:
     settings: tuple[Any, ...]
 
 
-_OURS: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Ours]" = WeakKeyDictionary()
+_BASELINES: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Baseline]" = (
+    WeakKeyDictionary()
+)
 _SETTINGS = (
     "_exception_handler",
     "_task_factory",
@@ -222,8 +230,8 @@ _SETTINGS = (
 )
 
 
-def make_ready() -> None:
-    """Have asyncio make what it makes once in a process, before anybody looks."""
+def initialize_asyncio() -> None:
+    """Let asyncio create its state of the process before states are compared."""
     events = sys.modules.get("asyncio.events")
     # From 3.14 on, asking for it by its public name warns.
     names = ("_get_event_loop_policy", "get_event_loop_policy")
@@ -234,8 +242,8 @@ def make_ready() -> None:
             return
 
 
-def _made() -> "asyncio.AbstractEventLoop":
-    """A loop of the platform's kind, which a canonical form can read."""
+def _new_loop() -> "asyncio.AbstractEventLoop":
+    """A loop of the platform's kind, which `harness.heap` can read."""
     import asyncio
 
     from harness.heap.accessors import know_exactly
@@ -244,14 +252,14 @@ def _made() -> "asyncio.AbstractEventLoop":
 
     with unaudited():
         loop = asyncio.new_event_loop()
-    know_exactly(type(loop), Known(parts=_read, alone=True))
-    loop.set_exception_handler(_failed)
-    _OURS[loop] = _Ours([], frozenset(_attributes(loop)), _settings(loop))
+    know_exactly(type(loop), Known(parts=_changes, alone=True))
+    loop.set_exception_handler(_record_failure)
+    _BASELINES[loop] = _Baseline([], frozenset(_attributes(loop)), _settings(loop))
     return loop
 
 
-# What failed, by the name under which asyncio hands it to the handler of errors.
-_SAID = {
+# Sources of errors, by the name under which asyncio passes them to the handler.
+_SOURCES = {
     "task": "a task that nobody awaits failed",
     "future": "a task that nobody awaits failed",
     "handle": "a callback of the event loop failed",
@@ -260,11 +268,11 @@ _SAID = {
 _REPORTED = "the event loop was told of an error"
 
 
-def _failed(loop: "asyncio.AbstractEventLoop", told: dict[str, Any]) -> None:
+def _record_failure(loop: "asyncio.AbstractEventLoop", told: dict[str, Any]) -> None:
     error = told.get("exception")
     text = told["message"] if error is None else f"{type(error).__name__}: {error}"
-    what = next((what for key, what in _SAID.items() if key in told), _REPORTED)
-    _OURS[loop].failures.append(f"{what}: {text}")
+    what = next((what for key, what in _SOURCES.items() if key in told), _REPORTED)
+    _BASELINES[loop].failures.append(f"{what}: {text}")
 
 
 def _attributes(loop: Any) -> dict[str, Any]:
@@ -275,24 +283,26 @@ def _settings(loop: Any) -> tuple[Any, ...]:
     return tuple(getattr(loop, name, None) for name in _SETTINGS)
 
 
-def _read(loop: Any) -> list[tuple[str, Any]]:
-    """What somebody set of a loop; tasks and callbacks are told apart.
+def _changes(loop: Any) -> list[tuple[str, Any]]:
+    """The settings and attributes of a loop that changed; tasks are `Loop.pending`.
 
     Raises `Unreadable` for a loop of somebody else.
     """
     from harness.heap.layout import Unreadable
 
-    ours = _OURS.get(loop)
-    if ours is None:
+    baseline = _BASELINES.get(loop)
+    if baseline is None:
         raise Unreadable
-    pairs = zip(_SETTINGS, _settings(loop), ours.settings, strict=True)
-    added = [pair for pair in _attributes(loop).items() if pair[0] not in ours.names]
+    pairs = zip(_SETTINGS, _settings(loop), baseline.settings, strict=True)
+    added = [
+        pair for pair in _attributes(loop).items() if pair[0] not in baseline.names
+    ]
     return [(name, now) for name, now, made in pairs if now is not made] + sorted(
         added, key=itemgetter(0)
     )
 
 
-async def _awaited(awaitable: Awaitable[T]) -> T:
+async def _wrap(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
@@ -307,7 +317,7 @@ def _cancel_all(loop: "asyncio.AbstractEventLoop") -> None:
 
 
 class Closable(Protocol):
-    """What a performed step returns; `close` may return an awaitable."""
+    """The undo handle of a step; `close` may return an awaitable."""
 
     def close(self) -> object:
         """End what the step did."""
@@ -320,15 +330,15 @@ _ONCE = "undo=..., a function that can be called again where it refused (may_ref
 
 
 class Handle:
-    """Ends a step by what the scenario gave for it (`held`); the second time nothing.
+    """Undoes a step by the `resource` that its function returned; once only.
 
-    Exceptions of what ends it pass.
+    Exceptions of the undo pass.
     """
 
-    __slots__ = ("__weakref__", "_done", "held")
+    __slots__ = ("__weakref__", "_done", "resource")
 
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    def __init__(self, resource: Any) -> None:
+        self.resource = resource
         self._done = False
 
     def close(self) -> object:
@@ -341,8 +351,8 @@ class Handle:
         return result
 
     def end(self) -> object:
-        """What `close` does the first time."""
-        return self.held()
+        """Undo the step; called by the first `close`."""
+        return self.resource()
 
 
 class _Resumed(Handle):
@@ -350,16 +360,16 @@ class _Resumed(Handle):
 
     __slots__ = ("text",)
 
-    def __init__(self, held: Generator[Any, Any, Any], text: str) -> None:
-        super().__init__(held)
+    def __init__(self, resource: Generator[Any, Any, Any], text: str) -> None:
+        super().__init__(resource)
         self.text = text
 
     def end(self) -> None:
         try:
-            next(self.held)
+            next(self.resource)
         except StopIteration:
             return
-        self.held.close()
+        self.resource.close()
         raise _yields_again(self.text)
 
 
@@ -368,16 +378,16 @@ class _ResumedAsync(Handle):
 
     __slots__ = ("text",)
 
-    def __init__(self, held: AsyncGenerator[Any, Any], text: str) -> None:
-        super().__init__(held)
+    def __init__(self, resource: AsyncGenerator[Any, Any], text: str) -> None:
+        super().__init__(resource)
         self.text = text
 
     async def end(self) -> None:
         try:
-            await anext(self.held)
+            await anext(self.resource)
         except StopAsyncIteration:
             return
-        await self.held.aclose()
+        await self.resource.aclose()
         raise _yields_again(self.text)
 
 
@@ -387,7 +397,7 @@ class _Entered(Handle):
     __slots__ = ()
 
     def end(self) -> object:
-        return type(self.held).__exit__(self.held, None, None, None)
+        return type(self.resource).__exit__(self.resource, None, None, None)
 
 
 class _EnteredAsync(Handle):
@@ -396,7 +406,7 @@ class _EnteredAsync(Handle):
     __slots__ = ()
 
     def end(self) -> object:
-        return type(self.held).__aexit__(self.held, None, None, None)
+        return type(self.resource).__aexit__(self.resource, None, None, None)
 
 
 class _ClosedAsync(Handle):
@@ -405,16 +415,18 @@ class _ClosedAsync(Handle):
     __slots__ = ()
 
     def end(self) -> object:
-        return self.held.aclose()
+        return self.resource.aclose()
 
 
 class _Second(Handle):
-    """A step with a second function to undo it; holds what the first returned."""
+    """A step with a function to undo it; holds the result of the first function."""
 
     __slots__ = ("_arguments", "_undo")
 
-    def __init__(self, held: Any, undo: Callable[..., Any], *arguments: Any) -> None:
-        super().__init__(held)
+    def __init__(
+        self, resource: Any, undo: Callable[..., Any], *arguments: Any
+    ) -> None:
+        super().__init__(resource)
         self._undo = undo
         self._arguments = arguments
 
@@ -426,7 +438,7 @@ class Lasting:
     """The handle of a step that stays; it keeps nothing alive."""
 
     __slots__ = ("__weakref__",)
-    held = None
+    resource = None
 
     def close(self) -> None:
         """Refuse: nothing ends such a step."""
@@ -443,12 +455,12 @@ class Performance:
         self.do = do
         self.undo = undo
         self.may_refuse = may_refuse
-        self._takes_result = callable(undo) and required(undo, 2) in (2, None)
-        # What returned functions were judged by: their code.
-        self._judged: set[object] = set()
+        self._takes_result = callable(undo) and count_required(undo, 2) in (2, None)
+        # The code of returned functions that were checked.
+        self._checked: set[object] = set()
 
     def perform(self, loop: Loop | NoLoop, target: Any) -> Closable:
-        """Do the step; what ends it.  Raises what the step raises.
+        """Do the step; its undo handle.  Errors of the step pass.
 
         Raises:
             NotAScenario: what was returned does not undo.
@@ -456,8 +468,8 @@ class Performance:
         result = loop.call(self.do, target)
         if self.undo is ...:
             return self._handle(loop, target, result)
-        result = self._awaited(loop, result)
-        if never_ran(result):
+        result = self._await_result(loop, result)
+        if is_unstarted(result):
             discard(result)
             keeps = "where it stays" if self.undo is None else "of its own"
             raise NotAScenario(
@@ -470,19 +482,19 @@ class Performance:
         arguments = (target, result) if self._takes_result else (target,)
         return _Second(result, self.undo, *arguments)
 
-    def _awaited(self, loop: Loop | NoLoop, result: Any) -> Any:
+    def _await_result(self, loop: Loop | NoLoop, result: Any) -> Any:
         return loop.wait(result) if iscoroutine(result) else result
 
     def _handle(self, loop: Loop | NoLoop, target: Any, result: Any) -> Closable:
-        """What ends the step, by what its function returned."""
-        result = self._awaited(loop, result)
+        """The undo handle, by the kind of object that the step's function returned."""
+        result = self._await_result(loop, result)
         kind = type(result)
-        if never_ran(result):
+        if is_unstarted(result):
             self._refuse_once(result)
         if isgenerator(result) and getgeneratorstate(result) == GEN_CREATED:
-            return self._resumed(loop, result)
+            return self._start(loop, result)
         if isasyncgen(result):
-            return self._resumed_async(loop, result)
+            return self._start_async(loop, result)
         if result is target:
             raise NotAScenario(
                 found=f"the registry itself, returned by {self.text!r}",
@@ -500,29 +512,31 @@ class Performance:
             loop.call(kind.__enter__, result)
             return _Entered(result)
         code = getattr(result, "__code__", None)
-        if code is None or code not in self._judged:
+        if code is None or code not in self._checked:
             check_undo(self.text, self.do, target, result)
-            self._judged.add(code)
+            self._checked.add(code)
         return Handle(result)
 
-    def _resumed(self, loop: Loop | NoLoop, made: Generator[Any, Any, Any]) -> Handle:
-        try:
-            loop.call(next, made)
-        except StopIteration:
-            raise _never_yields(self.text) from None
-        return _Resumed(made, self.text)
-
-    def _resumed_async(
-        self, loop: Loop | NoLoop, made: AsyncGenerator[Any, Any]
+    def _start(
+        self, loop: Loop | NoLoop, generator: Generator[Any, Any, Any]
     ) -> Handle:
         try:
-            loop.wait(anext(made))
+            loop.call(next, generator)
+        except StopIteration:
+            raise _never_yields(self.text) from None
+        return _Resumed(generator, self.text)
+
+    def _start_async(
+        self, loop: Loop | NoLoop, generator: AsyncGenerator[Any, Any]
+    ) -> Handle:
+        try:
+            loop.wait(anext(generator))
         except StopAsyncIteration:
             raise _never_yields(self.text) from None
-        return _ResumedAsync(made, self.text)
+        return _ResumedAsync(generator, self.text)
 
     def _refuse_once(self, result: Any) -> None:
-        """What ran to its end, by an error, cannot undo another time."""
+        """Refuse a generator where the undo may raise: it could not be undone later."""
         if self.may_refuse:
             discard(result)
             raise NotAScenario(

@@ -57,7 +57,7 @@ def in_main(step: Step) -> Step:
             return step.prepare(target, origin)
 
     text = f"in_main({step.text})"
-    return replace(step, text=text, prepare=prepare, beside=True)
+    return replace(step, text=text, prepare=prepare, has_effects=True)
 
 
 def context(name: str, *copies: Step) -> Step:
@@ -94,7 +94,7 @@ def context(name: str, *copies: Step) -> Step:
     text = ", ".join([f'context("{name}"', *(each.text for each in copies)]) + ")"
     names = tuple(dict.fromkeys(op for each in copies for op in each.operators))
     kernels = tuple(f"{name}: {each}" for step in copies for each in step.kernels)
-    return Step(text, prepare, names, kernels, beside=True, owner="dispatcher")
+    return Step(text, prepare, names, kernels, has_effects=True, owner="dispatcher")
 
 
 def _copied(
@@ -155,7 +155,7 @@ def mode(make: Callable[[], TorchDispatchMode]) -> Step:
 
         return perform
 
-    return Step(f"mode({name})", prepare, beside=True, owner="dispatcher")
+    return Step(f"mode({name})", prepare, has_effects=True, owner="dispatcher")
 
 
 class _Recording(Library):
@@ -220,7 +220,7 @@ def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step
 
         return perform
 
-    return Step(text, prepare, beside=True, owner="dispatcher")
+    return Step(text, prepare, has_effects=True, owner="dispatcher")
 
 
 def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
@@ -240,7 +240,7 @@ def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
 
         def perform() -> Closable:
             # Another function each time: what is undone must die.
-            return library.rule(op, cls, recorder.noting(fn, label), debug=label)
+            return library.rule(op, cls, recorder.recording(fn, label), debug=label)
 
         return perform
 
@@ -291,7 +291,7 @@ def custom(
         label = f"{fn.__name__} ({origin})"
 
         def perform() -> Closable:
-            noting = wraps(fn)(recorder.noting(fn, label))
+            noting = wraps(fn)(recorder.recording(fn, label))
             call = partial(
                 make, mutates_args=mutates_args, dispatcher=target, **options
             )
@@ -309,7 +309,7 @@ def custom(
 
         return perform
 
-    return Step(text, prepare, (name,), beside=True, owner="dispatcher")
+    return Step(text, prepare, (name,), has_effects=True, owner="dispatcher")
 
 
 def _called_at(origin: str) -> CodeType:
@@ -377,7 +377,7 @@ def _added(
             if kernel:
                 run: Any = recorded_kernel(kernel_of(fn, False), origin, recorder)
             else:
-                run = recorder.noting(fn, label)
+                run = recorder.recording(fn, label)
             try:
                 add(OperatorHandle(target, name), library, run)
             except BaseException:

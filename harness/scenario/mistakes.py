@@ -1,9 +1,9 @@
 """What a step returned that cannot undo it, and what to write instead.
 
-True only here: how common mistakes are recognised.  A decorator returns the function
-that it registered; a registering method returns nothing, or the registry; a generator
-is returned where nobody runs it.  Each is told in its own words, because whatever can
-be called, or closed, would pass for an undo and leave the registry as it is.
+A decorator returns the function that it registered; a registering method returns
+nothing, or the registry; a generator is returned where nobody runs it.  Each has a
+message of its own, because whatever can be called, or closed, would pass for an undo
+and leave the registry as it is.
 """
 
 import gc
@@ -67,7 +67,7 @@ def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -
             found=f"{type(result).__name__}, {where}",
             wanted="the function that undoes the step, or an object with close()",
         )
-    free = takes(result, 0)
+    free = accepts(result, 0)
     if isinstance(result, FunctionType) and _is_registered(
         do, target, result, free=free
     ):
@@ -95,12 +95,12 @@ def check_takes(
     """
     if not callable(function):
         raise NotAScenario(found=f"{where}={kind_of(function)}", wanted=wanted)
-    if not any(takes(function, count) for count in counts):
+    if not any(accepts(function, count) for count in counts):
         found = f"{where}={name_of(function)}{signature(function)}"
         raise NotAScenario(found=found, wanted=wanted)
 
 
-def takes(function: Callable[..., object], count: int) -> bool:
+def accepts(function: Callable[..., object], count: int) -> bool:
     """Whether it can be called with so many arguments; yes where that is not known.
 
     Every undo that a step returns is asked: functions, methods and partials of them
@@ -108,11 +108,11 @@ def takes(function: Callable[..., object], count: int) -> bool:
     """
     inner: Any = function
     given = count
-    if type(inner) is partial and not inner.keywords and not _tells(inner):
+    if type(inner) is partial and not inner.keywords and not _has_own_signature(inner):
         inner, given = inner.func, given + len(inner.args)
     if type(inner) is MethodType:
         inner, given = inner.__func__, given + 1
-    if type(inner) is FunctionType and not _tells(inner):
+    if type(inner) is FunctionType and not _has_own_signature(inner):
         code, defaults = inner.__code__, inner.__defaults__ or ()
         if code.co_kwonlyargcount > len(inner.__kwdefaults__ or ()):
             return False
@@ -127,7 +127,7 @@ def takes(function: Callable[..., object], count: int) -> bool:
     return True
 
 
-def _tells(function: object) -> bool:
+def _has_own_signature(function: object) -> bool:
     """Whether it has a signature of its own; `__dict__` is not read, which makes one.
 
     What is asked is the registry's own, whose changes are looked at.
@@ -135,7 +135,7 @@ def _tells(function: object) -> bool:
     return hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
 
 
-def required(function: Callable[..., object], most: int) -> int | None:
+def count_required(function: Callable[..., object], most: int) -> int | None:
     """How many of so many arguments a function is to be given; None if not known.
 
     As many as it requires: an optional one has a default, which a loop may have bound
@@ -155,7 +155,7 @@ def required(function: Callable[..., object], most: int) -> int | None:
     return min(count, most)
 
 
-def never_ran(result: object) -> bool:
+def is_unstarted(result: object) -> bool:
     """Whether nothing of it ran: a generator, or the context manager of one."""
     made = getattr(result, "gen", result)
     if isasyncgen(made):

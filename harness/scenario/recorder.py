@@ -1,4 +1,4 @@
-"""What a call ran, what it was like inside, and what an action left behind.
+"""Records what calls run, in which thread state, and what an action leaves behind.
 
 A recorded kernel, handler or rule notes its step and then calls the real one, so the
 system sees *what* a call reached, whatever it returns.  A recorded kernel has the facts
@@ -53,30 +53,30 @@ MODES = ("view", "stack")
 class Moment:
     """A thread's keys, modes, context and nesting as they were when this was made."""
 
-    __slots__ = ("now", "then")
+    __slots__ = ("copies", "live")
 
     def __init__(self) -> None:
         keys, state, depth = LOCAL.__dict__, STATE.__dict__, DEPTH.__dict__
         # These change with the thread, the copies do not.
-        self.now = keys, state, depth
-        self.then = keys.copy(), state.copy(), depth.copy()
+        self.live = keys, state, depth
+        self.copies = keys.copy(), state.copy(), depth.copy()
 
-    def is_now(self) -> bool:
-        """Whether the thread that made this is in the very same."""
-        return self.now == self.then
+    def is_unchanged(self) -> bool:
+        """Whether the thread that made this is as it was then."""
+        return self.live == self.copies
 
     def restore(self) -> None:
         """Put the thread that made this back into it, whatever a fault left behind."""
-        for now, then in zip(self.now, self.then, strict=True):
-            now.clear()
-            now.update(then)
+        for live, copied in zip(self.live, self.copies, strict=True):
+            live.clear()
+            live.update(copied)
 
-    def is_here(self) -> bool:
+    def is_of_this_thread(self) -> bool:
         """Whether this thread made it."""
-        return self.now[0] is LOCAL.__dict__
+        return self.live[0] is LOCAL.__dict__
 
     def with_lock(self, lock: Lockable, like: "Moment | None" = None) -> Surroundings:
-        """What the laws compare; modes and their keys are those of `like`, if given."""
+        """The state as laws compare it; with the modes, and their keys, of `like`."""
         found: Any = SimpleNamespace(**self._values())
         if like is not None:
             others = like._values()
@@ -86,7 +86,7 @@ class Moment:
 
     def _values(self) -> dict[str, Any]:
         """The attributes by name; what a thread has not set, its class has."""
-        keys, state, depth = self.then
+        keys, state, depth = self.copies
         held = {**keys, **state, **depth}
         return {
             name: held[name] if name in held else getattr(kind, name)
@@ -102,7 +102,7 @@ _NAMES: tuple[tuple[type, tuple[str, ...]], ...] = (
 )
 
 
-# What has been made by a step, by name; it dies with the step.
+# An object that a step made, by name; it dies with the step.
 Watched = tuple[str, "ref[Any]"]
 
 # A word that a violation is shrunk to is shorter; a walk is longer, and then every
@@ -115,57 +115,57 @@ def _free() -> bool:
 
 
 class Recorder:
-    """What ran, oldest first, since the list was last emptied.
+    """The `labels` of what ran, oldest first, since the list was last emptied.
 
-    While `sample` is set, whoever runs also appends what it returns to `inside`; in any
-    case they append their description to `locked` if the writers' lock `is_locked`.
-    `disturbed` are calls that left their thread otherwise, or ran under the lock.
-    `moment` is what the thread was in after the last action or look.
-    `made` is what steps made since the list was last taken; where nobody asks the law
-    about memory, nothing is `watching`, and the list stays empty.
+    While `sample` is set, a function that runs also appends `sample()` to `inside`; in
+    any case it appends its label to `locked` if the writers' lock `is_locked`.
+    `disturbed` are calls that changed their thread, or ran under the lock.
+    `moment` is the thread after the last action or look.
+    `objects` were made by steps since the list was last taken; where nobody asks the
+    law about memory, nothing is `watching`, and the list stays empty.
     """
 
     __slots__ = (
         "disturbed",
         "inside",
         "is_locked",
+        "labels",
         "locked",
-        "made",
         "moment",
-        "ran",
+        "objects",
         "sample",
         "watching",
     )
 
     def __init__(self, *, watching: bool = True) -> None:
         self.watching = watching
-        self.ran: list[str] = []
+        self.labels: list[str] = []
         self.inside: list[Surroundings] = []
         self.sample: Callable[[], Surroundings] | None = None
         self.is_locked: Callable[[], bool] = _free
         self.locked: list[str] = []
         self.disturbed: list[Call] = []
         self.moment = Moment()
-        self.made: list[Watched] = []
+        self.objects: list[Watched] = []
 
     def note(self, label: str) -> None:
-        """Somebody runs."""
-        self.ran.append(label)
+        """Note that the function of this label runs."""
+        self.labels.append(label)
         if self.sample is not None:
             self.inside.append(self.sample())
         if self.is_locked():
             self.locked.append(label)
 
-    def noting(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
-        """A function that notes itself and does what `function` does; watched."""
-        made = _noting(function, label, self)
+    def recording(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
+        """A watched function that notes the label and then calls `function`."""
+        made = _recording_function(function, label, self)
         self.watch(label, made)
         return made
 
     def watch(self, label: str, made: Any) -> None:
-        """A step has made something, which must be gone when the step is."""
+        """Note an object of a step, which must die when the step is undone."""
         if self.watching:
-            self.made.append((label, ref(made)))
+            self.objects.append((label, ref(made)))
 
 
 def recorded_kernel(
@@ -178,12 +178,12 @@ def recorded_kernel(
 def kernel_maker(
     kernel: Kernel, origin: str, recorder: Recorder | None, debug: str | None = None
 ) -> Callable[[], Kernel]:
-    """What makes `recorded_kernel(...)` of these, another one each time."""
+    """A function that makes `recorded_kernel(...)` of these, another one each time."""
     function, facts, with_keyset = kernel.function, kernel.facts, kernel.with_keyset
     if function is None or recorder is None:
         return lambda: kernel
     label = debug or f"{facts.name} ({origin})"
-    noting = _linking if facts.kind == "linked" else _noting
+    noting = _recording_factory if facts.kind == "linked" else _recording_function
 
     count = 0
     kept: Kernel | None = None
@@ -194,7 +194,7 @@ def kernel_maker(
         if count <= FIRST or not count % EVERY:
             noted = noting(function, label, recorder)
             if recorder.watching:
-                recorder.made.append((label, ref(noted)))
+                recorder.objects.append((label, ref(noted)))
             return Kernel(noted, facts, with_keyset)
         if kept is None:
             kept = Kernel(noting(function, label, recorder), facts, with_keyset)
@@ -203,20 +203,20 @@ def kernel_maker(
     return make
 
 
-def _linking(
+def _recording_factory(
     factory: Callable[..., Any], label: str, recorder: Recorder
 ) -> Callable[..., Any]:
     # A factory is called once; what it makes is what runs.
     def linking(below: Any, keyset: Any) -> Callable[..., Any]:
-        return _noting(factory(below, keyset), label, recorder)
+        return _recording_function(factory(below, keyset), label, recorder)
 
     return linking
 
 
-def _noting(
+def _recording_function(
     function: Callable[..., Any], label: str, recorder: Recorder
 ) -> Callable[..., Any]:
-    ran = recorder.ran
+    ran = recorder.labels
 
     # As `Recorder.note`, without a call: kernels run at every step.
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -243,72 +243,74 @@ GIVEN = -1
 class Leftovers:
     """Asks the laws about threads and memory, action by action."""
 
-    __slots__ = ("_cyclic", "_made", "_recorder", "_together", "_waiting", "gone")
+    __slots__ = ("_cyclic", "_made", "_recorder", "_together", "_waiting", "garbage")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._made: dict[int, list[Watched]] = {}
-        # What is to be dead by the next time that memory is asked.
-        self.gone: list[Watched] = []
-        # What only the collector frees, and what of it is to be looked for next.
+        # Objects that must be dead by the next `memory_violations`.
+        self.garbage: list[Watched] = []
+        # Labels of objects that only the collector frees, and the next to look for.
         self._cyclic: set[str] = set()
         self._waiting: list[Watched] = []
         self._together = TOGETHER
 
-    def ended(self, *gone: Watched) -> None:
-        """A system is over; all that was made in it must go."""
+    def end_system(self, *watched: Watched) -> None:
+        """Note that a system is over: all that was made in it must die."""
         recorder = self._recorder
-        self.gone += [*gone, *recorder.made]
+        self.garbage += [*watched, *recorder.objects]
         for made in self._made.values():
-            self.gone += made
+            self.garbage += made
         self._made.clear()
-        recorder.made = []
+        recorder.objects = []
 
-    def begin(self, *, given: bool) -> None:
-        """From here on a fresh system counts, with what is `given` to it alone."""
+    def begin_system(self, *, given: bool) -> None:
+        """Note a fresh system; `given` says that objects so far are its own."""
         if given:
-            self.done(GIVEN)
+            self.note_done(GIVEN)
         recorder = self._recorder
-        recorder.made = []
+        recorder.objects = []
         recorder.moment = Moment()
 
-    def done(self, step: int) -> None:
-        """A step was done."""
+    def note_done(self, step: int) -> None:
+        """Note that a step was done."""
         recorder = self._recorder
-        self._made[step], recorder.made = recorder.made, []
+        self._made[step], recorder.objects = recorder.objects, []
 
-    def refused(self) -> None:
-        """A step was refused."""
+    def note_refusal(self) -> None:
+        """Note that a step was refused."""
         recorder = self._recorder
-        self.gone += recorder.made
-        recorder.made = []
+        self.garbage += recorder.objects
+        recorder.objects = []
 
-    def undone(self, step: int) -> None:
-        """A step was undone."""
+    def note_undone(self, step: int) -> None:
+        """Note that a step was undone."""
         if step in self._made:
-            self.gone += self._made.pop(step)
+            self.garbage += self._made.pop(step)
         recorder = self._recorder
-        if recorder.made:
+        if recorder.objects:
             # The step says only now what is to go with it.
-            self.gone += recorder.made
-            recorder.made = []
+            self.garbage += recorder.objects
+            recorder.objects = []
 
-    def thread(self, what: str, lock: Lockable, *, beside: bool) -> list[Violation]:
-        """The laws about threads, after `what`; `beside` a state, modes may change."""
+    def thread_violations(
+        self, action: str, lock: Lockable, *, modes_may_change: bool
+    ) -> list[Violation]:
+        """The broken laws about threads after an action."""
         recorder = self._recorder
         calls, before = recorder.disturbed, recorder.moment
-        if not calls and before.is_now():
+        if not calls and before.is_unchanged():
             return []
         now = recorder.moment = Moment()
-        early = before.with_lock(lock, like=now if beside else None)
-        broken = check_thread(calls, [Operation(what, early, now.with_lock(lock))])
+        early = before.with_lock(lock, like=now if modes_may_change else None)
+        broken = check_thread(calls, [Operation(action, early, now.with_lock(lock))])
         calls.clear()
         return broken
 
-    def memory(self) -> list[Violation]:
-        """The law about memory, for what has been undone since it was asked last."""
-        alive = [each for each in self.gone if each[1]() is not None]
-        self.gone = []
+    def memory_violations(self) -> list[Violation]:
+        """The broken law about memory, for what was undone since the last call."""
+        alive = [each for each in self.garbage if each[1]() is not None]
+        self.garbage = []
         if not alive:
             return []
         self._waiting += [each for each in alive if each[0] in self._cyclic]
@@ -321,9 +323,9 @@ class Leftovers:
         self._cyclic |= {label for label, watch in alive if watch() is None}
         return check_memory(alive)
 
-    def last(self) -> list[Violation]:
-        """The law about memory, for whatever waits; nothing waits after that."""
-        waiting, self._waiting, self.gone = [*self._waiting, *self.gone], [], []
+    def final_violations(self) -> list[Violation]:
+        """The broken law about memory, for whatever waits; nothing waits after that."""
+        waiting, self._waiting, self.garbage = [*self._waiting, *self.garbage], [], []
         # Most of it is young, and collecting all takes as long as a small scenario.
         for oldest in (YOUNG, OLDEST):
             waiting = [each for each in waiting if each[1]() is not None]
@@ -333,7 +335,7 @@ class Leftovers:
         return check_memory(waiting)
 
     def hurry(self) -> None:
-        """From here on nothing waits: the action that keeps something is told at once.
+        """Let nothing wait from here on: each action is judged at once.
 
         It is dear where much lies in cycles, and meant for when something is wrong.
         """

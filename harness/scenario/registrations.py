@@ -269,10 +269,10 @@ def together(*steps: Step) -> Step:
     names = tuple(dict.fromkeys(name for each in steps for name in each.operators))
     kernels = tuple(dict.fromkeys(each for step in steps for each in step.kernels))
     text = f"together({', '.join(each.text for each in steps)})"
-    beside = any(each.beside for each in steps)
+    has_effects = any(each.has_effects for each in steps)
     owners = {each.owner for each in steps}
     owner = owners.pop() if len(owners) == 1 else ""
-    return Step(text, prepare, names, kernels, beside, owner)
+    return Step(text, prepare, names, kernels, has_effects, owner)
 
 
 def shared(*steps: Step) -> tuple[Step, ...]:

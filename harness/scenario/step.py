@@ -3,15 +3,15 @@
 A step is prepared once for each fresh system and then performed any number of times.
 `prepare(target, origin)` gets the system's registry and a name for the step ("step 2")
 and returns a function that performs it; what that returns ends it by `close()`, and is
-owned by the engine alone.  What the function of a step may be is told in
-`harness.scenario.execution`.
+owned by the engine alone.  `harness.scenario.execution` says what the function of a
+step may be.
 
 A scenario names steps by object or by text, and the engine counts: in `Relations` names
 have become numbers.  What is required may also be given (`Scenario.given`): that is
 always active, so nothing follows from it.
 
 Rules:
-- performing may raise: then nothing may have changed;
+- a step may raise when it is performed: then nothing may have changed;
 - the text is one runnable line; reports print it, digests are made of it, and other
   steps name the step by it: what is not printable in it is written as in a `repr`;
 - a use returns its answer and must not change what is registered;
@@ -31,7 +31,7 @@ from harness.engine.protocol import Relations, Symmetry
 from harness.engine.symmetry import occurs_in
 from harness.errors import NotAScenario
 from harness.scenario.execution import Closable, Performance, Undo, current_loop
-from harness.scenario.mistakes import check_takes, required
+from harness.scenario.mistakes import check_takes, count_required
 
 __all__ = [
     "Closable",
@@ -73,20 +73,20 @@ class Step:
 
     `operators` are the names of the operators that it concerns, for the dispatcher;
     `kernels` describe its kernels where the scenario says how: key, operator, words.
-    A step is `beside` if it does more than register in the dispatcher's state; see
+    A step that `has_effects` does more than register in the dispatcher's state; see
     `harness.scenario.effects`.  `owner` says what it can be done to, where that is
     known.  `functions` are the scenario's own, which are part of the state.
 
     The others are as for `step`; `requires` and `after` are texts of steps.  Steps of
-    one `symmetry` are told to differ in nothing but their parameter; `writings` are the
-    texts as which it stands in what is seen.
+    one `symmetry` are said to differ in nothing but their parameter, which may stand in
+    observations as one of the `parameter_texts`.
     """
 
     text: str
     prepare: Prepare
     operators: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
-    beside: bool = False
+    has_effects: bool = False
     owner: Owner = ""
     functions: tuple[Callable[..., Any], ...] = ()
     lasting: bool = False
@@ -97,7 +97,7 @@ class Step:
     raises: tuple[type[BaseException], ...] = ()
     constant: bool = False
     symmetry: str = ""
-    writings: tuple[str, ...] = ()
+    parameter_texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", one_line(self.text))
@@ -236,9 +236,9 @@ def steps(
     else:
         wanted = "a function of the registry, a value, and what the step returned"
         check_takes(f"undo of {where}", undo, (2, 3), wanted)
-        bind = _with_result if required(undo, 3) in (3, None) else _with
+        bind = _with_result if count_required(undo, 3) in (3, None) else _with
         ends = partial(partial, bind, undo)
-    pairs = values.items() if isinstance(values, Mapping) else map(_written, values)
+    pairs = values.items() if isinstance(values, Mapping) else map(_named_value, values)
     return [
         replace(
             step(
@@ -248,7 +248,7 @@ def steps(
                 **options,
             ),
             symmetry=name if symmetric else "",
-            writings=(text, value if type(value) is str else text),
+            parameter_texts=(text, value if type(value) is str else text),
         )
         for text, value in pairs
     ]
@@ -318,7 +318,7 @@ def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
     return raises if isinstance(raises, tuple) else (raises,)
 
 
-def _written(value: Any) -> tuple[str, Any]:
+def _named_value(value: Any) -> tuple[str, Any]:
     """How a value is written, and the value."""
     if isinstance(value, type | FunctionType):
         return value.__name__, value
@@ -382,15 +382,15 @@ def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
     classes: dict[str, dict[int, tuple[str, ...]]] = {}
     for number, each in enumerate(steps):
         if each.symmetry:
-            classes.setdefault(each.symmetry, {})[number] = each.writings
+            classes.setdefault(each.symmetry, {})[number] = each.parameter_texts
     for name, members in classes.items():
         if len(members) < 2:
             continue
-        for number, writings in members.items():
+        for number, texts in members.items():
             others = [
                 text for each in members if each != number for text in members[each]
             ]
-            if any(occurs_in(text, other) for text in writings for other in others):
+            if any(occurs_in(text, other) for text in texts for other in others):
                 raise NotAScenario(
                     found=f"{steps[number].text} with symmetric=True, whose parameter "
                     "stands in that of another step",

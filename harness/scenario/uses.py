@@ -1,10 +1,10 @@
 """Uses of the dispatcher: calls and look-ups that must not change anything.
 
-True only here: what the answer of a call is: the kernels and handlers that ran, or the
-error.  Its arguments are those of `harness.scenario.effects`.
+The answer of a call is the kernels and handlers that ran, or the error.  Its arguments
+are those of `harness.scenario.effects`.
 
-After every single call the thread must be what it was; whoever asks finds the calls of
-which that is not true among `Recorder.disturbed`.
+After every single call the thread must be as it was before; calls that change it are
+added to `Recorder.disturbed`.
 """
 
 from collections.abc import Callable, Hashable
@@ -17,7 +17,7 @@ from harness.scenario.effects import (
     calls_for,
     check_probe,
     effects_of,
-    is_beside,
+    is_per_system,
     probe_tensor,
 )
 from harness.scenario.recorder import Moment, Recorder
@@ -48,33 +48,33 @@ def answers(
     `before` is what the thread is in now, if the caller knows it.
     """
     recorder: Recorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
-    ran, locked = recorder.ran, recorder.locked
+    ran, locked = recorder.labels, recorder.locked
     call, before = handle.call, before or Moment()
     entry = target.state.entry(handle.name)
     if entry is None or not entry.definitions:
         found = _answer(call, (), ran)
-        if locked or not before.is_now():
-            _disturbed(target, recorder, handle, before)
+        if locked or not before.is_unchanged():
+            _note_disturbance(target, recorder, handle, before)
         return [(kind, found) for kind in kinds]
-    now, then = before.now, before.then
+    live, copies = before.live, before.copies
     said = []
     for kind, arguments in calls_for(entry.definitions[0].reading, kinds):
-        # As `_answer` and `is_now`, without the calls: most of a walk is spent here.
+        # As `_answer` and `is_unchanged`, without calls: most of a walk is spent here.
         ran.clear()
         try:
             call(*arguments)
         except MissingKernel as error:
             ran.append(f"MissingKernel: {error.reason}")
         except Exception as error:
-            ran.append(_told(error))
+            ran.append(_error_answer(error))
         said.append((kind, ran[0] if len(ran) == 1 else _joined(ran)))
-        if now != then or locked:
-            before = _disturbed(target, recorder, handle, before)
-            now, then = before.now, before.then
+        if live != copies or locked:
+            before = _note_disturbance(target, recorder, handle, before)
+            live, copies = before.live, before.copies
     return said
 
 
-def answer_beside(target: Dispatcher, handle: OperatorHandle, kind: str) -> str:
+def answer_per_system(target: Dispatcher, handle: OperatorHandle, kind: str) -> str:
     """Call an operator with a tensor that a step made, or where a step made a context.
 
     The answer says so where the step is not active.
@@ -98,8 +98,8 @@ def answer_beside(target: Dispatcher, handle: OperatorHandle, kind: str) -> str:
         if tensor is None:
             return f"no {kind}"
         found = _answer_with(target, handle.call, handle, tensor)
-    if effects.recorder.locked or not before.is_now():
-        _disturbed(target, effects.recorder, handle, before)
+    if effects.recorder.locked or not before.is_unchanged():
+        _note_disturbance(target, effects.recorder, handle, before)
     return found
 
 
@@ -110,7 +110,7 @@ def _answer_with(
     arguments: tuple[Any, ...] = ()
     if entry is not None and entry.definitions:
         arguments = arguments_of(entry.definitions[0].reading, tensor)
-    return _answer(call, arguments, effects_of(target).recorder.ran)
+    return _answer(call, arguments, effects_of(target).recorder.labels)
 
 
 def answers_and_calls(
@@ -139,7 +139,7 @@ def answers_and_calls(
             recorder.sample = None
         inside = tuple(recorder.inside)
         recorder.inside.clear()
-        ran = recorder.ran[0] if inside else None
+        ran = recorder.labels[0] if inside else None
         calls.append(Call(str(handle.name), state, bits, before, sample(), inside, ran))
     # They are told among these calls.
     recorder.disturbed.clear()
@@ -153,11 +153,11 @@ def _answer(
     try:
         call(*arguments)
     except Exception as error:
-        ran.append(_told(error))
+        ran.append(_error_answer(error))
     return _joined(ran)
 
 
-def _told(error: Exception) -> str:
+def _error_answer(error: Exception) -> str:
     """An error as an answer; a kernel's own error is one like any other."""
     if isinstance(error, MissingKernel):
         return f"MissingKernel: {error.reason}"
@@ -170,7 +170,7 @@ def _joined(ran: list[str]) -> str:
     return " > ".join(ran) or "ran no step's kernel"
 
 
-def _disturbed(
+def _note_disturbance(
     target: Dispatcher,
     recorder: Recorder,
     handle: OperatorHandle,
@@ -201,8 +201,8 @@ def call(op: str, kind: str = "cpu") -> UseStep:
 
     def perform(target: Dispatcher) -> Hashable:
         handle = OperatorHandle(target, name)
-        if is_beside(kind):
-            return answer_beside(target, handle, kind)
+        if is_per_system(kind):
+            return answer_per_system(target, handle, kind)
         return answers(target, handle, (kind,))[0][1]
 
     return UseStep(f'call("{op}", "{kind}")', perform, (op,), "dispatcher")

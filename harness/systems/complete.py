@@ -31,8 +31,8 @@ from harness.engine.protocol import Caveat, StateForm
 from harness.errors import ExplorationRestart
 from harness.heap import Heap, Portrait, scope_of
 from harness.heap.calls import caveats_of, merge_caveats
-from harness.scenario.execution import Handle, Lasting, Loop, make_ready
-from harness.scenario.mistakes import name_of, required
+from harness.scenario.execution import Handle, Lasting, Loop, initialize_asyncio
+from harness.scenario.mistakes import count_required, name_of
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
 from harness.systems.audit import Audit, Collector
@@ -112,7 +112,7 @@ class Complete:
             self._packages |= found.packages - _NEVER_FOLLOWED
             self._heap = Heap(replace(found, packages=self._packages))
             self._begin_cold()
-        make_ready()
+        initialize_asyncio()
         loop.call(self.audit.begin, self._rooted(()))
         self.note_loop()
 
@@ -150,7 +150,7 @@ class Complete:
         """
         if type(handle) in self._followed:
             return
-        found = scope_of([_held(handle)]).packages - self._packages - _NO_HOME
+        found = scope_of([_resource_of(handle)]).packages - self._packages - _NO_HOME
         if found:
             self._packages |= found
             self._heap = None
@@ -194,7 +194,7 @@ class Complete:
     def undos(self, handles: Sequence[object]) -> dict[str, object]:
         """What the scenario gave to undo each active step, by the step's text."""
         return {
-            step.text: _held(handle)
+            step.text: _resource_of(handle)
             for step, handle in zip(self._scenario.steps, handles, strict=False)
             if handle is not None and not isinstance(handle, Lasting)
         }
@@ -320,18 +320,18 @@ def places(function: Callable[..., Any], least: int = 1) -> int:
 
     Where Python cannot tell, a builtin type gets one, and a bound method none.
     """
-    count = required(function, 2)
+    count = count_required(function, 2)
     if count is None:
         owner = getattr(function, "__self__", None)
         count = 1 if owner is None or isinstance(owner, ModuleType) else 0
     return max(count, least)
 
 
-def _held(handle: Any) -> Any:
+def _resource_of(handle: Any) -> Any:
     """What the scenario gave: of the context manager of a generator, the generator."""
-    held = handle.held if isinstance(handle, Handle) else handle
+    resource = handle.resource if isinstance(handle, Handle) else handle
     # Not by isinstance: an abstract class remembers whom it was asked about.
     made = (_GeneratorContextManager, _AsyncGeneratorContextManager)
-    if any(each is one for each in type(held).__mro__ for one in made):
-        return held.gen
-    return held
+    if any(each is one for each in type(resource).__mro__ for one in made):
+        return resource.gen
+    return resource

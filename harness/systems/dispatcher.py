@@ -25,12 +25,12 @@ from functools import lru_cache
 from typing import Any, Literal
 from weakref import ref
 
-from harness.scenario.effects import PROBES, Effects, Row, is_beside, reading_text
+from harness.scenario.effects import PROBES, Effects, Row, is_per_system, reading_text
 from harness.scenario.recorder import Leftovers, Moment, Recorder
 from harness.scenario.registrations import Known
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
-from harness.scenario.uses import answer_beside, answers, answers_and_calls
+from harness.scenario.uses import answer_per_system, answers, answers_and_calls
 from harness.systems.outcomes import (
     ScenarioSkipped,
     call_unskipped,
@@ -120,8 +120,8 @@ class DispatcherSystem(ScenarioSystem):
         self._performed: set[tuple[str, int]] = set()
         self._names = [parse_name(name) for name in scenario.operators]
         probes = tuple(PROBES) if scenario.probes is None else scenario.probes
-        self._probes = tuple(kind for kind in probes if not is_beside(kind))
-        self._beside = tuple(kind for kind in probes if is_beside(kind))
+        self._probes = tuple(kind for kind in probes if not is_per_system(kind))
+        self._system_probes = tuple(kind for kind in probes if is_per_system(kind))
         self._handles: list[OperatorHandle] = []
         self._places = [(namespace_of(name), str(name)) for name in self._names]
         self._titles = _titles(scenario)
@@ -137,8 +137,8 @@ class DispatcherSystem(ScenarioSystem):
         # The steps that do something beside the state; what is given there is given
         # anew with each fresh dispatcher.
         steps = enumerate(scenario.steps)
-        self._others = frozenset(number for number, step in steps if step.beside)
-        self._anew = any(step.beside for step in scenario.given)
+        self._others = frozenset(number for number, step in steps if step.has_effects)
+        self._anew = any(step.has_effects for step in scenario.given)
         self._affects = self._anew or bool(self._others)
         self._base: DispatcherState | None = None
         self.dispatcher = RecordingDispatcher(self._recorder)
@@ -163,10 +163,10 @@ class DispatcherSystem(ScenarioSystem):
     def reset(self) -> None:
         """A fresh dispatcher, with what the scenario gives; nothing is left beside."""
         self.close()
-        if self._thread is None or not self._thread.is_here():
+        if self._thread is None or not self._thread.is_of_this_thread():
             self._thread = Moment()
         if self._checks:
-            self._left.ended(("the dispatcher", ref(self.dispatcher)))
+            self._left.end_system(("the dispatcher", ref(self.dispatcher)))
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
         self._lock = dispatcher.lock
         self._recorder.is_locked = self._lock.locked
@@ -184,12 +184,12 @@ class DispatcherSystem(ScenarioSystem):
         self._note(None)
         self._start = dispatcher.state
         self._open.clear()
-        self._left.begin(given=self._anew)
+        self._left.begin_system(given=self._anew)
 
     def close(self) -> None:
         """End what is left beside the state, as a reset does."""
         self.dispatcher.effects.end_all()
-        if self._thread is not None and self._thread.is_here():
+        if self._thread is not None and self._thread.is_of_this_thread():
             self._thread.restore()
 
     def _give(self, giver: RecordingDispatcher) -> DispatcherState:
@@ -226,12 +226,12 @@ class DispatcherSystem(ScenarioSystem):
         try:
             handle: Closable = self._call(("do", step), self._performs[step])
         except BaseException:
-            self._left.refused()
+            self._left.note_refusal()
             raise
         self._change = "add"
         if self._checks:
-            if self._recorder.made:
-                self._left.done(step)
+            if self._recorder.objects:
+                self._left.note_done(step)
             tokens = getattr(handle, "tokens", None)
             if tokens is not None:
                 self._open[step] = self._tokens = tokens
@@ -249,7 +249,7 @@ class DispatcherSystem(ScenarioSystem):
             if self.dispatcher.state is not after:
                 now = self.dispatcher.state
                 self._again += check_step(after, now, "again", ())
-            self._left.undone(step)
+            self._left.note_undone(step)
 
     def use(self, use: int) -> Hashable:
         """A call or a look-up."""
@@ -300,7 +300,7 @@ class DispatcherSystem(ScenarioSystem):
         titled = list(zip(self._titles, texts, strict=False))
         if rules:
             titled.append(("rules", rules))
-        if (self._probes or self._beside) and self._handles:
+        if (self._probes or self._system_probes) and self._handles:
             titled.append(("calls", self._call_all(state, (*texts, rules, beside))))
         if self.scenario.observe is not None:
             titled.append(("observed", self.scenario.observe(self.dispatcher)))
@@ -333,8 +333,8 @@ class DispatcherSystem(ScenarioSystem):
                     # Told at every look, also when a history is replayed.
                     self._read.discard(texts)
                     self._broken += broken
-            for kind in self._beside:
-                found.append((kind, answer_beside(dispatcher, handle, kind)))
+            for kind in self._system_probes:
+                found.append((kind, answer_per_system(dispatcher, handle, kind)))
             lines += [f"{prefix}{kind}: {said}\n" for kind, said in found]
         return "".join(lines)
 
@@ -357,7 +357,9 @@ class DispatcherSystem(ScenarioSystem):
             # Calls were judged one by one; who observes may do anything.
             if self.scenario.observe is None and not recorder.disturbed:
                 return told
-            return told + left.thread("look", self._lock, beside=False)
+            return told + left.thread_violations(
+                "look", self._lock, modes_may_change=False
+            )
         state = self.dispatcher.state
         broken: list[Hashable] = [*check(state, self._lawful)]
         if not broken:
@@ -367,12 +369,15 @@ class DispatcherSystem(ScenarioSystem):
         if self._again:
             broken, self._again = [*broken, *self._again], []
         # No moment is to stay in a local of ours: it holds the modes of its time.
-        if recorder.moment.now != recorder.moment.then or recorder.disturbed:
-            beside = self._stepped in self._others
-            broken += left.thread(self._change or "reset", self._lock, beside=beside)
-        if left.gone and not broken:
+        if recorder.moment.live != recorder.moment.copies or recorder.disturbed:
+            broken += left.thread_violations(
+                self._change or "reset",
+                self._lock,
+                modes_may_change=self._stepped in self._others,
+            )
+        if left.garbage and not broken:
             self._forget()
-            broken += left.memory()
+            broken += left.memory_violations()
         return broken
 
     def last(self) -> Sequence[Hashable]:
@@ -381,7 +386,7 @@ class DispatcherSystem(ScenarioSystem):
         To be asked when exploring is over; see `leftovers`.
         """
         self._forget()
-        return self._left.last()
+        return self._left.final_violations()
 
     def hurry(self) -> None:
         """From here on `laws` tells of whatever is kept alive; see `leftovers`."""

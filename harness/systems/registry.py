@@ -23,7 +23,7 @@ from typing import Any
 from harness.engine.protocol import Base, Caveat, StateForm
 from harness.errors import ExplorationRestart, HarnessError, NotAScenario
 from harness.heap import Portrait, differences
-from harness.scenario.execution import Closable, Loop, preparing
+from harness.scenario.execution import Closable, Loop, as_current_loop
 from harness.scenario.mistakes import name_of
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
@@ -115,7 +115,7 @@ class RegistrySystem(ScenarioSystem):
                 wanted="steps and uses of that registry, as step() and use() make "
                 "them, or no create",
             )
-        with preparing(self._loop):
+        with as_current_loop(self._loop):
             self._given = [
                 given.prepare(self._target, f"given {number}")
                 for number, given in enumerate(self.scenario.given, 1)

@@ -403,5 +403,9 @@ def test_parameters_that_nobody_can_tell_apart(named: Sequence[str]) -> None:
 
 def test_parameters_as_they_are_written() -> None:
     made = steps("put", ["a", 1, Bag], Bag.put, symmetric=True)
-    assert [each.writings for each in made] == [("'a'", "a"), ("1", "1"), ("Bag",) * 2]
+    assert [each.parameter_texts for each in made] == [
+        ("'a'", "a"),
+        ("1", "1"),
+        ("Bag",) * 2,
+    ]
     assert [each.symmetry for each in made] == ["put"] * 3

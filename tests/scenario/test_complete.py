@@ -276,7 +276,7 @@ def test_a_fingerprint_of_the_registry_and_the_handles() -> None:
     fresh = state(system)
     handle = system.do(1)
     assert state(system, None, handle) != fresh
-    assert seen == [{}, {"add('b')": handle.held}]  # type: ignore[attr-defined]  # a function's handle
+    assert seen == [{}, {"add('b')": handle.resource}]  # type: ignore[attr-defined]  # a function's handle
     assert Caveat("assumed", "fingerprint= tells the whole state") in system.caveats()
     assert not any("undo handles" in each.text for each in system.caveats())
 

@@ -96,13 +96,13 @@ def test_texts() -> None:
         'register_fake("a::b", on_cpu)',
         'register_autograd("a::b", on_cpu)',
     ]
-    assert [each.beside for each in steps] == [
+    assert [each.has_effects for each in steps] == [
         *[True] * 3,
         *[False] * 2,
         *[True] * 4,
         *[False] * 3,
     ]
-    assert together(RANK, mode(Outer)).beside
+    assert together(RANK, mode(Outer)).has_effects
 
 
 def test_modes_are_entered_and_taken_out_wherever_they_stand(systems: Any) -> None:

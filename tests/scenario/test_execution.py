@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import NotAScenario
 from harness.scenario import Step, step, steps
-from harness.scenario.execution import Handle, Loop, preparing
+from harness.scenario.execution import Handle, Loop, as_current_loop
 
 
 class Names:
@@ -134,7 +134,7 @@ def loop() -> Iterator[Loop]:
 
 
 def perform(made: Step, names: Names, loop: Loop) -> Any:
-    with preparing(loop):
+    with as_current_loop(loop):
         return made.prepare(names, "step 1")()
 
 
@@ -269,9 +269,9 @@ def test_a_handle_holds_what_the_scenario_gave(loop: Loop) -> None:
     names = Names()
     handle = perform(step("a", Entered), names, loop)
     assert isinstance(handle, Handle)
-    assert isinstance(handle.held, Entered)
+    assert isinstance(handle.resource, Entered)
     second = perform(step("b", lambda to: "ticket", undo=Names.remove), names, loop)
-    assert second.held == "ticket"
+    assert second.resource == "ticket"
 
 
 def test_errors_of_steps_pass(loop: Loop) -> None:
@@ -431,7 +431,7 @@ def test_a_decorator_that_returns_the_function(do: Any, name: str, loop: Loop) -
 def test_a_function_that_undoes_may_be_known_by_name(loop: Loop) -> None:
     """Only what the registry holds is taken for what was registered."""
     handle = perform(step("a", lambda to: registered), Names(), loop)
-    assert handle.held is registered
+    assert handle.resource is registered
 
 
 def test_a_step_that_returns_none(loop: Loop) -> None:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from harness.errors import NotAScenario
-from harness.scenario.execution import Loop, NoLoop, current_loop, preparing
+from harness.scenario.execution import Loop, NoLoop, as_current_loop, current_loop
 
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
@@ -151,7 +151,7 @@ def test_inside_of_a_running_loop(loop: Loop) -> None:
 
 def test_steps_learn_their_loop_while_they_are_prepared(loop: Loop) -> None:
     assert isinstance(current_loop(), NoLoop)
-    with preparing(loop):
+    with as_current_loop(loop):
         assert current_loop() is loop
     assert isinstance(current_loop(), NoLoop)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.scenario.mistakes import takes
+from harness.scenario.mistakes import accepts
 
 
 def _decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ def test_what_a_function_takes_is_what_its_signature_says(
         told = False
     except ValueError:  # some builtins have none
         told = True
-    assert takes(asked, count) is told
+    assert accepts(asked, count) is told
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -64,5 +64,5 @@ def test_asking_changes_nothing_of_the_function(count: int) -> None:
     method = type("Owner", (), {"function": function})().function
     known = [gc.get_referents(each) for each in (function, bound)]
     for each in (function, bound, method):
-        takes(each, count)
+        accepts(each, count)
     assert [gc.get_referents(each) for each in (function, bound)] == known

@@ -28,7 +28,7 @@ def test_a_recorded_kernel_notes_its_step_and_runs() -> None:
     assert made.function is not None
     assert made.function("tensor", 1) == "tensor"
     assert made.function("again") == "again"
-    assert recorder.ran == ["on_cpu (step 2)", "on_cpu (step 2)"]
+    assert recorder.labels == ["on_cpu (step 2)", "on_cpu (step 2)"]
 
 
 def test_it_has_the_facts_and_the_convention_of_the_kernel() -> None:
@@ -44,7 +44,7 @@ def test_a_kernel_that_raises_is_noted() -> None:
     assert made.function is not None
     with pytest.raises(ArithmeticError, match="this kernel always fails"):
         made.function("tensor")
-    assert recorder.ran == ["broken (step 1)"]
+    assert recorder.labels == ["broken (step 1)"]
 
 
 def test_nothing_to_record() -> None:
@@ -82,7 +82,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def told(left: Leftovers) -> list[str]:
-    return [str(each) for each in left.memory()]
+    return [str(each) for each in left.memory_violations()]
 
 
 def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
@@ -90,9 +90,9 @@ def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
     left = Leftovers(recorder)
     made = Made()
     recorder.watch("kernel", made)
-    left.done(0)
-    assert (recorder.made, left.gone) == ([], [])
-    left.undone(0)
+    left.note_done(0)
+    assert (recorder.objects, left.garbage) == ([], [])
+    left.note_undone(0)
     del made
     assert (told(left), collected) == ([], [])
 
@@ -103,7 +103,7 @@ def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
     kept = Made()
     for _ in range(2):
         recorder.watch("kernel", kept)
-        left.refused()
+        left.note_refusal()
         assert told(left) == [
             "released_objects_are_dead at kernel: expected dead, found alive"
         ]
@@ -122,8 +122,8 @@ def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
         made: Any = Made()
         made.itself = made
         recorder.watch("class", made)
-        left.done(0)
-        left.undone(0)
+        left.note_done(0)
+        left.note_undone(0)
         kept[:] = [made] if keep else []
 
     keep = False
@@ -147,8 +147,8 @@ def _cycle(recorder: Recorder, left: Leftovers) -> Any:
     made: Any = Made()
     made.itself = made
     recorder.watch("class", made)
-    left.done(0)
-    left.undone(0)
+    left.note_done(0)
+    left.note_undone(0)
     return made
 
 
@@ -160,15 +160,15 @@ def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None
         assert told(left) == []
     collected.clear()
     # The young suffice, and then nothing waits any more.
-    assert (left.last(), collected) == ([], [1])
-    assert (left.last(), collected) == ([], [1])
+    assert (left.final_violations(), collected) == ([], [1])
+    assert (left.final_violations(), collected) == ([], [1])
     kept = _cycle(recorder, left)
     assert told(left) == []
     also = _cycle(recorder, left)
     collected.clear()
     kind = "released_objects_are_dead at class: expected dead, found alive"
-    assert [str(each) for each in left.last()] == [kind, kind]
-    assert (kept is also, collected, left.last()) == (False, [1, 2], [])
+    assert [str(each) for each in left.final_violations()] == [kind, kind]
+    assert (kept is also, collected, left.final_violations()) == (False, [1, 2], [])
 
 
 def test_in_a_hurry_nothing_waits() -> None:
@@ -189,7 +189,7 @@ def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
     left = Leftovers(recorder)
     kept = Made()
     recorder.watch("context", kept)
-    left.undone(0)
+    left.note_undone(0)
     assert told(left) == [
         "released_objects_are_dead at context: expected dead, found alive"
     ]
@@ -200,42 +200,42 @@ def test_what_a_system_made_goes_with_it() -> None:
     left = Leftovers(recorder)
     given, done, dispatcher = Made(), Made(), Made()
     recorder.watch("given", given)
-    left.begin(given=True)
+    left.begin_system(given=True)
     recorder.watch("done", done)
-    left.done(0)
-    left.ended(("the dispatcher", ref(dispatcher)))
-    assert [where for where, _ in left.gone] == ["the dispatcher", "given", "done"]
+    left.note_done(0)
+    left.end_system(("the dispatcher", ref(dispatcher)))
+    assert [where for where, _ in left.garbage] == ["the dispatcher", "given", "done"]
     recorder.watch("given to all", given)
-    left.begin(given=False)
-    assert recorder.made == []
+    left.begin_system(given=False)
+    assert recorder.objects == []
 
 
 def test_the_thread_is_judged_modes_and_keys_excepted_where_they_may_change() -> None:
     recorder = Recorder()
     left = Leftovers(recorder)
-    left.begin(given=False)
-    assert left.thread("add", LOCK, beside=False) == []
+    left.begin_system(given=False)
+    assert left.thread_violations("add", LOCK, modes_may_change=False) == []
     LOCAL.included |= DispatchKey.Tracer.bits
-    assert [each.law for each in left.thread("add", LOCK, beside=False)] == [
-        "operations_leave_the_thread_alone"
-    ]
+    assert [
+        each.law for each in left.thread_violations("add", LOCK, modes_may_change=False)
+    ] == ["operations_leave_the_thread_alone"]
     # It is told once.
-    assert left.thread("add", LOCK, beside=False) == []
+    assert left.thread_violations("add", LOCK, modes_may_change=False) == []
     LOCAL.included &= ~DispatchKey.Tracer.bits
-    assert left.thread("remove", LOCK, beside=True) == []
+    assert left.thread_violations("remove", LOCK, modes_may_change=True) == []
 
 
 def test_moments() -> None:
     before = Moment()
-    assert before.is_now()
-    assert before.is_here()
+    assert before.is_unchanged()
+    assert before.is_of_this_thread()
     LOCAL.excluded |= DispatchKey.Tracer.bits
     now = Moment()
-    assert (before.is_now(), now.is_now()) == (False, True)
+    assert (before.is_unchanged(), now.is_unchanged()) == (False, True)
     assert before.with_lock(LOCK) != now.with_lock(LOCK)
     assert before.with_lock(LOCK, like=now) == now.with_lock(LOCK)
     before.restore()
-    assert (before.is_now(), now.is_now()) == (True, False)
+    assert (before.is_unchanged(), now.is_unchanged()) == (True, False)
 
 
 def test_a_moment_of_another_thread_is_not_here() -> None:
@@ -245,7 +245,7 @@ def test_a_moment_of_another_thread_is_not_here() -> None:
     thread = Thread(target=lambda: made.append(Moment()))
     thread.start()
     thread.join()
-    assert not made[0].is_here()
+    assert not made[0].is_of_this_thread()
 
 
 KEPT: list[object] = []
@@ -298,5 +298,5 @@ def test_nothing_is_watched_where_no_law_is_asked() -> None:
             handles = [system.do(step) for step in range(2)]
             for step in (1, 0):
                 system.undo(step, handles[step])
-        kept = (system._recorder.made, system._left.gone)
+        kept = (system._recorder.objects, system._left.garbage)
         assert any(kept) is laws

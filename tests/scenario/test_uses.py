@@ -87,7 +87,7 @@ def test_a_call_answers_with_the_error(steps: tuple[Step, ...], expected: str) -
 def test_a_kernel_of_nobody_is_told_as_such() -> None:
     target, _held = registered(define("a::b(Tensor x) -> Tensor"))
     step = impl("a::b", composed)
-    del target.recorder.ran[:]
+    del target.recorder.labels[:]
     recorder = target.recorder
     try:
         # Without a recorder at hand when it is prepared, a kernel is not recorded.

@@ -104,7 +104,7 @@ def told(op: str, text: str, ask: Callable[[OperatorHandle], str]) -> UseStep:
     name = parse_name(op)
 
     def perform(target: Dispatcher) -> str:
-        ran: list[str] = target.recorder.ran  # type: ignore[attr-defined]  # the system's dispatcher has one
+        ran: list[str] = target.recorder.labels  # type: ignore[attr-defined]  # the system's dispatcher has one
         ran.clear()
         try:
             answer = ask(OperatorHandle(target, name))
