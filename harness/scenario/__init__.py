@@ -1,7 +1,7 @@
 """Scenarios, and the steps and uses that they are made of.
 
-True only here: what speaks of the dispatcher loads when it is first asked for, because
-the registries of others need nothing of the runtime.
+Steps and uses of the dispatcher load when they are first asked for, because registries
+of others need nothing of the runtime.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """The dispatcher's steps, named and written as on `runtime.Library`.
 
-True only here: operators are written with their namespace, and every step has a
-library of its own, opened for that namespace.  A library of kind DEF is part of the
+Operators are written with their namespace, and every step has a library of its own,
+opened for that namespace.  A library of kind DEF is part of the
 step, because it claims the namespace; the others claim nothing and stay open.
 
 A kernel is wrapped so that the system can tell which kernels a call ran.  The wrapper

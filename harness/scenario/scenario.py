@@ -1,11 +1,11 @@
 """Scenarios: the steps and uses whose every order is explored.
 
-True only here: what a scenario is made of and what names it.  It is data; exploring it
-is `harness.explore`, making it a running system is `harness.systems`.
+A scenario is data: `harness.systems` makes a running system of it, which
+`harness.explore` explores.
 
 A scenario of the dispatcher lists registrations.  A scenario of any other registry
-also says how a fresh one is made (`create`), and what of it must depend only on the
-active steps (`observe`, `uses`).
+also says how a fresh one is made (`create`), and which observations of it must depend
+on the active steps only (`observe`, `uses`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -129,7 +129,7 @@ class Scenario:
 
                 for each in probes:
                     check_probe(each)
-            _check_alone(
+            _check_needs_create(
                 watch=watch,
                 ignore=ignore,
                 isolation=isolation,
@@ -323,8 +323,8 @@ def _check_functions(
         check_takes("reset", reset, (0, 1), f"{one}, or one without parameters")
 
 
-def _check_alone(**options: Any) -> None:
-    """What only a registry with `create` can be asked."""
+def _check_needs_create(**options: Any) -> None:
+    """Refuse options that only a registry with `create` has."""
     for name, value in options.items():
         if value:
             raise NotAScenario(
