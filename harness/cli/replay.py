@@ -225,10 +225,8 @@ def _print_history(
     shown = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):
-        played, look = (
-            watched[2 * number - 2 : 2 * number - 1],
-            watched[2 * number - 1 :],
-        )
+        played = watched[2 * number - 2 : 2 * number - 1]
+        look = watched[2 * number - 1 :]
         line = texts.line(operation, operation in active)
         click.echo(f"{number:>3}  {line}")
         for action in played:

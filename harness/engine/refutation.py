@@ -410,19 +410,15 @@ def _comparison(
         return None, None
     total = judge.ordering.total
     before = replay(judge.system, history[:-1], order_dependent=total).state
+    plain = judge.canonical(before)
     if fault.kind in ("undo", "error"):
-        # The same from the plain way to the same steps, where it need not raise.
-        return (*judge.canonical(before), history[-1]), (
-            judge.canonical(before),
-            history[:-1],
-        )
+        # The same after the canonical history, where it need not raise.
+        return (*plain, history[-1]), (plain, history[:-1])
     last = replay(judge.system, history, order_dependent=total).actions[-2]
-    told = fault.position == len(history) and not fault.at_end and last.kind != "look"
-    if told and last.value is not None and last.value == fault.found:
-        return (*judge.canonical(before), history[-1]), (
-            judge.canonical(before),
-            history[:-1],
-        )
+    at_last = fault.position == len(history) and not fault.at_end
+    shows = last.kind != "look" and last.value is not None
+    if at_last and shows and last.value == fault.found:
+        return (*plain, history[-1]), (plain, history[:-1])
     way = judge.canonical(fault.state)
     return way, (way, history)
 
