@@ -10,7 +10,7 @@ from runtime.autograd.autocast import (
     is_autocast_enabled,
 )
 from runtime.autograd.engine import backward, grad
-from runtime.autograd.function import Context, Function, once_differentiable
+from runtime.autograd.function import Function, FunctionCtx, once_differentiable
 from runtime.autograd.gradcheck import gradcheck, gradgradcheck
 from runtime.autograd.install import (
     GradientMissing,
@@ -33,8 +33,8 @@ from runtime.autograd.node import Node, RemovableHandle
 __all__ = [
     "METHODS",
     "PROPERTIES",
-    "Context",
     "Function",
+    "FunctionCtx",
     "GradientMissing",
     "Node",
     "RemovableHandle",

@@ -75,7 +75,7 @@ def misused(function: str, fault: str, remedy: str) -> AutogradMisuse:
     )
 
 
-class Context:
+class FunctionCtx:
     """The `ctx` of one call of a `Function`; attributes may be set on it.
 
     The text of a custom operator makes one without `__init__`.
@@ -133,7 +133,7 @@ class FunctionNode(Node):
     def __init__(
         self,
         function: Any,
-        context: Context,
+        context: FunctionCtx,
         edges: list[Edge | None],
         places: tuple[int, ...],
         arguments: int,
@@ -280,7 +280,7 @@ class Function:
             isinstance(arg, Tensor) and arg._requires_grad and recorded for arg in args
         )
         edges = edges_of([args[place] if needs[place] else None for place in tensors])
-        context = Context(cls.__name__, needs)
+        context = FunctionCtx(cls.__name__, needs)
         node = FunctionNode(cls, context, edges, tensors, len(args))
         versions = [(args[place], args[place]._version) for place in tensors]
         try:

@@ -65,7 +65,7 @@ from runtime.autograd.node import (
 )
 from runtime.autograd.plan import (
     TENSORS,
-    Recipe,
+    Derivatives,
     SavedOutput,
     kind_of,
     restore,
@@ -338,7 +338,7 @@ def _shows_leaf(tensor: Tensor) -> bool:
     return tensor._requires_grad and (history is None or history.node is None)
 
 
-def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
+def modifying(run: Callable[..., Any], derivatives: Derivatives) -> Callable[..., Any]:
     """The function of an in-place call of which some argument requires grad."""
 
     def record(*args: Any) -> Any:
@@ -346,8 +346,8 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         if written.dtype not in DIFFERENTIABLE:
             # What is written is constant from here on, whatever it was made of.
             return run_below(run, *args)
-        check_write(written, recipe.operator)
-        node = start(recipe, args, core.clone)
+        check_write(written, derivatives.operator)
+        node = start(derivatives, args, core.clone)
         before = base_edge(written)
         version = written._version
         try:
@@ -357,7 +357,9 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
             if node.plan.results:
                 node.keep_results([written])
         except BaseException:
-            refuse_gradients([(written, version)], recipe.operator, node.next_edges)
+            refuse_gradients(
+                [(written, version)], derivatives.operator, node.next_edges
+            )
             raise
         return result
 
@@ -388,13 +390,15 @@ def refuse_gradients(
         rebase(tensor, node, before)
 
 
-def modifying_view(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
+def modifying_view(
+    run: Callable[..., Any], derivatives: Derivatives
+) -> Callable[..., Any]:
     """As `modifying`, of an in-place view."""
 
     def record(*args: Any) -> Any:
         shown = args[0]
-        check_history(shown, recipe.operator)
-        node = start(recipe, args, None)
+        check_history(shown, derivatives.operator)
+        node = start(derivatives, args, None)
         version = shown._version
         try:
             result = run_below(run, *args)
@@ -408,7 +412,7 @@ def modifying_view(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any
                 if shown._dtype is not history.view.base._dtype:
                     history.view.made = history.view.made or TURNED
         except BaseException:
-            refuse_gradients([(shown, version)], recipe.operator, node.next_edges)
+            refuse_gradients([(shown, version)], derivatives.operator, node.next_edges)
             raise
         return result
 

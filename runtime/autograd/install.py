@@ -72,7 +72,7 @@ from runtime.autograd.inplace import (
 )
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Failing, Node
-from runtime.autograd.plan import TENSORS, Formulas, kind_of, recipe_of
+from runtime.autograd.plan import TENSORS, Formulas, derivatives_of, kind_of
 from runtime.autograd.recording import (
     any_requires_grad,
     below_autograd,
@@ -337,17 +337,19 @@ def _functional(schema: Schema, shown: str) -> Kernel:
     formulas = FORMULAS.get(name)
     if formulas is None:
         return linked(not_implemented(), f"{shown}_autograd")
-    recipe = recipe_of(schema, formulas, CONSTANT_RESULTS.get(name, frozenset()))
-    return linked(recording(schema, recipe), f"{shown}_autograd")
+    constant = CONSTANT_RESULTS.get(name, frozenset())
+    derivatives = derivatives_of(schema, formulas, constant)
+    return linked(recording(schema, derivatives), f"{shown}_autograd")
 
 
 def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
     formulas = _in_place_formulas(schema)
     if formulas is None:
         return linked(not_implemented(), f"{shown}_autograd")
-    recipe = recipe_of(schema, formulas)
-    assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
-    kernel = grad_switch(schema, recipe.call.places, lambda run: record(run, recipe))
+    derivatives = derivatives_of(schema, formulas)
+    places = derivatives.call.places
+    assert places[0] == 0, "the first gradient is that of what is written"
+    kernel = grad_switch(schema, places, lambda run: record(run, derivatives))
     return linked(kernel, f"{shown}_autograd")
 
 

@@ -1,8 +1,8 @@
 """Plans: what a recorded call saves for its gradient, and how that is computed.
 
-A *recipe* is what autograd knows of one operator: its formulas and what its schema
-says.  It makes one *plan* for each set of arguments that require grad, when such a call
-is recorded first: only what is used by a gradient that is wanted is ever saved.
+`Derivatives` are what autograd knows of one operator: its formulas and what its schema
+says.  They make one *plan* for each set of arguments that require grad, when such a
+call is recorded first: only what is used by a gradient that is wanted is ever saved.
 
 A formula is a function; the names of its parameters are all that is saved of a call:
 
@@ -335,7 +335,7 @@ _READERS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recipe:
+class Derivatives:
     """The formulas of one operator, and what its schema says.
 
     `call` wants no gradient yet; `results` counts the results, `constant` are those
@@ -378,10 +378,10 @@ def wrong_result(
     return error
 
 
-def recipe_of(
+def derivatives_of(
     schema: Schema, formulas: Formulas, constant: frozenset[int] = frozenset()
-) -> Recipe:
-    """The recipe of an operator with formulas for some of its arguments."""
+) -> Derivatives:
+    """The derivatives of an operator with formulas for some of its arguments."""
     arguments = schema.arguments
     names = tuple(argument.name for argument in arguments)
     with_gradient = {
@@ -394,7 +394,7 @@ def recipe_of(
     lists = any(kinds[place] == TENSORS for place in places)
     assert not lists or len(places) == 1, "edges of a list are counted by its length"
     returned = [kind_of(result.type) for result in schema.returns]
-    return Recipe(
+    return Derivatives(
         call=Call(str(schema.name), names, kinds, places, lists, 0),
         formulas=formulas,
         results=len(returned),

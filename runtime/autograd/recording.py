@@ -43,8 +43,8 @@ from runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
 from runtime.autograd.plan import (
     PLAIN,
     TENSORS,
+    Derivatives,
     Plan,
-    Recipe,
     kind_of,
     save_output,
     wrong_result,
@@ -98,17 +98,17 @@ class OperatorNode(Node):
     one without `__init__`.
     """
 
-    __slots__ = ("host", "plan", "recipe", "values")
+    __slots__ = ("derivatives", "host", "plan", "values")
 
     def __init__(
-        self, next_edges: list[Edge | None], recipe: Recipe, plan: Plan
+        self, next_edges: list[Edge | None], derivatives: Derivatives, plan: Plan
     ) -> None:
         # Spelled out: a node is made for every call that is recorded.
         self.next_edges = next_edges
         self.metas = ()
         self.sequence = next(SEQUENCE)
         self.hooks = None
-        self.recipe = recipe
+        self.derivatives = derivatives
         self.plan = plan
         self.values: list[Any] | None = None
         self.host: Callable[[Any, str, str], Tensor] | None = None
@@ -116,7 +116,7 @@ class OperatorNode(Node):
     @property
     def operator(self) -> str:
         """The operator as it was called."""
-        return self.recipe.operator
+        return self.derivatives.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
         """Run the formulas.  Raises `BackwardRefused`."""
@@ -140,7 +140,9 @@ class OperatorNode(Node):
 
 
 def start(
-    recipe: Recipe, args: tuple[Any, ...], saved: Callable[[Tensor], Tensor] | None
+    derivatives: Derivatives,
+    args: tuple[Any, ...],
+    saved: Callable[[Tensor], Tensor] | None,
 ) -> OperatorNode:
     """The node of a call that writes to its first argument, with what is saved.
 
@@ -148,7 +150,7 @@ def start(
     """
     mask, bit = 0, 1
     edges: list[Edge | None] = []
-    for place in recipe.call.places:
+    for place in derivatives.call.places:
         tensor = args[place]
         if tensor is not None and tensor._requires_grad:
             mask |= bit
@@ -156,8 +158,8 @@ def start(
         else:
             edges.append(None)
         bit <<= 1
-    plan = recipe.plans.get(mask) or recipe.plan(mask)
-    node = OperatorNode(edges, recipe, plan)
+    plan = derivatives.plans.get(mask) or derivatives.plan(mask)
+    node = OperatorNode(edges, derivatives, plan)
     if saved is not None:
         written = args[0]
         if any(args[each.place] is written for each in plan.arguments):
@@ -167,15 +169,15 @@ def start(
     return node
 
 
-def recording(schema: Schema, recipe: Recipe) -> Factory:
+def recording(schema: Schema, derivatives: Derivatives) -> Factory:
     """At Autograd, of an operator that writes nothing."""
-    call = recipe.call
+    call = derivatives.call
     asked = tuple(_asked(schema, place) for place in call.places)
-    single = recipe.results == 1 and not recipe.returns_list
+    single = derivatives.results == 1 and not derivatives.returns_list
 
     def factory(below: Any, keyset: Any) -> Function:
         make = _recorded(len(call.names), call.places, asked, call.lists, single)
-        return make(below_autograd(below, keyset), recipe, recipe.plans)
+        return make(below_autograd(below, keyset), derivatives, derivatives.plans)
 
     return factory
 
@@ -229,14 +231,14 @@ RECORDED_NAMES: dict[str, Any] = {
 
 def _finished(node: OperatorNode, results: Any) -> Any:
     """Several results with their history; some may have no gradient."""
-    given = with_histories(results, node, node.recipe.constant)
+    given = with_histories(results, node, node.derivatives.constant)
     node.keep_results(given)
     return given if isinstance(results, list) else tuple(given)
 
 
 @template(
     "autograd kernel",
-    "run, recipe, plans",
+    "run, derivatives, plans",
     OperatorNode=OperatorNode,
     save_output=save_output,
     wrong_result=wrong_result,
@@ -257,8 +259,8 @@ def _recorded(
         [(place, wanted.format(place)) for place in places],
         "OperatorNode",
         [
-            "plan = plans.get(mask) or recipe.plan(mask)",
-            "node.recipe, node.plan, node.host = recipe, plan, None",
+            "plan = plans.get(mask) or derivatives.plan(mask)",
+            "node.derivatives, node.plan, node.host = derivatives, plan, None",
             f"node.values = plan.keep({given})",
         ],
         [],
@@ -278,7 +280,7 @@ def _recorded(
             *text,
             *block("try:", end if single else ["return finished(node, result)"]),
             "except (AttributeError, IndexError, TypeError) as error:",
-            "    raise wrong_result(recipe.returns, result, error) from None",
+            "    raise wrong_result(derivatives.returns, result, error) from None",
         ],
     )
 

@@ -40,7 +40,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.function import Context, FunctionNode, misused
+from runtime.autograd.function import FunctionCtx, FunctionNode, misused
 from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
 from runtime.autograd.node import Edge
 from runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
@@ -229,7 +229,7 @@ def recorded_lists(
         needs, inputs, edges = _inputs(kinds, args)
         if not any(edges):
             return run(*args)
-        context = Context(operator, needs)
+        context = FunctionCtx(operator, needs)
         formula = Formula(schema, backward, inputs)
         slots = tuple(range(len(edges)))
         node = FunctionNode(formula, context, edges, slots, len(slots))
@@ -332,7 +332,7 @@ class CallNode(FunctionNode):
     "custom recording",
     "run, others, operator, formula, needs, slots, setup_context, returns",
     CallNode=CallNode,
-    Context=Context,
+    FunctionCtx=FunctionCtx,
     NOTHING=[],
     Tensor=Tensor,
     finished=finished,
@@ -368,7 +368,7 @@ def _recording(
         values = [f"a{start + place}" for place in range(len(named))]
         behind.append(setup_call(setup, f"({inputs})", named, values))
     of_node = [
-        "context = new(Context)",
+        "context = new(FunctionCtx)",
         "context.function = operator",
         "context.needs_input_grad = needs[mask]",
         "node.function, node.context = formula, context",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime import Library, Tensor, ops, tensor, zeros
-from runtime.autograd.plan import TENSOR, Saved, recipe_of
+from runtime.autograd.plan import TENSOR, Saved, derivatives_of
 from runtime.autograd.recording import any_requires_grad
 from runtime.errors.autograd import WriteRefused
 from runtime.errors.call import KernelError
@@ -32,14 +32,14 @@ PAIR = schema_of("x::pair(Tensor self, Tensor? other, float p) -> (Tensor, Tenso
 
 
 def test_only_what_is_wanted_is_saved() -> None:
-    recipe = recipe_of(
+    derivatives = derivatives_of(
         PAIR,
         {
             "self": lambda grad, other, p: None,
             "other": lambda grad1, self, self_shape, result1: None,
         },
     )
-    first, second, both = (recipe.plan(mask) for mask in (1, 2, 3))
+    first, second, both = (derivatives.plan(mask) for mask in (1, 2, 3))
     assert [each.name for each in first.arguments] == ["other", "p"]
     assert (first.results, first.holds) == ((), True)
     assert [each.name for each in second.arguments] == ["self", "self_shape"]
@@ -49,17 +49,17 @@ def test_only_what_is_wanted_is_saved() -> None:
         Saved(TENSOR, 0, "self", "{}"),
         *second.arguments[1:],
     )
-    assert recipe.plan(1) is first
+    assert derivatives.plan(1) is first
 
 
 def test_what_is_saved_has_its_version() -> None:
-    recipe = recipe_of(
+    derivatives = derivatives_of(
         PAIR,
         {"self": lambda grad, self, other, p, self_dtype, self_device, other_layout: 0},
     )
     x, y = tensor([1.0]), zeros(4, 2)[1:, 1:]
     y.add_(1)
-    kept = recipe.plan(1).keep(x, y, 0.5)
+    kept = derivatives.plan(1).keep(x, y, 0.5)
     assert kept[0][0] is x
     assert [each[1] for each in kept[:2]] == [0, 1]
     assert kept[2:] == [0.5, x.dtype, x.device, ((3, 1), (2, 1), 3)]
@@ -67,11 +67,11 @@ def test_what_is_saved_has_its_version() -> None:
 
 def test_a_formula_of_unknown_needs_is_refused() -> None:
     with pytest.raises(AssertionError, match="no arguments"):
-        recipe_of(PAIR, {"nobody": lambda grad: grad})
-    recipe = recipe_of(PAIR, {"self": lambda grad, self_colour: grad})
+        derivatives_of(PAIR, {"nobody": lambda grad: grad})
+    derivatives = derivatives_of(PAIR, {"self": lambda grad, self_colour: grad})
     with pytest.raises(KeyError):
-        recipe.plan(1)
-    joint = recipe_of(PAIR, {("other", "self"): lambda grad, needs: grad})
+        derivatives.plan(1)
+    joint = derivatives_of(PAIR, {("other", "self"): lambda grad, needs: grad})
     with pytest.raises(AssertionError, match="in order"):
         joint.plan(1)
 
