@@ -30,7 +30,7 @@ from runtime.dispatch.library import check_kind, origin_of_caller
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.schema import InferenceError
 from runtime.schema.annotation import infer_named_schema
-from runtime.schema.calls import described
+from runtime.schema.calls import describe_value
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.schema.schema import Schema, check_definition
 from runtime.schema.signature import AliasInfo, Argument, OperatorName, placed_alias
@@ -134,7 +134,7 @@ def custom_op(
     return make if fn is None else make(fn)
 
 
-def signature_of(name: OperatorName, text: str) -> Schema:
+def parse_signature(name: OperatorName, text: str) -> Schema:
     """The schema of an operator from its arguments and results, as text.
 
     Raises `DefinitionRefused`, and `SchemaSyntaxError` for what is wrong inside.
@@ -157,7 +157,7 @@ def qualified(name: str) -> OperatorName:
     if parsed is None or parsed.namespace is None:
         raise DefinitionRefused(
             code="NotQualified",
-            found=repr(name) if isinstance(name, str) else described(name),
+            found=repr(name) if isinstance(name, str) else describe_value(name),
         )
     return parsed
 
@@ -176,7 +176,7 @@ def _named(
     if text is None:
         mutated = "unknown" if declared is None else declared
         return replace(schema_of(function, mutated, tags), name=wanted)
-    schema = signature_of(wanted, text)
+    schema = parse_signature(wanted, text)
     if schema.is_vararg or schema.is_varret:
         fault = "has `...`, but a function has arguments and results that are known"
         raise DefinitionRefused(
@@ -275,12 +275,14 @@ def names_of(mutates_args: Iterable[str] | str) -> tuple[str, ...] | None:
             )
         return None
     if not isinstance(mutates_args, Iterable):
-        raise DefinitionRefused(code="BadMutatesArgs", found=described(mutates_args))
+        raise DefinitionRefused(
+            code="BadMutatesArgs", found=describe_value(mutates_args)
+        )
     names = tuple(mutates_args)
     for name in names:
         if not isinstance(name, str):
             raise DefinitionRefused(
-                code="BadMutatesArgs", found=f"a list with {described(name)}"
+                code="BadMutatesArgs", found=f"a list with {describe_value(name)}"
             )
     return names
 

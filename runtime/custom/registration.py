@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, cast, overload
 
-from runtime.custom.decorator import qualified, signature_of, tag_names
+from runtime.custom.decorator import parse_signature, qualified, tag_names
 from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import casting_to
@@ -38,7 +38,7 @@ from runtime.errors.call import OperatorGone
 from runtime.errors.custom import DefinitionRefused
 from runtime.errors.registration import LookupFailed, UnknownDevice
 from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after, key_of_device
-from runtime.schema.calls import described
+from runtime.schema.calls import describe_value
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 from runtime.schema.signature import OperatorName
@@ -66,7 +66,7 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
     raise DefinitionRefused(
         code="NotAnOperator",
         call=call,
-        found=described(op),
+        found=describe_value(op),
         library=isinstance(op, Library),
     )
 
@@ -149,7 +149,7 @@ def define(
     if isinstance(qualname, Library):
         return partial(_defined, qualname, schema, alias_analysis)
     name = qualified(qualname)
-    full = signature_of(name, schema)
+    full = parse_signature(name, schema)
     owner = lib or _kept(name.namespace or "")
     debug = None if lib else origin_of_caller()
     return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)

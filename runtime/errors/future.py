@@ -12,12 +12,12 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from runtime.errors.base import EveryorderError
 
 
-def described(value: object) -> str:
+def describe_type(value: object) -> str:
     """What was found, by its type; nothing of the value itself is asked."""
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
-def named(function: object) -> str:
+def function_name(function: object) -> str:
     """How a function is called in texts; other callables are called by their class."""
     if isinstance(function, BuiltinFunctionType | FunctionType | MethodType):
         return function.__qualname__

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from runtime.errors.future import FutureMisuse, described, named
+from runtime.errors.future import FutureMisuse, describe_type, function_name
 from runtime.futures.completion import Unmovable
 
 # The attribute by which the dispatcher recognises a tensor.  An await must not pass for
@@ -181,7 +181,9 @@ class Await(Unmovable, Generic[W]):
         call = self.__call
         if call.fn is None:
             return f"<Await of an object of type {type(call.value).__name__}>"
-        return f"<Await of {named(call.fn)}: {'done' if call.done else 'not run'}>"
+        return (
+            f"<Await of {function_name(call.fn)}: {'done' if call.done else 'not run'}>"
+        )
 
 
 # `Await.__new__` refuses, so `object.__new__` makes awaits; storing the slot by its
@@ -199,7 +201,7 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
         raise FutureMisuse(
             code="FutureMisuse",
             call="awaitable",
-            found=described(func),
+            found=describe_type(func),
             wanted="a callable, then its arguments",
         )
     made: Await[W] = _new(Await)
@@ -218,7 +220,7 @@ def awaitable_wait(aw: Await[W]) -> W:
         raise FutureMisuse(
             code="FutureMisuse",
             call="awaitable_wait",
-            found=described(aw),
+            found=describe_type(aw),
             wanted="what `awaitable` or `awaitable_nowait` made",
         )
     return aw.wait()

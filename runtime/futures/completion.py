@@ -44,8 +44,8 @@ from runtime.errors.future import (
     CallbackFailed,
     FutureMisuse,
     FutureTimeout,
-    described,
-    named,
+    describe_type,
+    function_name,
 )
 from runtime.locks import reentered
 
@@ -248,7 +248,7 @@ def _seconds(timeout: float | None) -> float | None:
         raise FutureMisuse(
             code="FutureMisuse",
             call="Future.wait",
-            found=f"a timeout of {timeout}" if number else described(timeout),
+            found=f"a timeout of {timeout}" if number else describe_type(timeout),
             wanted="seconds from 0 on, or None for no end",
         )
     return float(min(timeout, TIMEOUT_MAX))
@@ -369,7 +369,7 @@ def _failed(step: Step, error: BaseException) -> Outcome:
             frames = tuple(_frames(error.__traceback__))
         except Exception:  # an error that cannot be formatted, or no stack left
             text, frames = code_of(error), ()
-        name = named(step.callback)
+        name = function_name(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:

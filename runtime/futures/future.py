@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import FutureCancelled, FutureMisuse, described
+from runtime.errors.future import FutureCancelled, FutureMisuse, describe_type
 from runtime.futures.completion import Completable, Error, Outcome, Step, Value
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Future(Completable, Generic[T]):
             raise FutureMisuse(
                 code="FutureMisuse",
                 call="Future.set_exception",
-                found=described(result),
+                found=describe_type(result),
                 wanted="an instance of Exception",
             )
         outcome = Error(result, result.__traceback__)
@@ -246,7 +246,7 @@ def _not_callable(method: str, callback: object) -> FutureMisuse:
     return FutureMisuse(
         code="FutureMisuse",
         call=f"Future.{method}",
-        found=described(callback),
+        found=describe_type(callback),
         wanted="a callable of one argument, the future",
     )
 
@@ -425,7 +425,7 @@ def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
             raise FutureMisuse(
                 code="FutureMisuse",
                 call=call,
-                found=f"{described(each)} at place {place}",
+                found=f"{describe_type(each)} at place {place}",
                 wanted="futures of `runtime.futures`",
             )
     return members
@@ -490,6 +490,6 @@ def _check_kind(call: str, other: object, kind: type) -> None:
         raise FutureMisuse(
             code="FutureMisuse",
             call=call,
-            found=described(other),
+            found=describe_type(other),
             wanted=f"a future of `{call.removeprefix('from_')}`",
         )

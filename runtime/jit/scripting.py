@@ -35,7 +35,7 @@ from functools import update_wrapper, wraps
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.base import nearest
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.script import ModuleError, NotScriptable
 from runtime.locks import load
 from runtime.modules import Module
@@ -214,7 +214,7 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
 
 def _named(obj: Any) -> str:
     name = getattr(obj, "__qualname__", None)
-    return f"`{name}`" if isinstance(name, str) else described(obj)
+    return f"`{name}`" if isinstance(name, str) else describe_type(obj)
 
 
 def _of_methods(module: Module, examples: Any) -> Mapping[str, Mapping[str, Type]]:

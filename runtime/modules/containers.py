@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.script import ModuleError
 from runtime.modules.module import Module
 
@@ -27,7 +27,7 @@ class _Indexed(Module):
         try:
             place = as_index(index)
         except TypeError:
-            shown, fits = described(index), False
+            shown, fits = describe_type(index), False
         else:
             shown, fits = str(place), -length <= place < length
         if not fits:
@@ -201,7 +201,7 @@ class ModuleDict(Module):
         pairs = modules.items() if hasattr(modules, "items") else modules
         for each in [*pairs]:
             if not isinstance(each, tuple | list) or len(each) != 2:
-                reason = f"{described(each)} is no pair of a key and a module"
+                reason = f"{describe_type(each)} is no pair of a key and a module"
                 raise ModuleError(
                     code="UnfitMember",
                     module=type(self).__name__,

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.autograd import no_grad
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.tensor import NotReplaceable
 from runtime.tensors import Tensor
 from runtime.tensors.data import tensor as tensor_of
@@ -165,7 +165,7 @@ def give_state(
 
 def _fault(path: str, value: Any, there: Tensor) -> str:
     if not isinstance(value, Tensor):
-        return f"{path} is {described(value)}, not a tensor"
+        return f"{path} is {describe_type(value)}, not a tensor"
     if value.shape != there.shape:
         return f"{path} has shape {tuple(value.shape)} instead of {tuple(there.shape)}"
     return ""

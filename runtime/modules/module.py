@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from runtime.autograd.node import RemovableHandle, Table
 from runtime.errors.base import nearest
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.script import ModuleError
 from runtime.modules.members import (
     BUFFERS,
@@ -160,9 +160,9 @@ class Module:
             raise ModuleError(code="ModuleNotInitialized", module=of, member=str(name))
         reason = None
         if value is not None and not isinstance(value, wanted):
-            reason = f"{described(value)} is no {_WORDS[kind]}"
+            reason = f"{describe_type(value)} is no {_WORDS[kind]}"
         elif not isinstance(name, str):
-            reason = f"a name is a string, not {described(name)}"
+            reason = f"a name is a string, not {describe_type(name)}"
         elif "." in name or not name:
             reason = "a name is not empty and has no dots"
         elif name not in self.__dict__[kind] and hasattr(self, name):
@@ -205,7 +205,7 @@ class Module:
         if not fits:
             reason = (
                 f"only a {_WORDS[kind]} or None replaces the one that is there, not "
-                f"{described(value)}"
+                f"{describe_type(value)}"
             )
             raise ModuleError(
                 code="UnfitMember",
@@ -344,7 +344,7 @@ class Module:
     def train(self, mode: Any = True) -> Self:
         """Say of all modules within whether they are being trained, True or False."""
         if not isinstance(mode, bool):
-            reason = f"it is a bool, not {described(mode)}"
+            reason = f"it is a bool, not {describe_type(mode)}"
             raise ModuleError(
                 code="UnfitMember",
                 module=type(self).__name__,

@@ -35,7 +35,6 @@ Rules:
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 from numpy import generic, ndarray
@@ -43,6 +42,7 @@ from numpy import generic, ndarray
 from runtime.errors.call import CallError
 from runtime.operators.call import find_handle, handle_of
 from runtime.operators.install import FAMILIES
+from runtime.schema.binding import python_signature
 from runtime.schema.calls import renamed
 from runtime.schema.codes import Device
 from runtime.schema.schema import Schema
@@ -90,26 +90,10 @@ def _public() -> Iterator[PublicOperator]:
                 )
 
 
-def described(name: str, schema: Schema) -> str:
+def docstring(name: str, schema: Schema) -> str:
     """A docstring: what it is for, and the schema."""
     named = public().get(name)
     return f"{named.says if named else ''}\n\nSchema: `{schema}`".lstrip()
-
-
-def signature_of(schema: Schema) -> Signature:
-    """The arguments of a schema as Python's."""
-    parameters = []
-    for argument in schema.arguments:
-        named = argument.kwarg_only
-        kind = Parameter.KEYWORD_ONLY if named else Parameter.POSITIONAL_OR_KEYWORD
-        default: Any = argument.default if argument.has_default else Parameter.empty
-        written = str(argument.type)
-        parameters.append(
-            Parameter(argument.name, kind, default=default, annotation=written)
-        )
-    result = ", ".join(str(each.type) for each in schema.returns)
-    many = len(schema.returns) != 1
-    return Signature(parameters, return_annotation=f"({result})" if many else result)
 
 
 # What NumPy passes along as None to whoever has a method of a name that it calls.
@@ -294,7 +278,7 @@ def takes_one(name: str) -> bool:
     return len(handle_of(name).schema.arguments) == 1
 
 
-def parsed(kwargs: dict[str, Any]) -> dict[str, Any]:
+def parse_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments, a dtype or device found as written."""
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     if dtype is not None:
@@ -308,6 +292,7 @@ def describe(name: str, made: Function) -> Function:
     """The function, called `name` and described by its operator's schema."""
     schema = handle_of(name).schema
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = described(name, schema)
-    made.__signature__ = signature_of(schema)  # type: ignore[attr-defined]  # for help()
+    made.__doc__ = docstring(name, schema)
+    shown = python_signature([schema], annotated=True)
+    made.__signature__ = shown  # type: ignore[attr-defined]  # for help()
     return made

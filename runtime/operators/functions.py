@@ -17,7 +17,7 @@ from typing import Any
 from runtime.operators import handwritten
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators.call import core, handle_of
-from runtime.operators.calling import function, parsed, plain, public, sizes
+from runtime.operators.calling import function, parse_options, plain, public, sizes
 from runtime.operators.plan import INDICES, bad_dtype, bad_option
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.calls import checked
@@ -38,7 +38,7 @@ def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> 
         for name, value in options.items()
         if value is not None or not _has(run, name)
     }
-    tensor: Tensor = run(*args, **parsed(given))
+    tensor: Tensor = run(*args, **parse_options(given))
     return tensor.requires_grad_() if requires_grad else tensor
 
 

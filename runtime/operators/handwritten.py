@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from runtime.errors.tensor import IndexOutOfRange
 from runtime.operators.call import core
-from runtime.operators.calling import describe, function, parsed, plain, with_out
+from runtime.operators.calling import describe, function, parse_options, plain, with_out
 from runtime.operators.plan import FLOATS, bad_dtype, bad_option
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.calls import checked, shortened
@@ -396,7 +396,7 @@ def norm(
             raise bad_option("p", repr(p), "'fro', or a number", call="norm")
         p = 2
     dims = [dim] if hasattr(dim, "__index__") else dim
-    options = parsed({"dtype": dtype})
+    options = parse_options({"dtype": dtype})
     if out is not None:
         return core.norm_out(self, p, dims, keepdim, **options, out=out)
     return core.norm(self, p, dims, keepdim, **options)

@@ -293,7 +293,7 @@ def _new(name: str) -> Method:
             args: tuple[Any, ...] = (calling.sizes(given[:1]), *given[1:])
         else:
             args = (calling.sizes(given),) if given else ()
-        made: Tensor = run(self, *args, **calling.parsed(options))
+        made: Tensor = run(self, *args, **calling.parse_options(options))
         return made.requires_grad_() if requires_grad else made
 
     return calling.describe(name, method)
@@ -327,7 +327,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             options["dtype" if value in _DTYPES else "device"] = _place_name(value)
         elif value is not None:
             options[places.pop(0) if places else "more"] = value
-    converted: Tensor = core.to(self, **calling.parsed(options))
+    converted: Tensor = core.to(self, **calling.parse_options(options))
     return converted
 
 

@@ -67,7 +67,7 @@ from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.wrappers import check_class
 from runtime.schema import parse_schema
-from runtime.schema.calls import checked, described
+from runtime.schema.calls import checked, describe_value
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.arrays import claimed, instance_of
 from runtime.tensors.elements import check_differentiable, supported
@@ -117,7 +117,7 @@ def make_subclass(
             call="_make_subclass",
             argument="data",
             expected="a tensor",
-            found=described(data),
+            found=describe_value(data),
         )
     check_wrapped_here(data, "_make_subclass")
     with disable_current_modes():
@@ -254,7 +254,7 @@ def _unfit(fits: str, given: object) -> UnfitValue:
         code="UnfitValue",
         asked="_make_wrapper_subclass",
         fits=fits,
-        found=described(given),
+        found=describe_value(given),
     )
 
 
@@ -268,7 +268,7 @@ def _device(call: str, given: Device | str | None) -> Device:
             code="UnfitValue",
             asked=call,
             fits="a device, or its name",
-            found=described(given),
+            found=describe_value(given),
         )
     return given
 

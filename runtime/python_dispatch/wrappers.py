@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.python_dispatch.modes import no_dispatch
-from runtime.schema.calls import described
+from runtime.schema.calls import describe_value
 from runtime.schema.schema import Schema
 from runtime.tensors.arrays import claimed
 from runtime.tensors.tensor import Tensor
@@ -64,14 +64,14 @@ def check_class(cls: type, call: str) -> None:
             call=call,
             argument="cls",
             expected="a subclass of Tensor",
-            found=f"the class {cls.__name__}" if is_class else described(cls),
+            found=f"the class {cls.__name__}" if is_class else describe_value(cls),
         )
     handler = cls.__torch_dispatch__
     if handler is not None and not callable(handler):
         raise HandlerError(
             code="HandlerNotCallable",
             handler=f"{cls.__qualname__}.__torch_dispatch__",
-            found=described(handler),
+            found=describe_value(handler),
         )
     # A classmethod is bound; what is not may still be a staticmethod.
     if type(handler) is FunctionType and isinstance(

@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
 from runtime.errors.base import nearest
-from runtime.errors.future import described, named
+from runtime.errors.future import describe_type, function_name
 from runtime.errors.rpc import RpcMisuse, UnknownCallable
 from runtime.futures import Future
 from runtime.locks import renewed
@@ -46,7 +46,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
         raise RpcMisuse(
             code="RpcMisuse",
             call="async_execution",
-            found=described(fn),
+            found=describe_type(fn),
             wanted="a function that gives a future; under staticmethod and classmethod",
         )
 
@@ -118,16 +118,16 @@ class Registry:
             raise RpcMisuse(
                 code="RpcMisuse",
                 call="register",
-                found=described(function),
+                found=describe_type(function),
                 wanted="a callable",
             )
         if name is None:
-            name = f"{getattr(function, '__module__', '')}.{named(function)}"
+            name = f"{getattr(function, '__module__', '')}.{function_name(function)}"
         if not isinstance(name, str) or not name:
             raise RpcMisuse(
                 code="RpcMisuse",
                 call="register",
-                found=described(name),
+                found=describe_type(name),
                 wanted="a text that is not empty",
             )
         made = Registered(self, name, function)

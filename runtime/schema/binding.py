@@ -9,9 +9,10 @@ Rules of arguments:
 - a default is held converted where its type takes it, else as it stands (the language
   accepts `int x=1.5`), and such a default may also be given; list defaults come fresh;
 - surplus positional values of a schema with `...` go behind the last argument as given;
-- names are checked before values (`calls.misfit`), then types;
-- `python_signature` shows parameters without annotations: an operator that is
-  registered as a kernel says nothing about its types, whatever its schema is.
+- names are checked before values (`calls.call_fault`), then types;
+- `python_signature` shows parameters without annotations, unless asked for them: an
+  operator that is registered as a kernel says nothing about its types, whatever its
+  schema is.
 
 Rules of returns:
 - None for an operator without returns, the value for one return, a tuple for several,
@@ -36,8 +37,8 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors.call import CallError, KernelError
 from runtime.schema.calls import (
     Parameters,
-    described,
-    misfit,
+    call_fault,
+    describe_value,
     shortened,
     written_call,
 )
@@ -195,7 +196,7 @@ def _diagnosed(
     Nothing is wrong with a value that is the default although its type does not take
     it, nor with the surplus values of a schema with `...`.
     """
-    fault = misfit(parameters, args, kwargs)
+    fault = call_fault(parameters, args, kwargs)
     if fault is not None:
         facts = _facts(schema, args, kwargs)
         raise CallError(code=fault.code, **facts, **fault.fields)
@@ -216,7 +217,7 @@ def _diagnosed(
                     argument=argument.name,
                     position=index,
                     expected=type_text(argument.type, None, argument.size),
-                    found=described(value),
+                    found=describe_value(value),
                     value=shortened(value),
                 )
             # A default that its type does not take is taken as it is.
@@ -234,8 +235,13 @@ def _facts(
     return {"operator": operator, "call": call, "schema": str(schema)}
 
 
-def python_signature(schemas: Sequence[Signature]) -> "inspect.Signature":
-    """The parameters of an operator's calls; any at all, unless there is one schema."""
+def python_signature(
+    schemas: Sequence[Signature], *, annotated: bool = False
+) -> "inspect.Signature":
+    """The parameters of an operator's calls; any at all, unless there is one schema.
+
+    With `annotated` each has its type as a text, and so has the result.
+    """
     from inspect import Parameter, Signature
 
     if len(schemas) != 1:
@@ -250,11 +256,16 @@ def python_signature(schemas: Sequence[Signature]) -> "inspect.Signature":
         named = argument.kwarg_only
         kind = Parameter.KEYWORD_ONLY if named else Parameter.POSITIONAL_OR_KEYWORD
         name = f"{argument.name}_" if iskeyword(argument.name) else argument.name
-        parameters.append(Parameter(name, kind, default=default))
+        type_ = str(argument.type) if annotated else Parameter.empty
+        parameters.append(Parameter(name, kind, default=default, annotation=type_))
     if schema.is_vararg:
         rest = Parameter("args", Parameter.VAR_POSITIONAL)
         parameters.insert(schema.kwarg_only_start, rest)
-    return Signature(parameters)
+    if not annotated:
+        return Signature(parameters)
+    result = ", ".join(str(each.type) for each in schema.returns)
+    one = len(schema.returns) == 1
+    return Signature(parameters, return_annotation=result if one else f"({result})")
 
 
 Returner = Callable[[Any], Any]
@@ -345,7 +356,7 @@ def _wrong(
         operator=str(schema.name),
         position=position,
         expected=expected,
-        found=described(value),
+        found=describe_value(value),
         value=shortened(value),
         schema=str(schema),
     )

@@ -1,8 +1,9 @@
 """Calls in words, and what is wrong with one that does not fit.
 
-What errors say of values and calls (`described`, `shortened`, `written_call`); the one
-rule of which names and counts a call may have (`misfit`), for schemas as for Python
-functions; and functions written by hand that refuse a call as operators do (`checked`).
+What errors say of values and calls (`describe_value`, `shortened`, `written_call`); the
+one rule of which names and counts a call may have (`call_fault`), for schemas as for
+Python functions; and functions written by hand that refuse a call as operators do
+(`checked`).
 
 Rules:
 - the words are short, on one line, and the same in every process: nothing depends on
@@ -41,7 +42,7 @@ NAMES = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """The kind of a value: `None`, `a str`, `a list of int and str`."""
     if value is None:
         return "None"
@@ -93,16 +94,16 @@ class Parameters(NamedTuple):
     takes_any: bool = False
 
 
-class Misfit(NamedTuple):
+class CallFault(NamedTuple):
     """The code of a `CallError`, and those of its fields that tell what is wrong."""
 
     code: str
     fields: Mapping[str, Any]
 
 
-def misfit(
+def call_fault(
     parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Misfit | None:
+) -> CallFault | None:
     """What is wrong with the count and names of a call, None if they fit."""
     positional, named, required, takes_more, takes_any = parameters
     if len(args) > len(positional) and not takes_more:
@@ -111,19 +112,19 @@ def misfit(
             "given": len(args),
             "keyword_only": tuple(name for name in named if name not in positional),
         }
-        return Misfit("TooManyArguments", fields)
+        return CallFault("TooManyArguments", fields)
     filled = positional[: len(args)]
     for name in kwargs:
         if name not in named and not takes_any:
             near = nearest(name, named)
-            return Misfit("UnknownArgument", {"argument": name, "near": near})
+            return CallFault("UnknownArgument", {"argument": name, "near": near})
         if name in filled and name in named:
             place = filled.index(name)
             fields = {"argument": name, "position": place}
-            return Misfit("DuplicateArgument", fields)
+            return CallFault("DuplicateArgument", fields)
     given = {*filled, *kwargs}
     missing = tuple(name for name in required if name not in given)
-    return Misfit("MissingArgument", {"missing": missing}) if missing else None
+    return CallFault("MissingArgument", {"missing": missing}) if missing else None
 
 
 def checked(function: F) -> F:
@@ -140,7 +141,7 @@ def checked(function: F) -> F:
                 named = renamed(kwargs, signature(function).parameters)
                 if named != kwargs:
                     return call(*args, **named)
-                fault = misfit(_parameters(function), args, kwargs)
+                fault = call_fault(_parameters(function), args, kwargs)
                 if fault is not None:
                     facts = _facts(function, args, kwargs)
                     raise CallError(code=fault.code, **facts, **fault.fields) from None

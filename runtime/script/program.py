@@ -62,11 +62,10 @@ from typing import (
 )
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
-from runtime.errors.future import FutureMisuse
-from runtime.errors.future import described as kind_of
+from runtime.errors.future import FutureMisuse, describe_type
 from runtime.errors.script import NotScriptable
 from runtime.futures import Future
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.declaration import SHARED, DeclaredType, Namespace, unmangled
 from runtime.schema.python_classes import PythonClasses
@@ -271,7 +270,7 @@ def inferred_type(
     found = program.classes(type(value), Scope({}, classes=program.classes))
     if found is not None:
         return found
-    return NotInferred(f"{described(value)} is no value of a program")
+    return NotInferred(f"{describe_value(value)} is no value of a program")
 
 
 def _tuple(value: Any, program: Program, depth: int) -> Type | NotInferred:
@@ -405,14 +404,17 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
     for each in parts:
         if not callable(each):
             raise NotScriptable(
-                code="MarkMisuse", call=word, found=kind_of(fn), wanted="a function"
+                code="MarkMisuse",
+                call=word,
+                found=describe_type(fn),
+                wanted="a function",
             )
         try:
             setattr(each, MARK_ATTRIBUTE, mark)
         except (AttributeError, TypeError):
             wanted = "a function that is written in Python"
             raise NotScriptable(
-                code="MarkMisuse", call=word, found=kind_of(fn), wanted=wanted
+                code="MarkMisuse", call=word, found=describe_type(fn), wanted=wanted
             ) from None
     return fn
 
@@ -429,7 +431,7 @@ def interface(cls: C) -> C:
     """
     unknown: Any = cls
     if not isinstance(unknown, type):
-        found = kind_of(cls)
+        found = describe_type(cls)
         raise NotScriptable(
             code="MarkMisuse", call="interface", found=found, wanted="a class"
         )
@@ -517,7 +519,7 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     """
     unknown: Any = func
     if not callable(unknown):
-        found, wanted = kind_of(func), "a callable, then its arguments"
+        found, wanted = describe_type(func), "a callable, then its arguments"
         raise FutureMisuse(code="FutureMisuse", call="fork", found=found, wanted=wanted)
     observer = watcher()
     if observer is not None:
@@ -537,6 +539,6 @@ def wait(future: Future[T]) -> T:
     """
     unknown: Any = future
     if not isinstance(unknown, Future):
-        found, wanted = kind_of(future), "what `fork` gave, or another future"
+        found, wanted = describe_type(future), "what `fork` gave, or another future"
         raise FutureMisuse(code="FutureMisuse", call="wait", found=found, wanted=wanted)
     return future.wait()

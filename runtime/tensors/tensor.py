@@ -35,7 +35,7 @@ from runtime.errors.tensor import NotShareable, UnfitValue
 from runtime.hooks import APPLY_POLICY
 from runtime.keys import KeySet
 from runtime.schema.annotation import register_annotation
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import Device, DType
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from runtime.tensors.arrays import (
@@ -475,12 +475,12 @@ def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -
     if not isinstance(kind, type) or not issubclass(kind, Tensor):
         raise _unfit(shortened(kind), "a class of tensors")
     if not isinstance(storage, Storage):
-        raise _unfit(described(storage), "a storage")
+        raise _unfit(describe_value(storage), "a storage")
     if not (keys is None or isinstance(keys, KeySet)):
-        raise _unfit(described(keys), "a set of keys")
+        raise _unfit(describe_value(keys), "a set of keys")
     if number is not None and (shape or not isinstance(number, _NUMBERS)):
         raise _unfit(
-            f"{described(number)} for one of shape {shape}",
+            f"{describe_value(number)} for one of shape {shape}",
             "a number for a tensor without dimensions",
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.call import CallError
-from runtime.schema.calls import checked, described, shortened, written_call
+from runtime.schema.calls import checked, describe_value, shortened, written_call
 from tests.coded import code, coded
 
 
@@ -32,7 +32,7 @@ class Broken:
     ],
 )
 def test_described(value: object, words: str) -> None:
-    assert described(value) == words
+    assert describe_value(value) == words
 
 
 def test_shortened_is_one_short_line_without_addresses() -> None:

@@ -41,7 +41,7 @@ from runtime.errors.base import nearest
 from runtime.errors.custom import DefinitionRefused, OpCheckError
 from runtime.keys import DispatchKey
 from runtime.operators.call import core
-from runtime.schema.calls import described, written_call
+from runtime.schema.calls import describe_value, written_call
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 from runtime.schema.signature import WILDCARD, AliasInfo, Argument, placed_alias
@@ -381,14 +381,14 @@ def _check_call(args: object, kwargs: object) -> None:
     if isinstance(args, str | bytes) or not isinstance(args, Sequence):
         raise DefinitionRefused(
             code="OpCheckMisuse",
-            asked=f"`args`, {described(args)},",
+            asked=f"`args`, {describe_value(args)},",
             fault="is no sequence of arguments",
             fits="a tuple or a list, as in opcheck(op, (x,))",
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise DefinitionRefused(
             code="OpCheckMisuse",
-            asked=f"`kwargs`, {described(kwargs)},",
+            asked=f"`kwargs`, {describe_value(kwargs)},",
             fault="is no mapping of arguments",
             fits='a dict, as in opcheck(op, (x,), {"dim": 0})',
         )

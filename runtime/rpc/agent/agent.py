@@ -36,7 +36,7 @@ from functools import partial
 from logging import getLogger
 from typing import Any
 
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.rpc import NotInitialized, ReferenceDead, RpcError, RpcMisuse
 from runtime.futures import Future
 from runtime.rpc.agent.calls import Client
@@ -197,7 +197,9 @@ def _run(job: Job) -> None:
         if getattr(request.function, MARK, None) is not None:
             if not isinstance(result, Future):
                 raise RpcMisuse(
-                    code="NotAFuture", function=request.name, found=described(result)
+                    code="NotAFuture",
+                    function=request.name,
+                    found=describe_type(result),
                 )
             # The future must not keep the request's arguments alive.
             request = None

@@ -28,7 +28,7 @@ Rules of results:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future
 from runtime.rpc.agent import UNSET_RPC_TIMEOUT
@@ -90,7 +90,7 @@ def fit_arguments(
             raise refuse(word, f"`{name}` is missing value for argument '{word}'")
         taken = taker(each.type)(value)
         if taken is MISMATCH:
-            found = f"{described(value)}: {shortened(value)}"
+            found = f"{describe_type(value)}: {shortened(value)}"
             raise refuse(word, f"Argument '{word}' takes {each.type}, and is {found}")
         if place < start:
             positional.append(taken)
@@ -122,7 +122,7 @@ def make_call(
         raise RpcMisuse(
             code="RpcMisuse",
             call=f"rpc_{mode}" if mode != "remote" else mode,
-            found=f"{described(to)} as the worker",
+            found=f"{describe_type(to)} as the worker",
             wanted="the name of a worker, or its WorkerInfo",
         )
     if schema is not None:

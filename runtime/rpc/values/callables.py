@@ -27,7 +27,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
 from runtime.errors.base import code_of, nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
 from runtime.locks import load
 from runtime.rpc.functions import MARK, REGISTRY, Registered
@@ -143,7 +143,7 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
         raise RpcMisuse(
             code="RpcMisuse",
             call="rpc",
-            found=described(function),
+            found=describe_type(function),
             wanted="a function should be callable",
         )
     # As upstream, anything falsy means no arguments.
@@ -164,7 +164,7 @@ def _not_arguments(name: str, value: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
         code="RpcMisuse",
         call="rpc",
-        found=f"`{name}` with {described(value)}",
+        found=f"`{name}` with {describe_type(value)}",
         wanted=wanted,
     )
 

@@ -40,7 +40,7 @@ from runtime.rpc.values.payload import (
     References,
     SilentReferences,
 )
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
 from runtime.tensors.storage import Storage
@@ -94,7 +94,7 @@ def _named(part: Any) -> str:
         return f"`{name}`"
     kind = type(part)
     if kind.__module__ == "builtins":
-        return described(part)
+        return describe_value(part)
     return f"an object of `{kind.__module__}.{kind.__qualname__}`"
 
 
@@ -371,7 +371,9 @@ def _encode_dict(writer: _Writer, value: dict[Any, Any]) -> None:
         raise _Refused(value, f"it is nested more than {DEEPEST} deep")
     for key, each in value.items():
         if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
-            raise _Refused(value, f"{described(key)} is no key in the restricted codec")
+            raise _Refused(
+                value, f"{describe_value(key)} is no key in the restricted codec"
+            )
         writer.value(key)
         writer.value(each)
     writer.depth -= 1
@@ -383,7 +385,7 @@ def _decode_dict(reader: _Reader) -> dict[Any, Any]:
     for _ in range(count):
         key = reader.value()
         if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
-            raise _damaged(f"{described(key)} is no key")
+            raise _damaged(f"{describe_value(key)} is no key")
         found[key] = reader.value()
     if len(found) != count:
         raise _damaged("a key is there twice")

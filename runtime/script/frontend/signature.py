@@ -30,7 +30,7 @@ from types import UnionType as PythonUnion
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from runtime.errors.script import MalformedProgram
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.schema import Schema
 from runtime.schema.scope import DEEPEST, Classes, FunctionTypes, Reader, Scope
 from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
@@ -361,14 +361,14 @@ class _Defaults:
         else:
             return NO_DEFAULT
         if not _has_form(value):
-            message = f"has {described(value)} as default, which no schema has"
+            message = f"has {describe_value(value)} as default, which no schema has"
             hint = _DICT_HINT if isinstance(value, dict) else "Use None."
             raise self._fault(parameter, message, hint)
         stored = _stored(value, type)
         if stored is MISMATCH:
             message = (
                 f"is of type {type}, and its default {shortened(value)} is "
-                f"{described(value)}"
+                f"{describe_value(value)}"
             )
             raise self._fault(parameter, message, _hint(name, value, type))
         return stored

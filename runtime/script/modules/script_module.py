@@ -29,7 +29,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from runtime.errors.future import described
+from runtime.errors.future import describe_type
 from runtime.errors.script import ModuleError, NotScriptable
 from runtime.locks import load
 from runtime.modules import Module, Parameter
@@ -163,7 +163,7 @@ class ScriptModule(Module):
         if not isinstance(of, ModuleType):
             raise NotScriptable(
                 code="NotScriptable",
-                found=f"a ScriptModule of {described(of)}",
+                found=f"a ScriptModule of {describe_type(of)}",
                 reason="compiled modules are made by `jit.script` and by `jit.load`",
             )
         super().__init__()
@@ -268,7 +268,7 @@ class ScriptModule(Module):
         if value.__class__ is not _COMMON.get(wanted):
             converted = converter(wanted)(value)
             if converted is MISMATCH:
-                reason = f"it is of type {wanted}, not {described(value)}"
+                reason = f"it is of type {wanted}, not {describe_type(value)}"
                 raise ModuleError(
                     code="UnfitMember",
                     module=self.original_name,

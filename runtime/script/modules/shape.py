@@ -29,7 +29,7 @@ from runtime.errors.schema import AnnotationError
 from runtime.errors.script import NotScriptable
 from runtime.modules import Module
 from runtime.schema.annotation import annotated_type
-from runtime.schema.calls import described
+from runtime.schema.calls import describe_value
 from runtime.schema.declaration import (
     InterfaceType,
     ModuleType,
@@ -314,7 +314,7 @@ class _ModuleReader:
         if _is_constant(value):
             self._facts.constants[name] = value
         else:
-            self._facts.failures[name] = f"{described(value)} is no constant"
+            self._facts.failures[name] = f"{describe_value(value)} is no constant"
 
     def _value(self, name: str, value: Any) -> None:
         facts = self._facts
@@ -349,7 +349,9 @@ class _ModuleReader:
             return
         converted = converter(found)(value)
         if converted is MISMATCH or (value is None and found is TensorType):
-            facts.failures[name] = f"it is of type {found}, and is {described(value)}"
+            facts.failures[name] = (
+                f"it is of type {found}, and is {describe_value(value)}"
+            )
             return
         facts.attributes[name] = found
         facts.values[name] = converted

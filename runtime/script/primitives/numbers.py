@@ -22,7 +22,7 @@ from typing import Any
 
 from runtime.errors.script import RunningError
 from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.values import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
     attributes,
@@ -53,7 +53,7 @@ def other_result(
         operator=operator,
         operands=tuple(map(shortened, operands)),
         expected=expected,
-        found=described(result),
+        found=describe_value(result),
     )
 
 

@@ -58,7 +58,7 @@ from runtime.errors.script import RunningError
 from runtime.errors.source import Source
 from runtime.futures import Await, Future
 from runtime.schema.binding import Binder, binder
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import Code, Device
 from runtime.schema.declaration import DeclaredType, EnumType, ScriptClassType
 from runtime.schema.schema import Schema
@@ -207,7 +207,7 @@ def checked(value: Any, wanted: Type, what: str) -> Any:
         code="NotOfType",
         what=what,
         expected=str(wanted),
-        found=described(value),
+        found=describe_value(value),
         value=shortened(value),
     )
 

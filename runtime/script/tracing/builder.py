@@ -23,7 +23,7 @@ from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import Untraceable
-from runtime.schema.calls import described
+from runtime.schema.calls import describe_value
 from runtime.schema.codes import Code
 from runtime.schema.signature import OperatorName
 from runtime.schema.subtyping import Mismatch, unify, variables
@@ -121,7 +121,7 @@ class GraphBuilder:
         if plain is None and is_tensor(value):
             plain = value, TensorType
         if plain is None:
-            reason = f"{described(value)} is no constant of a graph"
+            reason = f"{describe_value(value)} is no constant of a graph"
             raise Untraceable(code="BuildRefused", kind=CONSTANT, reason=reason)
         constant, of = plain
         return self._put(CONSTANT, (), [of], {"value": constant}).output

@@ -30,7 +30,7 @@ from typing import Any
 
 from runtime.errors.base import code_of, page
 from runtime.errors.script import Untraceable
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.scope import Scope
 from runtime.schema.types import (
@@ -85,7 +85,7 @@ def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Ty
         return ListType(_one(types, path, "elements of a list"))
     if type(value) in _DICTS:
         return _dict(value, path, classes, depth)
-    raise TypeFault(path, f"{described(value)} is no tensor")
+    raise TypeFault(path, f"{describe_value(value)} is no tensor")
 
 
 def _tuple(

@@ -40,7 +40,7 @@ from runtime.errors.source import Source
 from runtime.futures import Future
 from runtime.keys import LOCAL
 from runtime.keys.local import view_of
-from runtime.schema.calls import described, shortened
+from runtime.schema.calls import describe_value, shortened
 from runtime.schema.declaration import DeclaredType, ModuleType, ScriptClassType
 from runtime.schema.schema import Schema
 from runtime.schema.subtyping import variables
@@ -244,7 +244,7 @@ class Recorder:
             ]
             if isinstance(wanted, DictType):
                 return self.builder.node("prim::DictConstruct", pairs, [wanted]).output
-        raise self._refused(call, f"{described(given)} is no value of a graph")
+        raise self._refused(call, f"{describe_value(given)} is no value of a graph")
 
     def _sequence(self, given: Any, wanted: Type | None, call: str) -> Value:
         if isinstance(wanted, ListType) or isinstance(given, list):
@@ -373,7 +373,9 @@ class Recorder:
                 return [ListType(TensorType)]
             many = [TensorType for _ in result]
             return many if len(many) > 1 else [TupleType((TensorType,) * len(many))]
-        raise self._refused(name, f"it returned {described(result)}, and no tensors")
+        raise self._refused(
+            name, f"it returned {describe_value(result)}, and no tensors"
+        )
 
     def compiled_function(
         self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
