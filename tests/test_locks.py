@@ -156,8 +156,8 @@ def _short_locks() -> dict[str, Any]:
     from runtime.tensors import Generator, arrays, default_generator
 
     return {
-        "storage": arrays._CLAIMING,
-        "history": node.CLAIMING,
+        "storage": arrays._PLACE_LOCK,
+        "history": node.HISTORY_LOCK,
         "gradient": node.Extra().lock,
         "generator": Generator()._lock,
         "default": default_generator._lock,
@@ -247,7 +247,7 @@ def test_who_is_set_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             super().__init__(*given)
             if not views:
                 views.append(x)
-                views.append(arrays.claimed(x))
+                views.append(arrays.ensure_place(x))
 
     monkeypatch.setattr(arrays, "Storage", Meddling)
-    assert arrays.claimed(x) is views[1]
+    assert arrays.ensure_place(x) is views[1]

@@ -35,8 +35,8 @@ from runtime.autograd.node import (
     Meta,
     Node,
     accumulate,
-    added,
-    joined,
+    accumulate_buffer,
+    add_gradients,
     mismatch,
     run_hooks,
 )
@@ -165,7 +165,7 @@ def _run(
             if buffer[number] is None:
                 buffer[number] = gradient
             else:
-                buffer[number] = joined(buffer[number], gradient)
+                buffer[number] = accumulate_buffer(buffer[number], gradient)
         results, gradient, buffer = (), None, None
 
 
@@ -184,7 +184,7 @@ def _arrive(
     if gradient.dtype is not meta[1] or gradient.device is not meta[2]:
         gradient = fitted(gradient, meta, node)
     before = buffer[number]
-    buffer[number] = gradient if before is None else added(before, gradient)
+    buffer[number] = gradient if before is None else add_gradients(before, gradient)
 
 
 def _capture(request: Request, node: Node, gradients: list[Any]) -> None:

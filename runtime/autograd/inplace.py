@@ -90,7 +90,7 @@ from runtime.schema.binding import returner
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.keys import MODED, PYTHON, inference
 from runtime.tensors.shape import may_overlap_itself, span
@@ -150,7 +150,7 @@ def bumping_once(below: Any, keyset: Any) -> Function:
     MODED=MODED,
     PYTHON=PYTHON,
     TRACKED=TRACKED,
-    claimed=claimed,
+    ensure_place=ensure_place,
     check_inference_write=check_inference_write,
 )
 def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
@@ -176,7 +176,7 @@ def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
         lines += [
             f"if a{i}.key_bits & TRACKED != TRACKED:",
             f"    check_inference_write(a{i}, operator)",
-            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
+            f"s{i} = (a{i}._place or ensure_place(a{i}))[0]",
             *([f"v{i} = s{i}.version + 1"] if once else []),
         ]
     lines += [
@@ -217,7 +217,7 @@ def _bumping_lists(
         for tensor in written:
             if is_inference(tensor):
                 check_inference_write(tensor, operator)
-        storages = [(tensor._place or claimed(tensor))[0] for tensor in written]
+        storages = [(tensor._place or ensure_place(tensor))[0] for tensor in written]
         versions = [storage.version + 1 for storage in storages]
         over = True
         try:

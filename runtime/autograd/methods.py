@@ -41,7 +41,7 @@ from runtime.errors.autograd import AutogradMisuse, WriteRefused
 from runtime.errors.tensor import NotReplaceable, NotShareable
 from runtime.keys import KeySet
 from runtime.schema.calls import checked
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.elements import check_differentiable
 from runtime.tensors.keys import HANDLED, inference
 from runtime.tensors.storage import Storage, WrapperStorage
@@ -57,7 +57,7 @@ def read_data(tensor: Tensor) -> Tensor:
     """
     detached = detached_alias(tensor)
     if detached is not tensor:
-        storage, offset, strides = claimed(detached)
+        storage, offset, strides = ensure_place(detached)
         detached._place = _counted_apart(storage), offset, strides
     return detached
 
@@ -71,7 +71,7 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
     check_fit(tensor, source, asked)
     _check_elements(tensor, source, asked)
     version = tensor._version + 1
-    storage, offset, strides = claimed(source)
+    storage, offset, strides = ensure_place(source)
     apart = _counted_apart(storage)
     apart.version = version
     _replace(tensor, source, (apart, offset, strides))
@@ -86,7 +86,7 @@ def set_source(self: Tensor, source: Tensor) -> Tensor:
     check_fit(self, source, asked)
     if not (_is_bare(self) and _is_bare(source)):
         _check_elements(self, source, asked)
-    _replace(self, source, claimed(source))
+    _replace(self, source, ensure_place(source))
     return self
 
 
@@ -127,7 +127,7 @@ def _unfit(asked: str, what: str, expected: str, found: str) -> NotReplaceable:
 
 
 def _is_bare(tensor: Tensor) -> bool:
-    return isinstance(claimed(tensor)[0], WrapperStorage)
+    return isinstance(ensure_place(tensor)[0], WrapperStorage)
 
 
 def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:

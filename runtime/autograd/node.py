@@ -328,14 +328,14 @@ class History:
 
 
 # Held while a tensor gets its history or its extra, so that it gets one only.
-CLAIMING = reentered()
+HISTORY_LOCK = reentered()
 
 
 def history_of(tensor: Tensor) -> History:
     """The history of a tensor, made if there is none."""
     found: History | None = tensor._history
     if found is None:
-        with CLAIMING:
+        with HISTORY_LOCK:
             made = History()
             if tensor._history is None:
                 tensor._history = made
@@ -347,7 +347,7 @@ def extra_of(tensor: Tensor) -> Extra:
     """The extra of a tensor, made if there is none."""
     history: History = tensor._history or history_of(tensor)
     if history.extra is None:
-        with CLAIMING:
+        with HISTORY_LOCK:
             extra = Extra()
             if history.extra is None:
                 history.extra = extra
@@ -357,7 +357,7 @@ def extra_of(tensor: Tensor) -> Extra:
 def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
     """The views of a base, an empty dict if there are none so far."""
     if history.views is None:
-        with CLAIMING:
+        with HISTORY_LOCK:
             if history.views is None:
                 history.views = {}
     return history.views
@@ -421,9 +421,9 @@ class AccumulateGrad(Node):
         with extra.lock:
             if extra.grad is None:
                 kept = not GRAD.enabled and unshared(gradient)
-                extra.grad = gradient if kept else copied(gradient)
+                extra.grad = gradient if kept else copy_gradient(gradient)
             elif GRAD.enabled:
-                extra.grad = added(extra.grad, gradient)
+                extra.grad = add_gradients(extra.grad, gradient)
             else:
                 core.add_(extra.grad, gradient)
         if extra.after:
@@ -454,7 +454,7 @@ def unshared(gradient: Tensor) -> bool:
     )
 
 
-def joined(before: Tensor, gradient: Tensor) -> Tensor:
+def accumulate_buffer(before: Tensor, gradient: Tensor) -> Tensor:
     """The sum of two gradients that meet; in the first one, if that is the engine's.
 
     Only where both lie alike: how a sum of its own lies must not depend on who has a
@@ -472,10 +472,10 @@ def joined(before: Tensor, gradient: Tensor) -> Tensor:
     ):
         core.add_(before, gradient)
         return before
-    return added(before, gradient)
+    return add_gradients(before, gradient)
 
 
-def added(before: Tensor, gradient: Tensor) -> Tensor:
+def add_gradients(before: Tensor, gradient: Tensor) -> Tensor:
     """The sum of two gradients.
 
     Raises `AutogradMisuse` where a handler in Python gives none: without it, the
@@ -484,22 +484,22 @@ def added(before: Tensor, gradient: Tensor) -> Tensor:
     return _tensor(core.add(before, gradient), "core::add")
 
 
-def copied(gradient: Tensor) -> Tensor:
-    """A copy of a gradient.  Raises `AutogradMisuse`, as `added`."""
+def copy_gradient(gradient: Tensor) -> Tensor:
+    """A copy of a gradient.  Raises `AutogradMisuse`, as `add_gradients`."""
     return _tensor(core.clone(gradient), "core::clone")
 
 
 def accumulate(tensor: Tensor, gradient: Tensor, recorded: bool = False) -> None:
     """Add a gradient to that of a tensor; the first is copied, unless `recorded`.
 
-    Raises `AutogradMisuse`, as `added`.
+    Raises `AutogradMisuse`, as `add_gradients`.
     """
     extra = extra_of(tensor)
     with extra.lock:
         if extra.grad is not None:
-            extra.grad = added(extra.grad, gradient)
+            extra.grad = add_gradients(extra.grad, gradient)
         else:
-            extra.grad = gradient if recorded else copied(gradient)
+            extra.grad = gradient if recorded else copy_gradient(gradient)
 
 
 def _tensor(gradient: Tensor | None, operator: str) -> Tensor:
@@ -519,7 +519,7 @@ def accumulator_of(leaf: Tensor) -> Node:
     known = extra.accumulator
     found: Node | None = None if known is None else known()
     if found is None:
-        with CLAIMING:
+        with HISTORY_LOCK:
             known = extra.accumulator
             found = None if known is None else known()
             if found is None:

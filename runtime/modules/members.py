@@ -54,7 +54,7 @@ M = TypeVar("M", bound=Members)
 PARAMETERS, BUFFERS, MODULES = "_parameters", "_buffers", "_modules"
 
 
-def joined(prefix: str, name: str) -> str:
+def member_path(prefix: str, name: str) -> str:
     """The path of a member of the module at `prefix`."""
     return f"{prefix}.{name}" if prefix else name
 
@@ -71,7 +71,7 @@ def modules_within(
     yield prefix, module
     for name, each in module._modules.items():
         if each is not None:
-            yield from modules_within(each, joined(prefix, name), once, known)
+            yield from modules_within(each, member_path(prefix, name), once, known)
 
 
 def members_within(
@@ -87,7 +87,7 @@ def members_within(
             if value is None or (once and id(value) in known):
                 continue
             known.add(id(value))
-            yield joined(path, name), value
+            yield member_path(path, name), value
 
 
 class IncompatibleKeys(NamedTuple):
@@ -122,7 +122,7 @@ def _places(module: Members) -> dict[str, _Place]:
         ):
             for name in names:
                 if table[name] is not None:
-                    found[joined(path, name)] = _Place(table, name)
+                    found[member_path(path, name)] = _Place(table, name)
     return found
 
 

@@ -26,7 +26,7 @@ from runtime.locks import load
 from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.operators.produce import overlap
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.construction import host_tensor
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.shape import (
@@ -209,7 +209,7 @@ def layouts(name: str, rows: Rows) -> Function:
         entry(x, at_x, y, at_y, result, table, 0, lines)
         found_tensor = host_tensor(result, shape, made)
         if strides_made is not None:
-            storage = claimed(found_tensor)[0]
+            storage = ensure_place(found_tensor)[0]
             found_tensor._flat, found_tensor._place = None, (storage, 0, strides_made)
         return found_tensor
 

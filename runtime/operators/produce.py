@@ -43,7 +43,7 @@ from runtime.operators.plan import (
     number_of,
 )
 from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import claimed, flat_of
+from runtime.tensors.arrays import ensure_place, flat_of
 from runtime.tensors.construction import (
     empty_tensor,
     host_tensor,
@@ -186,7 +186,7 @@ def _turned(plan: Plan, order: Shape) -> Plan:
 def _permuted(tensor: Tensor, order: Shape) -> Tensor:
     missing = (1,) * (len(order) - len(tensor.shape))
     shape, strides = (*missing, *tensor.shape), (*missing, *tensor.strides)
-    storage, offset, _ = tensor._place or claimed(tensor)
+    storage, offset, _ = tensor._place or ensure_place(tensor)
     assert storage is not None, "every tensor can claim a storage"
     return view_of(
         tensor,

@@ -40,7 +40,7 @@ from runtime.operators.structured import (
 )
 from runtime.operators.views import sized
 from runtime.schema.codes import Device, MemoryFormat
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.construction import empty_tensor, view_of
 from runtime.tensors.elements import itemsize
 from runtime.tensors.shape import (
@@ -224,7 +224,7 @@ def resize_(
 
 def _with_room(self: Tensor, count: int) -> tuple[Storage, int]:
     """A storage in which so many elements fit behind the offset, and the offset."""
-    storage, offset, _ = self._place or claimed(self)
+    storage, offset, _ = self._place or ensure_place(self)
     size, needed = itemsize(self.dtype), offset + count
     held = storage.nbytes() // size
     if needed <= held:
@@ -237,7 +237,7 @@ def _with_room(self: Tensor, count: int) -> tuple[Storage, int]:
     if self.device.type != "meta":
         first = [view_of(each, (held,), (1,), 0) for each in (longer, self)]
         table_for(self.device)["copy"](*first)
-    made = claimed(longer)[0]
+    made = ensure_place(longer)[0]
     # What was saved of the tensor is not what it shows now.
     made.version = storage.version
     return made, offset

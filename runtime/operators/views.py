@@ -38,7 +38,7 @@ from runtime.operators.structured import (
     summary,
 )
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.construction import view_of
 from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
 from runtime.tensors.shape import (
@@ -93,7 +93,7 @@ def sized(shape: tuple[int, ...], wanted: Sequence[int], call: str = "") -> list
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
     """A view in another shape.  Raises `ShapesDoNotFit`."""
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
 
 
@@ -128,7 +128,7 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
             wraps=True,
         )
     shape = self.shape
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     start = offset + strides[dim] * (index if index >= 0 else index + size)
     return view_of(
         self,
@@ -154,7 +154,7 @@ def slice_(
     if step <= 0:
         raise bad_option("step", str(step), "1 and more", call="core::slice")
     shape = self.shape
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     first, last = bounds(start, end, shape[dim])
     count = (last - first + step - 1) // step
     return view_of(
@@ -171,7 +171,7 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     second = one_dim(dim1, self.shape, call="core::transpose")
     if first == second:
         return alias(self)
-    _, offset, given = self._place or claimed(self)
+    _, offset, given = self._place or ensure_place(self)
     shape, strides = list(self.shape), list(given)
     shape[first], shape[second] = shape[second], shape[first]
     strides[first], strides[second] = strides[second], strides[first]
@@ -182,7 +182,7 @@ def t(self: Tensor) -> Tensor:
     """A view of a matrix with its dimensions exchanged."""
     shape = self.shape
     if len(shape) == 2:
-        _, offset, (down, right) = self._place or claimed(self)
+        _, offset, (down, right) = self._place or ensure_place(self)
         return view_of(self, shape[::-1], (right, down), offset)
     if len(shape) > 2:
         raise bad_shapes(
@@ -216,7 +216,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 def expand(self: Tensor, size: Sequence[int]) -> Tensor:
     """A view with dimensions of size 1 repeated, and new ones in front."""
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     return view_of(self, *_expanded(self.shape, strides, tuple(size)), offset)
 
 
@@ -393,7 +393,7 @@ def view_as_real(self: Tensor) -> Tensor:
         raise bad_dtype(
             "self", self.dtype, "complex64, complex128", call="core::view_as_real"
         )
-    _, offset, given = self._place or claimed(self)
+    _, offset, given = self._place or ensure_place(self)
     strides = tuple([2 * stride for stride in given])
     return view_of(
         self, (*self.shape, 2), (*strides, 1), 2 * offset, real_dtype(self.dtype)
@@ -412,7 +412,7 @@ def view_as_complex(self: Tensor) -> Tensor:
             ("self", self),
             call=call,
         )
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     if strides[-1] != 1 or any(stride % 2 for stride in strides[:-1]) or offset % 2:
         raise bad_option(
             "self",
@@ -433,7 +433,7 @@ def view_dtype(self: Tensor, dtype: DType) -> Tensor:
     to become fewer, its size, offset and the other strides must be whole ones.
     """
     call, old, new = "core::view.dtype", itemsize(self.dtype), itemsize(dtype)
-    _, offset, strides = self._place or claimed(self)
+    _, offset, strides = self._place or ensure_place(self)
     if old == new:
         return view_of(self, self.shape, strides, offset, dtype)
     shape = self.shape

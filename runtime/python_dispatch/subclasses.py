@@ -69,7 +69,7 @@ from runtime.python_dispatch.wrappers import check_class
 from runtime.schema import parse_schema
 from runtime.schema.calls import checked, describe_value
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.arrays import claimed, instance_of
+from runtime.tensors.arrays import ensure_place, instance_of
 from runtime.tensors.elements import check_differentiable, supported
 from runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
 from runtime.tensors.shape import (
@@ -139,7 +139,7 @@ def make_subclass(
             detached._dtype,
             detached._device,
             bits,
-            claimed(detached),
+            ensure_place(detached),
         )
     set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return _requiring(made, require_grad)

@@ -45,7 +45,7 @@ from runtime.errors.python_dispatch import HandlerError, SubclassError
 from runtime.python_dispatch.modes import no_dispatch
 from runtime.schema.calls import describe_value
 from runtime.schema.schema import Schema
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.tensor import Tensor
 
 
@@ -339,8 +339,8 @@ def _share(func: OperatorHandle, name: str, argument: Any, result: Any) -> None:
             expected=type(argument).__name__,
             found=type(result).__name__,
         )
-    _, offset, strides = claimed(result)
-    result._place = claimed(argument)[0], offset, strides
+    _, offset, strides = ensure_place(result)
+    result._place = ensure_place(argument)[0], offset, strides
     result._flat = None
 
 

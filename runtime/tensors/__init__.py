@@ -1,7 +1,7 @@
 """Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
 
 from runtime.random import Generator, default_generator, manual_seed
-from runtime.tensors.arrays import array_of, claimed, flat_of, host_copy, place_of
+from runtime.tensors.arrays import array_of, ensure_place, flat_of, host_copy, place_of
 from runtime.tensors.construction import (
     empty_like_spec,
     empty_strided,
@@ -27,11 +27,11 @@ __all__ = [
     "array_of",
     "as_tensor",
     "can_cast",
-    "claimed",
     "default_generator",
     "empty_like_spec",
     "empty_strided",
     "empty_tensor",
+    "ensure_place",
     "flat_of",
     "from_dlpack",
     "from_numpy",

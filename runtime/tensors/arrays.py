@@ -145,7 +145,7 @@ class TensorBase(Declared):
 
     def storage(self) -> Storage:
         """The storage, shared by all views of it."""
-        return (self._place or claimed(self))[0]
+        return (self._place or ensure_place(self))[0]
 
     @property
     def offset(self) -> int:
@@ -260,12 +260,12 @@ class TensorBase(Declared):
 
 
 # Held while a fresh tensor gets its storage, so that it gets one only.
-_CLAIMING = reentered()
+_PLACE_LOCK = reentered()
 
 
-def claimed(tensor: "TensorBase") -> Place:
+def ensure_place(tensor: "TensorBase") -> Place:
     """Where the elements of a tensor are, its storage made if there was none."""
-    with _CLAIMING:
+    with _PLACE_LOCK:
         if tensor._place is None:
             flat, shape = flat_of(tensor), tensor.shape
             storage = Storage(flat, tensor.device, tensor.dtype, prod(shape))

@@ -27,7 +27,7 @@ from runtime.errors.tensor import (
 )
 from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import claimed
+from runtime.tensors.arrays import ensure_place
 from runtime.tensors.elements import (
     BUILTIN,
     Number,
@@ -93,7 +93,7 @@ def view_of(
 
     Strides and offset count elements of the view's own dtype.  Nothing is checked.
     """
-    place = base._place or claimed(base)
+    place = base._place or ensure_place(base)
     # As in `host_tensor`: views are made all the time.
     made = _new(Tensor)
     made._flat = None

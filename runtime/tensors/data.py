@@ -28,12 +28,12 @@ from runtime.tensors.construction import (
 from runtime.tensors.elements import (
     ElementInfo,
     Number,
-    combined,
+    combine_categories,
     dtype_of,
     info,
-    joined,
     number_dtype,
     numpy_dtype,
+    promote_skip_none,
     promote_types,
     supported,
 )
@@ -140,16 +140,16 @@ def result_type(*values: Tensor | Number | DType) -> DType:
         if isinstance(value, Tensor) and value.number is None:
             dtype = value.dtype
             if value.shape:
-                dimensioned = joined(dimensioned, dtype)
+                dimensioned = promote_skip_none(dimensioned, dtype)
             else:
-                scalar = joined(scalar, dtype)
+                scalar = promote_skip_none(scalar, dtype)
         elif isinstance(value, DType):
-            dimensioned = joined(dimensioned, value)
+            dimensioned = promote_skip_none(dimensioned, value)
         else:
             plain = value.number if isinstance(value, Tensor) else value
             assert plain is not None, "other tensors were taken above"
-            number = joined(number, number_dtype(plain))
-    return combined(dimensioned, scalar, number)
+            number = promote_skip_none(number, number_dtype(plain))
+    return combine_categories(dimensioned, scalar, number)
 
 
 def _elements(data: Any, wanted: DType | None) -> "Elements":

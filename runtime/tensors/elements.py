@@ -307,11 +307,11 @@ def number_dtype(number: Number) -> DType:
     return found
 
 
-def combined(
+def combine_categories(
     dimensioned: DType | None, scalar: DType | None, number: DType | None
 ) -> DType:
     """The result of the three categories, each promoted in itself, None if empty."""
-    found = _over(dimensioned, _over(scalar, number))
+    found = _combine(dimensioned, _combine(scalar, number))
     assert found is not None, "there is a value in one of the categories"
     return found
 
@@ -324,12 +324,12 @@ def can_cast(source: DType, target: DType) -> bool:
     return KIND_OF[source] <= KIND_OF[target]
 
 
-def joined(one: DType | None, other: DType) -> DType:
+def promote_skip_none(one: DType | None, other: DType) -> DType:
     """`promote_types`, where there may be none yet."""
     return other if one is None else PROMOTED[one, other]
 
 
-def _over(higher: DType | None, lower: DType | None) -> DType | None:
+def _combine(higher: DType | None, lower: DType | None) -> DType | None:
     """`higher`, unless `lower` is of a higher kind."""
     if higher is None or lower is None:
         return lower if higher is None else higher

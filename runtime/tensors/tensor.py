@@ -41,9 +41,9 @@ from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from runtime.tensors.arrays import (
     MOST_DIMENSIONS,
     TensorBase,
-    claimed,
     contains,
     element,
+    ensure_place,
     instance_of,
     standard_copy,
     whole_number,
@@ -261,7 +261,7 @@ register_annotation(DType, ScalarTypeType)
 
 def alias_of(tensor: Tensor, key_bits: int) -> Tensor:
     """A tensor with these keys on the same elements, without history."""
-    place = tensor._place or claimed(tensor)
+    place = tensor._place or ensure_place(tensor)
     alias = Tensor(tensor._flat, tensor._shape, tensor._dtype, tensor._device, key_bits)
     alias._place = place
     return alias
@@ -380,7 +380,7 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
 
     Whether there is a handler is decided by the class, where the tensor is read.
     """
-    storage, offset, strides = claimed(tensor)
+    storage, offset, strides = ensure_place(tensor)
     bits = tensor.key_bits & ~HANDLED
     plain = bits == keys_of(storage.device.type).bits
     keys = None if plain else KeySet.from_bits(bits)

@@ -7,7 +7,7 @@ import pytest
 
 from runtime import from_numpy
 from runtime.autograd import Function, node
-from runtime.autograd.node import joined
+from runtime.autograd.node import accumulate_buffer
 from runtime.operators.call import Core, core
 from tests.autograd.made import grad_of, leaf
 
@@ -119,6 +119,6 @@ def test_what_is_held_elsewhere_is_not_added_to() -> None:
 
     mine, other = leaf(1, 2).detach(), leaf(3, 4).detach()
     with no_grad():
-        total = joined(mine, other)
+        total = accumulate_buffer(mine, other)
     assert total is not mine
     assert (mine.tolist(), total.tolist()) == ([1, 2], [4, 6])

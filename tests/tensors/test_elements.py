@@ -14,7 +14,7 @@ from runtime.tensors.construction import wrap_number
 from runtime.tensors.elements import (
     DTYPES,
     SUPPORTED,
-    combined,
+    combine_categories,
     complex_dtype,
     compute_dtype,
     dtype_of,
@@ -145,7 +145,7 @@ def test_there_must_be_a_value() -> None:
     with pytest.raises(ValueError, match="a result type needs a value"):
         result_type()
     with pytest.raises(AssertionError):
-        combined(None, None, None)
+        combine_categories(None, None, None)
 
 
 def test_numbers_of_derived_classes() -> None:

@@ -50,7 +50,7 @@ from runtime.errors.custom import MissingFake, OpCheckError
 from runtime.errors.tensor import NoData
 from runtime.operators.call import core
 from runtime.schema.types import DeviceType, unwrap_optional
-from runtime.tensors.arrays import array_of, claimed, host_copy
+from runtime.tensors.arrays import array_of, ensure_place, host_copy
 from runtime.tensors.construction import from_numpy, place_on, view_of
 from runtime.tensors.shape import span
 from runtime.tensors.storage import Storage, memory_of
@@ -267,7 +267,7 @@ Ints = tuple[int, ...]
 def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
     """Samples with other sizes, and what was done to them."""
     tensors = {id(p.tensor): p.tensor for p in sample.arguments(sample.values)}
-    storages = {id(claimed(tensor)[0]) for tensor in tensors.values()}
+    storages = {id(ensure_place(tensor)[0]) for tensor in tensors.values()}
     on_meta = any(tensor.is_meta for tensor in tensors.values())
     if on_meta or len(storages) < len(tensors):
         return

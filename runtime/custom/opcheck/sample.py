@@ -32,7 +32,7 @@ from runtime.random import default_generator
 from runtime.schema.codes import Device, DType
 from runtime.schema.schema import Schema
 from runtime.schema.values import BY_VALUE, same
-from runtime.tensors.arrays import claimed, strided
+from runtime.tensors.arrays import ensure_place, strided
 from runtime.tensors.construction import place_on
 from runtime.tensors.elements import itemsize
 from runtime.tensors.keys import keys_of
@@ -89,7 +89,7 @@ class Copier:
         """A copy of a tensor."""
         made = self._tensors.get(id(tensor))
         if made is None:
-            storage, offset, strides = claimed(tensor)
+            storage, offset, strides = ensure_place(tensor)
             layout = tensor.shape, strides, offset, tensor.dtype
             bits = tensor.key_bits
             if self._meta:
@@ -211,7 +211,7 @@ def shared(one: Tensor, other: Tensor) -> str:
         return ""
     if one is other:
         return "they are one object"
-    on_one = claimed(one)[0] is claimed(other)[0]
+    on_one = ensure_place(one)[0] is ensure_place(other)[0]
     return "they are on one storage" if on_one else "their memory overlaps"
 
 
@@ -319,7 +319,7 @@ class Trial:
 
 
 def _picture(part: Part) -> Picture:
-    storage = claimed(part.tensor)[0]
+    storage = ensure_place(part.tensor)[0]
     return Picture(part, facts_of(part.tensor), storage, storage.version)
 
 
@@ -331,7 +331,7 @@ def _changed(picture: Picture) -> Iterator[Change]:
         if before != after:
             yield Change(picture.part, aspect, f"{before} before, {after} after")
             return
-    if claimed(tensor)[0] is not picture.storage:
+    if ensure_place(tensor)[0] is not picture.storage:
         yield Change(picture.part, "storage", "it is on another storage")
 
 

@@ -38,7 +38,7 @@ from runtime.errors.rpc import Undecodable
 from runtime.locks import load
 from runtime.rpc.session.events import Buffer, Payload
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import MOST_DIMENSIONS, claimed, instance_of
+from runtime.tensors.arrays import MOST_DIMENSIONS, ensure_place, instance_of
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
 from runtime.tensors.keys import fresh_key_bits
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
@@ -124,7 +124,7 @@ class TensorWriter:
 
     def view(self, tensor: Tensor) -> int:
         """The place of a view: shape, strides and offset of a tensor in its storage."""
-        storage, offset, strides = claimed(tensor)
+        storage, offset, strides = ensure_place(tensor)
         place = self._place(storage)
         part, shape, dtype = self._parts[place], tensor._shape, tensor._dtype
         size = itemsize(dtype)
