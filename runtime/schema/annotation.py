@@ -60,7 +60,7 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
-    replaced,
+    replace_type,
 )
 from runtime.schema.values import INT_END, INT_FIRST
 
@@ -455,7 +455,7 @@ def _meant(
 
 
 def _symbolic(kind: Type) -> Type:
-    return replaced(kind, IntType, SymIntType)
+    return replace_type(kind, IntType, SymIntType)
 
 
 def _holds_tensors(kind: Type) -> bool:

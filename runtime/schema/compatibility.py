@@ -17,7 +17,7 @@ from typing import Literal
 from runtime.schema.schema import Schema
 from runtime.schema.signature import Argument, default_identity
 from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import IntType, SymIntType, Type, replaced
+from runtime.schema.types import IntType, SymIntType, Type, replace_type
 
 Reason = Literal[
     "name",
@@ -86,7 +86,7 @@ def difference(left: Schema, right: Schema, *, real: bool = False) -> Difference
 
 
 def _plain(argument: Argument) -> Type:
-    return replaced(argument.type, SymIntType, IntType)
+    return replace_type(argument.type, SymIntType, IntType)
 
 
 @dataclass(frozen=True, slots=True)

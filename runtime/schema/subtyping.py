@@ -90,7 +90,7 @@ _OBJECTS = (ClassType, ScriptClassType, ModuleType, InterfaceType)
 _COVARIANT = (TupleType, FutureType, AwaitType, RRefType)
 
 
-class _Assumed:
+class _Assumptions:
     """What one question has come to: which types fit which interfaces.
 
     A pair is taken for granted while it is looked at, since an interface may speak of
@@ -119,15 +119,15 @@ class Misfit:
 
 def is_subtype(left: Type, right: Type) -> bool:
     """Whether every value of `left` is a value of `right`."""
-    return _is_subtype(fake(left), fake(right), _Assumed())
+    return _is_subtype(fake(left), fake(right), _Assumptions())
 
 
 def misfit(declared: Declaration, interface: Declaration) -> Misfit | None:
     """Why objects of the one declaration do not fit the other, or None if they do."""
-    return _misfit(declared, interface, _Assumed())
+    return _misfit(declared, interface, _Assumptions())
 
 
-def _is_subtype(left: Type, right: Type, assumed: _Assumed) -> bool:
+def _is_subtype(left: Type, right: Type, assumed: _Assumptions) -> bool:
     if left is right or right is AnyType:
         return True
     if isinstance(left, UnionType):
@@ -161,7 +161,7 @@ def _is_subtype(left: Type, right: Type, assumed: _Assumed) -> bool:
     )
 
 
-def _fits(left: Type, right: InterfaceType, assumed: _Assumed) -> bool:
+def _fits(left: Type, right: InterfaceType, assumed: _Assumptions) -> bool:
     pair = left, right
     if not isinstance(left, ScriptClassType | ModuleType | InterfaceType):
         return False
@@ -182,7 +182,7 @@ def _name(named: TupleType) -> tuple[Any, ...]:
 
 
 def _misfit(
-    declared: Declaration, interface: Declaration, assumed: _Assumed
+    declared: Declaration, interface: Declaration, assumed: _Assumptions
 ) -> Misfit | None:
     for name, wanted in interface.methods.items():
         method = declared.methods.get(name)
@@ -192,7 +192,7 @@ def _misfit(
     return None
 
 
-def _fault(method: Signature, wanted: Signature, assumed: _Assumed) -> str | None:
+def _fault(method: Signature, wanted: Signature, assumed: _Assumptions) -> str | None:
     """Why a call that fits `wanted` may not fit `method`; the objects do not count."""
     own, asked = method.arguments[1:], wanted.arguments[1:]
     for one, other in zip(own, asked, strict=False):
@@ -212,7 +212,9 @@ def _fault(method: Signature, wanted: Signature, assumed: _Assumed) -> str | Non
     return None
 
 
-def _argument_fault(own: Argument, asked: Argument, assumed: _Assumed) -> str | None:
+def _argument_fault(
+    own: Argument, asked: Argument, assumed: _Assumptions
+) -> str | None:
     if own.name != asked.name:
         return f"has the argument `{own.name}` in place of `{asked.name}`"
     if own.kwarg_only and not asked.kwarg_only:
@@ -250,7 +252,7 @@ def optional(element: Type) -> Type:
 
 def union(members: Iterable[Type]) -> Type:
     """The type whose values are those of all `members`, at least one."""
-    flat = set(_flattened(members))
+    flat = set(_flatten(members))
     if flat >= _NUMBERS:
         flat.add(NumberType)
     values = sorted(flat - {NoneType_}, key=_rank)
@@ -270,12 +272,12 @@ def union(members: Iterable[Type]) -> Type:
     return OptionalType(whole) if NoneType_ in flat else whole
 
 
-def _flattened(members: Iterable[Type]) -> Iterator[Type]:
+def _flatten(members: Iterable[Type]) -> Iterator[Type]:
     for member in members:
         if isinstance(member, OptionalType):
             yield NoneType_
         if isinstance(member, OptionalType | UnionType):
-            yield from _flattened(member.parts)
+            yield from _flatten(member.parts)
         else:
             yield member
 

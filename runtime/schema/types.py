@@ -340,12 +340,12 @@ def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
     return type if fakes == parts else type.with_parts(fakes)
 
 
-def replaced(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the field's own word
+def replace_type(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the field's own word
     """`type` with one type in place of another, also in lists and optionals."""
     if type is old:
         return new
     if isinstance(type, ListType | OptionalType):
-        return type.with_parts((replaced(type.element, old, new),))
+        return type.with_parts((replace_type(type.element, old, new),))
     return type
 
 

@@ -89,7 +89,7 @@ Converter = Callable[[object], object]
 REMEMBERED = 1024
 
 
-class Mismatch:
+class MismatchType:
     """The type of `MISMATCH`."""
 
     __slots__ = ()
@@ -99,7 +99,7 @@ class Mismatch:
 
 
 # What a conversion returns for a value that its type does not take.
-MISMATCH: Final = Mismatch()
+MISMATCH: Final = MismatchType()
 
 # An `int` is a signed 64-bit number; a `Scalar` may also be an unsigned one.
 INT_FIRST, INT_END, SCALAR_END = -(2**63), 2**63, 2**64
