@@ -1,24 +1,43 @@
-"""Hooks: what a lower area asks of a higher one, which answers when it is imported.
+"""What a lower area gets of a higher one: answers by hooks, and additions by plug-ins.
 
 Imports point one way, so what a tensor needs of autograd, or a schema of tensors,
-cannot be imported there.  Each such question is one hook of this file, with the type of
-its answer; the area that can answer sets it once, when it is imported.
+cannot be imported there.  Each such question is one `Hook` of this file, with the type
+of its answer; the area that can answer sets it once, when it is imported.
+
+Several areas may add to one of the compiler's.  An area that is loaded gets an addition
+at once; one that is not gets it at the end of its own loading, so that the compiler is
+not loaded only to add something to it:
+
+    register_plug_in    what is to be added, and to which area; `close` takes it back
+    ready               an area says that it is loaded: the last line of its `__init__`
+    add_row             one row for a table of an area, as `register_...` of it adds it
 
 Rules:
 - a hook is set by one module, once; a module whose first import was interrupted sets it
   again, and any other one may not (`AssertionError`);
 - `answer` is None until then, where being without an answer means something;
-- what several areas add to, as plug-ins of the compiler do, is no hook.
+- an area of a plug-in is a package by its full name (`runtime.script.emission`), an
+  addition a function that returns the functions which take back what it has added; they
+  are called in the reverse order;
+- an addition is made once for each registration, in the order of the registrations;
+- this module knows all hooks and no plug-in.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from runtime.locks import LOADING
 
 A = TypeVar("A")
+K = TypeVar("K")
+V = TypeVar("V")
+
+Remove = Callable[[], None]
+Install = Callable[[], Iterable[Remove]]
 
 
 class Hook(Generic[A]):
-    """One question, and its answer as soon as somebody has one."""
+    """One question, and its answer as soon as the area that has it is imported."""
 
     __slots__ = ("answer", "question")
 
@@ -33,26 +52,26 @@ class Hook(Generic[A]):
         self.answer = answer
 
     def get(self) -> A:
-        """The answer; who asks this way has seen to it that its area is loaded."""
+        """The answer, where the area that gives it is certainly loaded."""
         assert self.answer is not None, f"{self.question}: nobody has answered"
         return self.answer
 
 
-class Watcher(Protocol):
-    """What a tracer is told; a call is made by it, and its result returned."""
+class TraceObserver(Protocol):
+    """What a tracer sees; a call is made by it, and its result returned."""
 
     def read(self, tensor: Any, asked: str) -> None:
         """Something was asked of a tensor that no operator sees."""
 
-    def applied(self, function: type, args: tuple[Any, ...]) -> Any:
+    def apply_function(self, function: type, args: tuple[Any, ...]) -> Any:
         """`function.apply(*args)`, of an autograd function."""
 
-    def called(
+    def call_function(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """A call of a compiled function."""
 
-    def forked(
+    def fork(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """A fork; returns a future."""
@@ -66,8 +85,79 @@ RECORDS: Hook[Callable[[], bool]] = Hook("whether the thread records")
 APPLY_POLICY: Hook[Callable[[Any, int], None]] = Hook("a handler asked for metadata")
 ELEMENT: Hook[Callable[[Any], Any]] = Hook("the one element of a handled tensor")
 # Asked by tensors, autograd and programs, answered by tracing.
-WATCHER: Hook[Watcher] = Hook("who is told of what is traced")
+TRACE_OBSERVER: Hook[TraceObserver] = Hook("the observer of what is traced")
 # Asked by steps of programs, answered by what runs them.
 PLAN: Hook[Callable[[Any], Any]] = Hook("the plan of a function")
 # Asked by whoever compiles together, answered by the emission of bodies.
 BODY: Hook[Callable[..., None]] = Hook("the graph of a body")
+
+# The areas that are loaded.
+_READY: dict[str, None] = {}
+# What is registered, oldest first.
+_PLUG_INS: list["PlugIn"] = []
+
+
+class PlugIn:
+    """An addition to an area; `close` takes it back."""
+
+    __slots__ = ("area", "install", "removes")
+
+    def __init__(self, area: str, install: Install) -> None:
+        self.area = area
+        self.install = install
+        # What takes back what was added; None: nothing has been.
+        self.removes: list[Remove] | None = None
+
+    def add(self) -> None:
+        """Make the addition, unless it has been made."""
+        if self.removes is None:
+            self.removes = []
+            self.removes += self.install()
+
+    def close(self) -> None:
+        """Take back what was added, and add nothing later; again is harmless."""
+        with LOADING:
+            if self in _PLUG_INS:
+                _PLUG_INS.remove(self)
+            while self.removes:
+                self.removes.pop()()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def register_plug_in(area: str, install: Install) -> PlugIn:
+    """Let `install` add to an area: now, or when that has been loaded."""
+    plug_in = PlugIn(area, install)
+    with LOADING:
+        _PLUG_INS.append(plug_in)
+        if area in _READY:
+            plug_in.add()
+    return plug_in
+
+
+def ready(area: str) -> None:
+    """Let everything be added that is registered for an area."""
+    with LOADING:
+        _READY[area] = None
+        for each in tuple(_PLUG_INS):
+            if each.area == area:
+                each.add()
+
+
+def add_row(table: dict[K, V], key: K, value: V, taken: str = "is there") -> Remove:
+    """Put a row of a plug-in into a table; what comes back takes it out again.
+
+    `taken` says of a key, in an assertion, what it is or has already.
+    """
+    assert key not in table, f"{key} {taken} already"
+    table[key] = value
+
+    def remove() -> None:
+        if table.get(key) is value:
+            del table[key]
+
+    return remove

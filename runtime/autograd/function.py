@@ -64,7 +64,7 @@ from runtime.errors.autograd import (
     NotImplementedFormula,
 )
 from runtime.operators.call import core
-from runtime.tensors.keys import watcher
+from runtime.tensors.keys import trace_observer
 from runtime.tensors.tensor import Tensor
 
 
@@ -269,8 +269,10 @@ class Function:
             AutogradMisuse: the class, or what it said of its arguments, makes no sense.
             WriteRefused: `mark_dirty` of what must not be written to.
         """
-        told = watcher()
-        return cls._applied(*args) if told is None else told.applied(cls, args)
+        observer = trace_observer()
+        if observer is None:
+            return cls._applied(*args)
+        return observer.apply_function(cls, args)
 
     @classmethod
     def _applied(cls, *args: Any) -> Any:

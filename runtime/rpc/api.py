@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 from runtime.errors.future import FutureTimeout
 from runtime.errors.rpc import RpcMisuse, RpcTimeout
 from runtime.futures import Future, wait_all
+from runtime.hooks import ready
 from runtime.locks import reentered
 from runtime.rpc.agent import (
     Agent,
@@ -41,7 +42,6 @@ from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.profiling import call, call_and_wait, create
 from runtime.rpc.references import RRef, reference_of
 from runtime.rpc.values.callables import result_type
-from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 To = str | int | WorkerInfo

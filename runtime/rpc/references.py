@@ -28,6 +28,7 @@ from runtime.errors.future import FutureTimeout
 from runtime.errors.rpc import RpcMisuse, RpcTimeout
 from runtime.futures import Future
 from runtime.futures.completion import Unmovable
+from runtime.hooks import ready
 from runtime.locks import load
 from runtime.rpc.agent import (
     Agent,
@@ -49,7 +50,6 @@ from runtime.rpc.profiling import (
     to_here_key,
 )
 from runtime.rpc.values import pack_error, unpack_error
-from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 

@@ -65,6 +65,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 from runtime.errors.future import FutureMisuse, describe_type
 from runtime.errors.script import NotScriptable
 from runtime.futures import Future
+from runtime.hooks import add_row
 from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.declaration import SHARED, DeclaredType, Namespace, unmangled
@@ -87,8 +88,7 @@ from runtime.schema.types import (
 from runtime.schema.values import is_tensor
 from runtime.script.ir import Graph
 from runtime.script.ir.type_rules import PLAIN_TYPES
-from runtime.script.plug_ins import add_row
-from runtime.tensors.keys import watcher
+from runtime.tensors.keys import trace_observer
 
 
 class Function:
@@ -521,9 +521,9 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     if not callable(unknown):
         found, wanted = describe_type(func), "a callable, then its arguments"
         raise FutureMisuse(code="FutureMisuse", call="fork", found=found, wanted=wanted)
-    observer = watcher()
+    observer = trace_observer()
     if observer is not None:
-        traced: Future[T] = observer.forked(func, args, kwargs)
+        traced: Future[T] = observer.fork(func, args, kwargs)
         return traced
     future: Future[T] = Future()
     future.set_result(func(*args, **kwargs))

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.hooks import WATCHER, Watcher
+from runtime.hooks import TRACE_OBSERVER, TraceObserver
 from runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -101,15 +101,15 @@ TRACER = DispatchKey.Tracer.bits
 
 def tell(tensor: Any, asked: str) -> None:
     """Something is asked of a tensor that no operator sees."""
-    told = watcher()
-    if told is not None:
-        told.read(tensor, asked)
+    observer = trace_observer()
+    if observer is not None:
+        observer.read(tensor, asked)
 
 
-def watcher() -> Watcher | None:
+def trace_observer() -> TraceObserver | None:
     """The tracer that watches the thread now, or None."""
     view = LOCAL.view
-    return WATCHER.answer if view.included & ~view.excluded & TRACER else None
+    return TRACE_OBSERVER.answer if view.included & ~view.excluded & TRACER else None
 
 
 def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:

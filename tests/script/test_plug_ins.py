@@ -9,6 +9,7 @@ import pytest
 
 from runtime import jit
 from runtime.errors.schema import UnknownKind
+from runtime.hooks import ready, register_plug_in
 from runtime.schema.annotation import (
     annotated_type,
     register_annotation,
@@ -44,7 +45,6 @@ from runtime.script.ir import (
     register_kind,
     row_of,
 )
-from runtime.script.plug_ins import ready, register_plug_in
 from runtime.script.program import (
     NotInferred,
     Program,

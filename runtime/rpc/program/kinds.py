@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.errors.schema import SchemaError
+from runtime.hooks import Remove
 from runtime.rpc.identities import OBJECT, WorkerInfo
 from runtime.rpc.program.plug_in import Surface
 from runtime.schema.parser import parse_type
@@ -60,7 +61,6 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Attribute, Count, Effect, Form, Kind, Node, Sharing
 from runtime.script.ir.type_rules import Outcome, types_of
-from runtime.script.plug_ins import Remove
 
 # A worker, as programs see it.
 WORKER = ClassType("dist_rpc.WorkerInfo")

@@ -4,14 +4,14 @@
     plug_in    lets programs have it; what comes back takes all of it back
 
 Nothing of the compiler is loaded for it: an area that is not loaded gets its part at
-the end of its own loading (`runtime.script.plug_ins`).
+the end of its own loading (`runtime.hooks`).
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from runtime.hooks import PlugIn, Remove, register_plug_in
 from runtime.locks import load
-from runtime.script.plug_ins import PlugIn, Remove, register_plug_in
 
 # A timeout that nobody gave, as programs for torch write it.
 UNSET = -1.0

@@ -31,6 +31,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from runtime import autograd
+from runtime.hooks import add_row
 from runtime.schema.codes import Device
 from runtime.schema.declaration import DeclaredType, EnumType
 from runtime.schema.signature import Argument, default_identity
@@ -53,7 +54,6 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Graph, Node, row_of
 from runtime.script.ir.type_rules import called
-from runtime.script.plug_ins import add_row
 from runtime.script.primitives.row import Way
 from runtime.script.primitives.table import by_name
 from runtime.script.program import declared_type

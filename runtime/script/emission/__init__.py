@@ -1,5 +1,6 @@
 """The emission: from checked syntax trees to graphs."""
 
+from runtime.hooks import ready
 from runtime.script.emission import loops as _loops  # noqa: F401  # fills the tables
 from runtime.script.emission import values as _values  # noqa: F401  # as above
 from runtime.script.emission.builtins import (
@@ -39,7 +40,6 @@ from runtime.script.emission.sugar import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.plug_ins import ready
 
 for _install in (install_objects, install_classes, install_forms):
     _install()

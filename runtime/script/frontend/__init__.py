@@ -1,5 +1,6 @@
 """The frontend of the compiler: programs as checked syntax trees, and facts of them."""
 
+from runtime.hooks import ready
 from runtime.script.frontend.language import (
     CONSTRUCTS,
     DEEPEST,
@@ -39,7 +40,6 @@ from runtime.script.frontend.source import (
     read_function,
     read_text,
 )
-from runtime.script.plug_ins import ready
 
 __all__ = [
     "CONSTRUCTS",

@@ -32,12 +32,12 @@ from typing import Any, NamedTuple
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import provide
 from runtime.dispatch.token import DefinitionReading
+from runtime.hooks import add_row
 from runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
 from runtime.schema.signature import AliasKind, OperatorName
 from runtime.schema.types import AwaitType, FutureType
 from runtime.script.ir import type_rules as rules
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
-from runtime.script.plug_ins import add_row
 
 # Blocks are nested no deeper; source: some hundred are what interpreters of such
 # programs stand, and Python itself refuses twenty loops.

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from runtime.modules import Module, ModuleDict, Sequential
-from runtime.modules.members import joined
+from runtime.modules.members import member_path
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import DictType, ListType, NoneType_, StrType, TensorType
 from runtime.script.emission import (
@@ -416,7 +416,7 @@ def _within(
     found = [(prefix, owner)]
     for name, each in _children(e, owner):
         if isinstance(each, ModuleValue):
-            found += _within(e, each, joined(prefix, name))
+            found += _within(e, each, member_path(prefix, name))
     return found
 
 
@@ -429,7 +429,10 @@ def _tensors(role: str) -> Callable[[Emitter, ModuleValue], list[tuple[str, Suga
             for name, own in roles.items():
                 if own == role and attributes[name] is TensorType:
                     found.append(
-                        (joined(path, name), attribute_value(e, each.node_value, name))
+                        (
+                            member_path(path, name),
+                            attribute_value(e, each.node_value, name),
+                        )
                     )
         return found
 

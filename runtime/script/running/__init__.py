@@ -1,6 +1,6 @@
 """Running programs: plans, executors, tasks, and the boundary to Python."""
 
-from runtime.script.plug_ins import ready
+from runtime.hooks import ready
 from runtime.script.running.boundary import (
     Frame,
     checked,

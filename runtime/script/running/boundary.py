@@ -57,6 +57,7 @@ from typing import Any
 from runtime.errors.script import RunningError
 from runtime.errors.source import Source
 from runtime.futures import Await, Future
+from runtime.hooks import add_row
 from runtime.schema.binding import Binder, binder
 from runtime.schema.calls import describe_value, shortened
 from runtime.schema.codes import Code, Device
@@ -87,7 +88,6 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import MISMATCH, Converter, converter, in_place, is_tensor
 from runtime.script.ir import Node, Place
-from runtime.script.plug_ins import add_row
 from runtime.script.program import Function, declared_type
 
 # Values

@@ -33,7 +33,7 @@ from runtime.script.running.plan import Inner, Planner, run_steps
 from runtime.script.running.pool import EXECUTOR, ExecutorOptions
 from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
-from runtime.tensors.keys import watcher
+from runtime.tensors.keys import trace_observer
 
 Entry = Callable[..., Any]
 
@@ -204,9 +204,9 @@ def call(
         Exception: what the program raises, with a note of its frames.
         Warning: a filter turned a warning of the program into an error.
     """
-    observer = watcher()
+    observer = trace_observer()
     if observer is not None:
-        return observer.called(function, args, kwargs)
+        return observer.call_function(function, args, kwargs)
     memo = function.memo
     boundary = memo.get("boundary")
     if boundary is None:

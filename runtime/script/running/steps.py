@@ -28,7 +28,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorGone
 from runtime.errors.script import RunningError
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
-from runtime.hooks import PLAN
+from runtime.hooks import PLAN, add_row
 from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
@@ -36,7 +36,6 @@ from runtime.schema.subtyping import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.operator_calls import BoundCall, bound_call
-from runtime.script.plug_ins import add_row
 from runtime.script.primitives import table
 from runtime.script.program import Function, declared_type
 from runtime.script.running.boundary import (

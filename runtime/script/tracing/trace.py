@@ -13,7 +13,7 @@ Rules of traces:
 - `trace_method` traces what belongs to a module: what its type has is read from it.
 
 Calls come to the recorder of the thread (`runtime.script.tracing.recorder`) by the
-kernel at the key `Tracer`, by the watcher of calls beside operators, and by futures
+kernel at the key `Tracer`, by the observer of calls beside operators, and by futures
 that were forked in a trace:
 - while the recorder runs what was called, the key is not included: what happens inside
   of a call is the call's;
@@ -32,7 +32,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.future import function_name
 from runtime.errors.script import Untraceable
 from runtime.futures import Future
-from runtime.hooks import WATCHER
+from runtime.hooks import TRACE_OBSERVER
 from runtime.keys import LOCAL, DispatchKey, exclude_keys
 from runtime.keys.local import view_of
 from runtime.schema.declaration import ROOT, ModuleType, qualified_name
@@ -97,21 +97,21 @@ class TracedFuture(Future[Any]):
 
 
 class _Tracer:
-    """The watcher: hands calls to the recorder of the thread."""
+    """The observer: hands calls to the recorder of the thread."""
 
     def read(self, tensor: Any, asked: str) -> None:
         recorder = CURRENT.recorder
         if recorder is not None:
             recorder.read(tensor, asked)
 
-    def applied(self, function: type, args: tuple[Any, ...]) -> Any:
+    def apply_function(self, function: type, args: tuple[Any, ...]) -> Any:
         apply: Callable[..., Any] = function._applied  # type: ignore[attr-defined]  # an autograd function
         return _record_or_run(
             lambda recorder: recorder.autograd_function(function, args),
             lambda: apply(*args),
         )
 
-    def called(
+    def call_function(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         return _record_or_run(
@@ -119,7 +119,7 @@ class _Tracer:
             lambda: call(function, args, kwargs),
         )
 
-    def forked(
+    def fork(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         outer = CURRENT.recorder
@@ -149,7 +149,7 @@ class _Tracer:
 # They live as long as the default dispatcher does.
 _LIBRARY = Library("_", "IMPL", origin="tracing")
 _LIBRARY.fallback(linked(recording_kernel, "tracer"), "Tracer")
-WATCHER.set(_Tracer())
+TRACE_OBSERVER.set(_Tracer())
 
 
 Examples = Tensor | dict[str, Any] | Sequence[Any]
