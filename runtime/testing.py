@@ -121,38 +121,42 @@ class _Comparison:
             self._leaves(actual, expected, where)
         else:
             kinds = (type(actual).__name__, type(expected).__name__)
-            self._alike("structure", *kinds, where)
+            self._require_equal("structure", *kinds, where)
 
     def _mappings(
         self, actual: Mapping[Any, Any], expected: Mapping[Any, Any], where: str
     ) -> None:
-        self._alike("keys", _listed(actual), _listed(expected), where)
+        self._require_equal("keys", _key_list(actual), _key_list(expected), where)
         for key, value in expected.items():
             self.compare(actual[key], value, f"{where}[{key!r}]")
 
     def _sequences(
         self, actual: Sequence[Any], expected: Sequence[Any], where: str
     ) -> None:
-        self._alike("length", str(len(actual)), str(len(expected)), where)
+        self._require_equal("length", str(len(actual)), str(len(expected)), where)
         for index, pair in enumerate(zip(actual, expected, strict=True)):
             self.compare(*pair, f"{where}[{index}]")
 
     def _leaves(self, actual: Any, expected: Any, where: str) -> None:
         one, other = as_tensor(actual), as_tensor(expected)
-        self._alike("shape", str(one.shape), str(other.shape), where)
+        self._require_equal("shape", str(one.shape), str(other.shape), where)
         typed = _has_dtype(actual) and _has_dtype(expected)
         if self.check_dtype and typed:
-            self._alike("dtype", str(one.dtype), str(other.dtype), where)
+            self._require_equal("dtype", str(one.dtype), str(other.dtype), where)
         if isinstance(actual, Tensor) and isinstance(expected, Tensor):
             if self.check_device:
-                self._alike("device", str(one.device), str(other.device), where)
+                self._require_equal("device", str(one.device), str(other.device), where)
             if self.check_stride:
-                self._alike("strides", str(one.strides), str(other.strides), where)
+                self._require_equal(
+                    "strides", str(one.strides), str(other.strides), where
+                )
         if one.is_meta and other.is_meta:
             return
         self._elements(one, other, where)
 
-    def _alike(self, aspect: str, actual: str, expected: str, where: str) -> None:
+    def _require_equal(
+        self, aspect: str, actual: str, expected: str, where: str
+    ) -> None:
         if actual != expected or aspect == "structure":
             raise NotAlike(
                 where=where,
@@ -166,7 +170,7 @@ class _Comparison:
         import numpy as np
 
         common = promote_types(actual.dtype, expected.dtype)
-        wide = _wide(common)
+        wide = _comparison_dtype(common)
         one, other = (
             np.asarray(host_copy(each, "assert_close()")).astype(wide)
             for each in (actual, expected)
@@ -252,11 +256,11 @@ def _has_dtype(value: Any) -> bool:
     return hasattr(value, "dtype")
 
 
-def _listed(keys: Mapping[Any, Any]) -> str:
+def _key_list(keys: Mapping[Any, Any]) -> str:
     return ", ".join(sorted(map(repr, keys)))
 
 
-def _wide(dtype: DType) -> str:
+def _comparison_dtype(dtype: DType) -> str:
     """The type to compare in: nothing of the elements is lost."""
     kind = info(dtype).kind
     return {"b": "bool", "u": "int64", "i": "int64", "f": "float64"}.get(

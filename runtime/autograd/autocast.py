@@ -33,7 +33,7 @@ from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import left_wrongly, view_of
+from runtime.keys.local import guard_error, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
 from runtime.operators.install import FAMILIES
 from runtime.schema.codes import DType
@@ -112,7 +112,7 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
     def __exit__(self, *_exception: object) -> None:
         entry = self._entry
         if entry is None or entry[0] is not STATE.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, (keys, STATE.dtypes, STATE.caches, STATE.depth), self._entry = entry
         LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
         if not STATE.depth:

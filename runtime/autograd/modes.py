@@ -33,7 +33,7 @@ from typing import Any, Self, TypeVar
 from runtime.errors.autograd import AutogradMisuse
 from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import View, left_wrongly, view_of
+from runtime.keys.local import View, guard_error, view_of
 from runtime.tensors.keys import INFERRING, Presence, inference
 
 
@@ -152,7 +152,7 @@ class _Records(Mode):
     def __exit__(self, *_exception: object) -> None:
         entry = self._entry
         if entry is None or entry[0] is not GRAD.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, GRAD.enabled, self._entry = entry
 
 
@@ -231,7 +231,7 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
     def __exit__(self, *_exception: object) -> None:
         entry = self._entry
         if entry is None or entry[0] is not GRAD.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, (_, keys, GRAD.enabled, inference.active), self._entry = entry
         LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
 

@@ -32,7 +32,7 @@ from runtime.keys.keyset import (
 )
 from runtime.keys.local import (
     LOCAL,
-    effective,
+    effective_bits,
     exclude_keys,
     force_keys,
     include_keys,
@@ -63,7 +63,7 @@ __all__ = [
     "DispatchKey",
     "KeySet",
     "autograd_key_of",
-    "effective",
+    "effective_bits",
     "exclude_keys",
     "fallback_keys",
     "force_keys",

@@ -239,7 +239,7 @@ _MEMBER_SETS: dict[DispatchKey, frozenset[DispatchKey]] = {
     alias: frozenset(keys) for alias, keys in _MEMBERS.items()
 }
 
-_GUARDED: dict[DispatchKey, tuple[DispatchKey, ...]] = {
+_GUARDED_KEYS: dict[DispatchKey, tuple[DispatchKey, ...]] = {
     guard: tuple(
         key
         for key in SLOTS
@@ -271,7 +271,7 @@ def is_member(key: DispatchKey, alias: DispatchKey) -> bool:
 
 def guarded_backends(autograd_key: DispatchKey) -> tuple[DispatchKey, ...]:
     """The backend keys before which this autograd key stands; none for other keys."""
-    return _GUARDED.get(autograd_key, ())
+    return _GUARDED_KEYS.get(autograd_key, ())
 
 
 def autograd_key_of(backend: str | None) -> DispatchKey:
@@ -333,7 +333,13 @@ def _building_block(
 _DIGITS = 9
 
 # What people call types that have another name here.
-_SPOKEN = {"gpu": "cuda", "nvidia": "cuda", "rocm": "hip", "amd": "hip", "tpu": "xla"}
+_DEVICE_SYNONYMS = {
+    "gpu": "cuda",
+    "nvidia": "cuda",
+    "rocm": "hip",
+    "amd": "hip",
+    "tpu": "xla",
+}
 
 _KEYS: dict[str, DispatchKey] = {kind: DispatchKey[key] for kind, key in DEVICES}
 
@@ -346,7 +352,7 @@ def key_of_device(device: str) -> DispatchKey:
     kind, colon, index = device.partition(":")
     known = tuple(_KEYS)
     if kind not in _KEYS:
-        near = _near(kind.strip().lower(), known)
+        near = _near_devices(kind.strip().lower(), known)
         raise UnknownDevice(device=device, reason="type", known=known, near=near)
     # ASCII digits in their one spelling: "01" and other scripts' digits are refused.
     if colon and not (
@@ -359,6 +365,8 @@ def key_of_device(device: str) -> DispatchKey:
     return _KEYS[kind]
 
 
-def _near(kind: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _near_devices(kind: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """The type that people call so, else those that are spelled alike."""
-    return (_SPOKEN[kind],) if kind in _SPOKEN else nearest(kind, known)
+    return (
+        (_DEVICE_SYNONYMS[kind],) if kind in _DEVICE_SYNONYMS else nearest(kind, known)
+    )

@@ -40,7 +40,7 @@ from runtime.keys.model import (
 Key = DispatchKey | str
 
 # A line of a terminal, less the label: errors repeat no more of a value.
-_SHOWN = 60
+_VALUE_WIDTH = 60
 
 _SHIFT = len(BACKENDS)
 _ALL = (1 << (_SHIFT + len(FUNCTIONALITIES))) - 1
@@ -103,7 +103,7 @@ class KeySet:
     def __init__(self, *keys: "Key | KeySet | Iterable[Key]") -> None:
         bits = 0
         for each in keys:
-            if isinstance(each, _ALONE) or not isinstance(each, Iterable):
+            if isinstance(each, _KEY_TYPES) or not isinstance(each, Iterable):
                 bits |= _bits_of(each)
             else:
                 for key in each:
@@ -218,7 +218,7 @@ class KeySet:
 
 
 # What stands for itself, although it may list others.
-_ALONE = (DispatchKey, str, KeySet)
+_KEY_TYPES = (DispatchKey, str, KeySet)
 
 
 def _bits_of(key: object) -> int:
@@ -233,7 +233,7 @@ def _bits_of(key: object) -> int:
         code="WrongValue",
         expected="DispatchKey | str | KeySet",
         found=f"something of type {type(key).__name__}",
-        value=sub(r" at 0x[0-9a-fA-F]+", "", repr(key))[:_SHOWN],
+        value=sub(r" at 0x[0-9a-fA-F]+", "", repr(key))[:_VALUE_WIDTH],
     )
 
 
@@ -259,20 +259,20 @@ def full_after(key: DispatchKey) -> KeySet:
 FULL = KeySet.from_bits(_ALL)
 
 
-def _named(*names: str) -> KeySet:
+def _keyset(*names: str) -> KeySet:
     return KeySet(DispatchKey[name] for name in names)
 
 
 # With every backend bit: the set is used to ask "which backend keys are these".
 AUTOGRADOTHER_BACKENDS = KeySet(guarded_backends(DispatchKey.AutogradOther))
-assert AUTOGRADOTHER_BACKENDS.has_all(_named(*AUTOGRADOTHER)), "one table feeds both"
+assert AUTOGRADOTHER_BACKENDS.has_all(_keyset(*AUTOGRADOTHER)), "one table feeds both"
 
 # Without backend bits: these sets are used for removal.
-AUTOGRAD_KEYS = _named(*AUTOGRAD)
+AUTOGRAD_KEYS = _keyset(*AUTOGRAD)
 AUTOGRAD_KEYS_WITH_ADINPLACEORVIEW = AUTOGRAD_KEYS.add(DispatchKey.ADInplaceOrView)
-AUTOCAST_KEYS = _named(*AUTOCAST)
-PYTHON_KEYS = _named("Python", "PythonTLSSnapshot")
-FUNCTORCH_KEYS = _named(
+AUTOCAST_KEYS = _keyset(*AUTOCAST)
+PYTHON_KEYS = _keyset("Python", "PythonTLSSnapshot")
+FUNCTORCH_KEYS = _keyset(
     "FuncTorchBatched",
     "FuncTorchVmapMode",
     "Batched",
@@ -287,7 +287,7 @@ AFTER_FUNCTIONALIZE = full_after(DispatchKey.Functionalize).remove(
     DispatchKey.ADInplaceOrView
 )
 
-DEFAULT_INCLUDED = _named(*INCLUDED_AT_START)
-DEFAULT_EXCLUDED = _named(*EXCLUDED_AT_START)
+DEFAULT_INCLUDED = _keyset(*INCLUDED_AT_START)
+DEFAULT_EXCLUDED = _keyset(*EXCLUDED_AT_START)
 
-_LEGACY = _named(*LEGACY_IGNORED)
+_LEGACY = _keyset(*LEGACY_IGNORED)

@@ -108,12 +108,12 @@ class _Local(threading.local):
 LOCAL = _Local()
 
 
-def effective(bits: int) -> int:
+def effective_bits(bits: int) -> int:
     """The bits of a call: `bits` and the included ones, less the excluded ones."""
     return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded)
 
 
-def left_wrongly(guard: object, entry: Any) -> EveryorderError:
+def guard_error(guard: object, entry: Any) -> EveryorderError:
     """Why a guard cannot be left: nobody entered it, or another thread did."""
     name = type(guard).__name__
     return (
@@ -147,7 +147,7 @@ class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
     def __exit__(self, *_exception: object) -> None:
         entry = self._entry
         if entry is None or entry[0] is not LOCAL.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, added, outside, inside, before = entry
         view = LOCAL.view
         if view is not inside:
@@ -179,7 +179,7 @@ class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
     def __exit__(self, *_exception: object) -> None:
         entry = self._entry
         if entry is None or entry[0] is not LOCAL.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, added, outside, inside, before = entry
         view = LOCAL.view
         if view is not inside:
@@ -211,7 +211,7 @@ class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
     def __exit__(self, *_exception: object) -> None:
         entry = self._saved
         if entry is None or entry[0] is not LOCAL.__dict__:
-            raise left_wrongly(self, entry)
+            raise guard_error(self, entry)
         _, view, switched_in, switched_out, before = entry
         LOCAL.switched_in, LOCAL.switched_out = switched_in, switched_out
         self._saved, LOCAL.view = before, view

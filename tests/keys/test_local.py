@@ -19,7 +19,7 @@ from runtime.keys import (
     SLOTS,
     DispatchKey,
     KeySet,
-    effective,
+    effective_bits,
     exclude_keys,
     force_keys,
     include_keys,
@@ -83,14 +83,16 @@ def test_another_thread_changes_nothing_here() -> None:
 
 def test_effective_bits_of_a_plain_call() -> None:
     tensor = KeySet(K.CPU, K.ADInplaceOrView, K.AutogradCPU, K.AutocastCPU)
-    assert KeySet.from_bits(effective(tensor.bits)) == KeySet(
+    assert KeySet.from_bits(effective_bits(tensor.bits)) == KeySet(
         K.CPU, K.ADInplaceOrView, K.AutogradCPU, K.BackendSelect
     )
 
 
 def test_exclusion_beats_inclusion_but_keeps_backends() -> None:
     with include_keys(K.SparseMeta), exclude_keys([K.SparseMeta, K.BackendSelect]):
-        assert effective(K.CPU.bits) == KeySet(K.Meta, K.CPU, K.ADInplaceOrView).bits
+        assert (
+            effective_bits(K.CPU.bits) == KeySet(K.Meta, K.CPU, K.ADInplaceOrView).bits
+        )
 
 
 @given(st.integers(0, FULL.bits), RUNTIME, RUNTIME)
@@ -100,7 +102,7 @@ def test_effective_is_the_algebra_of_sets(
     with include_keys(added), exclude_keys(taken):
         included, excluded = (KeySet.from_bits(each) for each in both())
         expected = (KeySet.from_bits(bits) | included) - excluded
-        assert effective(bits) == expected.bits
+        assert effective_bits(bits) == expected.bits
 
 
 def test_what_guards_accept() -> None:
@@ -193,7 +195,8 @@ def test_a_switch_leaves_no_backend_bit_behind(switch: Switch, which: str) -> No
     switch(K.SparseMeta, False)
     assert both() == before
     assert (
-        effective(K.CPU.bits) == KeySet(K.CPU, K.BackendSelect, K.ADInplaceOrView).bits
+        effective_bits(K.CPU.bits)
+        == KeySet(K.CPU, K.BackendSelect, K.ADInplaceOrView).bits
     )
 
 
@@ -242,7 +245,7 @@ def test_switching_is_idempotent() -> None:
 def test_a_default_can_be_switched_off_and_on() -> None:
     set_excluded(K.AutocastCPU, False)
     assert LOCAL.excluded == START[1] & ~(1 << 39)
-    assert effective(K.AutocastCPU.bits) & 1 << 39
+    assert effective_bits(K.AutocastCPU.bits) & 1 << 39
     set_excluded(K.AutocastCPU, True)
     assert both() == START
 
