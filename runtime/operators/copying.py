@@ -42,7 +42,7 @@ from runtime.schema.codes import Device, DType, MemoryFormat
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.construction import empty_tensor, from_flat
 from runtime.tensors.shape import PRESERVE
-from runtime.tensors.storage import is_host, memory_of, resolved
+from runtime.tensors.storage import is_host, memory_of, resolve_device
 from runtime.tensors.tensor import Tensor
 
 COPY = "core::copy_"
@@ -153,7 +153,7 @@ def to_copy(
             another number of dimensions.
         DeviceUnavailable, UnfitValue: the target is not to be had.
     """
-    place = self.device if device is None else resolved(device)
+    place = self.device if device is None else resolve_device(device)
     kind = self.dtype if dtype is None else dtype
     strides = strides_of(self, memory_format, call=TO_COPY)
     if place is self.device and strides is not None:
@@ -215,7 +215,7 @@ def _is_on(tensor: Tensor, device: Device | None) -> bool:
     """Whether a tensor is on a device, which need not be at hand if it is another."""
     if device is None or device is tensor.device:
         return True
-    return device.type == tensor.device.type and resolved(device) is tensor.device
+    return device.type == tensor.device.type and resolve_device(device) is tensor.device
 
 
 def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:

@@ -64,7 +64,7 @@ from runtime.tensors.arrays import flat_of
 from runtime.tensors.construction import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
 from runtime.tensors.keys import backend_select
-from runtime.tensors.storage import memory_of, resolved
+from runtime.tensors.storage import memory_of, resolve_device
 from runtime.tensors.tensor import Tensor
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
@@ -88,7 +88,7 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructure
 
     def kernel(*arguments: Any) -> Tensor:
         device = arguments[DEVICE_AT]
-        place = CPU if device is None or device is CPU else resolved(device)
+        place = CPU if device is None or device is CPU else resolve_device(device)
         try:
             made = make(*arguments[:DEVICE_AT], place)
             return pinned(made) if arguments[-1] else made

@@ -80,7 +80,7 @@ def numbers_of(mask: Tensor) -> list[Tensor]:
     ]
 
 
-def resolved(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
+def resolve_indices(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
     """One entry for each dimension of `self`: None, or int64 that broadcast together.
 
     Raises:
@@ -157,7 +157,7 @@ def indexed_shape(self: Tensor, indices: Indices) -> Shape:
 def plan_index(self: Tensor, indices: Sequence[Tensor | None]) -> Plan:
     """What `self[indices]` is in NumPy."""
     device = same_device(self, *indices)
-    numbers = resolved(self, indices)
+    numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
     outputs = ((shape, self.dtype),)
     return Plan(outputs, device, (self, numbers), kernel=_index)
@@ -208,7 +208,7 @@ def plan_index_put(
     ):
         # How many places a mask picks is not known, and need not be.
         return Plan(outputs, device, (), start=self, strides=strides)
-    numbers = resolved(self, indices)
+    numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
     try:
         fits = broadcast_shapes(shape, values.shape) == shape

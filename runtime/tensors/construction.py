@@ -46,7 +46,7 @@ from runtime.tensors.keys import (
     keys_of,
 )
 from runtime.tensors.shape import contiguous_strides, is_contiguous, span
-from runtime.tensors.storage import Storage, is_host, memory_of, resolved
+from runtime.tensors.storage import Storage, is_host, memory_of, resolve_device
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
         flat = None
     else:
         if device is not CPU:
-            device = resolved(device)
+            device = resolve_device(device)
         try:
             flat = memory_of(device.type).empty(count, form, device.index)
         except (MemoryError, ValueError, OverflowError) as error:
@@ -228,7 +228,7 @@ def from_flat(flat: "np.ndarray[Any, Any]", shape: Ints, device: Device) -> Tens
     On `meta` only shape and dtype are kept.
     """
     dtype = dtype_of(flat.dtype)
-    place = resolved(device)
+    place = resolve_device(device)
     held = None
     if place.type != "meta":
         held = memory_of(place.type).from_numpy(flat, place.index)

@@ -38,7 +38,7 @@ from runtime.tensors.elements import (
     supported,
 )
 from runtime.tensors.keys import check_unhandled
-from runtime.tensors.storage import resolved
+from runtime.tensors.storage import resolve_device
 from runtime.tensors.tensor import FLOAT32, Tensor
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def tensor(
     lengths, and `SubclassError` for a tensor whose class has a handler.
     """
     if device is None:
-        place = data.device if isinstance(data, Tensor) else resolved("cpu")
+        place = data.device if isinstance(data, Tensor) else resolve_device("cpu")
     else:
-        place = resolved(device)
+        place = resolve_device(device)
     wanted = None if dtype is None else supported(dtype)
     if isinstance(data, Tensor):
         check_unhandled(data, "tensor(data)")
@@ -113,13 +113,13 @@ def as_tensor(
     """
     wanted = None if dtype is None else supported(dtype)
     if isinstance(data, Tensor):
-        place = data.device if device is None else resolved(device)
+        place = data.device if device is None else resolve_device(device)
         if wanted in (None, data.dtype) and place is data.device:
             return data
         return tensor(data, dtype=wanted, device=place)
     if hasattr(data, "__cuda_array_interface__"):
         return as_tensor(from_cuda_array(data), dtype=wanted, device=device)
-    place = resolved("cpu" if device is None else device)
+    place = resolve_device("cpu" if device is None else device)
     elements = _elements(data, wanted)
     if place.type == "cpu" and unshareable(elements) is None:
         return from_numpy(elements)
@@ -339,7 +339,7 @@ def fill(made: Tensor, *given: Any, device: Device | str = "cpu") -> None:
     if len(given) > 1 and isinstance(given[-1], (str, Device)):
         *given, device = given  # type: ignore[assignment]  # read, not kept
     if all(type(size) is int for size in given):
-        found = empty_tensor(tuple(given) or (0,), FLOAT32, resolved(device))
+        found = empty_tensor(tuple(given) or (0,), FLOAT32, resolve_device(device))
     elif len(given) > 1 or isinstance(given[0], (bool, int, float, complex)):
         raise UnfitValue(
             code="UnfitValue",

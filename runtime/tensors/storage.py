@@ -120,7 +120,7 @@ def is_host(kind: str) -> bool:
     return kind != "meta" and kind not in PROVIDERS and memory_of(kind) is HOST
 
 
-def resolved(device: Device | str) -> Device:
+def resolve_device(device: Device | str) -> Device:
     """The device that a tensor is made on: `cpu:0` is `cpu`, `cuda` the current one.
 
     A memory that tells devices apart says which one is meant without an index by a

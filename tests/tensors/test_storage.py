@@ -21,7 +21,7 @@ from runtime.tensors.storage import (
     is_host,
     memory_of,
     register_memory,
-    resolved,
+    resolve_device,
 )
 from tests.tensors.far import Far
 from tests.tensors.loading import noted
@@ -117,7 +117,7 @@ def test_a_device_type_starts_in_host_memory(monkeypatch: pytest.MonkeyPatch) ->
     register_memory("fpga", far)
     assert memory_of("fpga") is far
     assert not is_host("fpga")
-    assert resolved("fpga") is Device("fpga")
+    assert resolve_device("fpga") is Device("fpga")
 
 
 def test_a_provider_is_loaded_by_one_thread_at_a_time(
@@ -158,13 +158,17 @@ def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_devices_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resolved("cpu") is resolved("cpu:0") is resolved(Device("cpu", 0))
-    assert resolved("meta:0") is Device("meta")
-    assert resolved("hip:1") is Device("hip", 1)
+    assert (
+        resolve_device("cpu")
+        is resolve_device("cpu:0")
+        is resolve_device(Device("cpu", 0))
+    )
+    assert resolve_device("meta:0") is Device("meta")
+    assert resolve_device("hip:1") is Device("hip", 1)
     monkeypatch.setitem(MEMORIES, "cuda", Far())
-    assert resolved("cuda") is resolved("cuda:0") is Device("cuda", 0)
-    assert resolved("cuda:1") is Device("cuda", 1)
+    assert resolve_device("cuda") is resolve_device("cuda:0") is Device("cuda", 0)
+    assert resolve_device("cuda:1") is Device("cuda", 1)
     monkeypatch.setitem(MEMORIES, "cuda", HOST)
-    assert resolved("cuda") is Device("cuda", 0)
+    assert resolve_device("cuda") is Device("cuda", 0)
     with pytest.raises(UnknownDevice):
-        resolved("foo")
+        resolve_device("foo")

@@ -56,11 +56,11 @@ from runtime.kernels.cpu.walks import (
     Call,
     along,
     check_values,
-    checked,
     plan,
     ready,
     refusal,
     refused,
+    run_with_checks,
     shared,
 )
 from runtime.kernels.jit import Family
@@ -136,7 +136,7 @@ def _reading(name: str, slices: bool) -> tuple[Callable[..., None], Callable[...
         """By an index of int64."""
         own, steps = index.shape, index.strides
         call = calls(x.dtype, x.shape, x.strides, dim, own, steps, out.shape, None)
-        return checked(call, x, dim, index, operator)
+        return run_with_checks(call, x, dim, index, operator)
 
     kernel.__name__ = kernel.__qualname__ = name
     return kernel, ready

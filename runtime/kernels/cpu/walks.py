@@ -349,7 +349,9 @@ def ready(
     return call
 
 
-def checked(call: Call, x: Geometry, dim: int, index: Geometry, operator: str) -> Run:
+def run_with_checks(
+    call: Call, x: Geometry, dim: int, index: Geometry, operator: str
+) -> Run:
     """The call from the first elements on, which says by itself what is refused."""
     form = FORMS[x.dtype]
 

@@ -318,7 +318,7 @@ def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    _gather(out, x, dim, checked(index, x.shape, dim, "core::gather"))
+    _gather(out, x, dim, check_index(index, x.shape, dim, "core::gather"))
 
 
 def _gather(out: Tensor, x: Tensor, dim: int, chosen: Tensor) -> None:
@@ -331,7 +331,7 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = checked(index, x.shape, dim, "core::index_select")
+    chosen = check_index(index, x.shape, dim, "core::index_select")
     # Repeated over all dimensions but `dim`.
     _, offset, strides = place_of(chosen)
     ndim = len(out.shape)
@@ -339,7 +339,7 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
     _gather(out, x, dim, view_of(chosen, out.shape, steps, offset))
 
 
-def checked(index: Tensor, shape: Ints, dim: int, operator: str) -> Tensor:
+def check_index(index: Tensor, shape: Ints, dim: int, operator: str) -> Tensor:
     """The index as int64, inside of a dimension.  Raises `IndexOutOfRange`."""
     require_indices(operator, index, shape[dim] if shape else 1, dim)
     return integers(index)
@@ -350,7 +350,7 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = checked(index, out.shape, dim, "core::scatter")
+    chosen = check_index(index, out.shape, dim, "core::scatter")
     words = word_of(out)
     walk = along(_target(out, words), chosen, dim)
     if isinstance(src, Tensor):
@@ -368,7 +368,7 @@ def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = checked(index, out.shape, dim, "core::scatter_add")
+    chosen = check_index(index, out.shape, dim, "core::scatter_add")
     count = index.numel()
     if not count:
         return
@@ -385,7 +385,7 @@ def index_add(
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = checked(index, out.shape, dim, "core::index_add")
+    chosen = check_index(index, out.shape, dim, "core::index_add")
     outer, inner = prod(out.shape[:dim]), prod(out.shape[dim + 1 :])
     count = index.numel()
     add_targets(out, flat(chosen), src, count, outer=outer, inner=inner, alpha=alpha)
@@ -404,7 +404,7 @@ def embedding_backward(
     16-bit floats are summed in float32.  A negative `padding_idx` leaves nothing out.
     Raises `IndexOutOfRange`, before anything is written.
     """
-    targets = checked(indices, dweight.shape, 0, "core::embedding_backward")
+    targets = check_index(indices, dweight.shape, 0, "core::embedding_backward")
     if padding_idx >= 0:
         left_out = empty_tensor(indices.shape, DType.named("bool"), indices.device)
         POINTWISE["eq"](left_out, targets, padding_idx)

@@ -47,7 +47,7 @@ from runtime.schema.values import MISMATCH
 from runtime.script.emission import Manager, register_special_form
 from runtime.script.ir import Node
 from runtime.script.program import SHARED_PROGRAM
-from runtime.script.running import checked, register_step, register_test, taker
+from runtime.script.running import check_value, register_step, register_test, taker
 
 
 def fit_arguments(
@@ -182,7 +182,7 @@ def _call(node: Node, surface: Surface) -> Function:
         made = make_call(surface, mode, name, schema, (to, *rest), text)
         if mode != "sync":
             return made
-        return checked(made, of, f"`{name}` of another worker")
+        return check_value(made, of, f"`{name}` of another worker")
 
     return call
 
@@ -196,9 +196,9 @@ def _of_reference(name: str, kind: type, is_value: bool) -> Maker:
         def ask(rref: Any, *timeout: float) -> Any:
             # A cast may have made a reference of another object.
             if not isinstance(rref, kind):
-                checked(rref, given, "A program")
+                check_value(rref, given, "A program")
             answer = getattr(rref, name)(*timeout)
-            return checked(answer, of, "A reference") if is_value else answer
+            return check_value(answer, of, "A reference") if is_value else answer
 
         return ask
 
@@ -210,7 +210,7 @@ def _worker(node: Node) -> Function:
 
     def ask(worker: Any) -> Any:
         if not isinstance(worker, WorkerInfo):
-            checked(worker, given, "A program")
+            check_value(worker, given, "A program")
         return getattr(worker, name)
 
     return ask

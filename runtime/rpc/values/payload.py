@@ -42,7 +42,7 @@ from runtime.tensors.arrays import MOST_DIMENSIONS, ensure_place, instance_of
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
 from runtime.tensors.keys import fresh_key_bits
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
-from runtime.tensors.storage import Storage, is_host, memory_of, resolved
+from runtime.tensors.storage import Storage, is_host, memory_of, resolve_device
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def _storage(dtype: DType, device: str, count: int, raw: Buffer | None) -> Stora
     if count % size:
         raise _damaged(f"{count} bytes are no elements of {size} bytes")
     try:
-        place = resolved(device)
+        place = resolve_device(device)
     except UnknownDevice as error:
         raise _damaged("a storage is on a device that nobody knows") from error
     if (raw is None) is not (place.type == "meta"):

@@ -64,7 +64,7 @@ from runtime.script.modules.script_module import RESERVED
 from runtime.script.program import Function, Program, declare_objects, declared_type
 from runtime.script.running import call
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
-from runtime.tensors.storage import Storage, memory_of, resolved
+from runtime.tensors.storage import Storage, memory_of, resolve_device
 
 # Methods of classes that Python calls by itself; source: what classes of programs have.
 _SPECIAL = (
@@ -107,7 +107,7 @@ class _Loader:
 
     def __init__(self, reader: Reader, map_location: str | Device | None) -> None:
         self.reader = reader
-        self.location = None if map_location is None else resolved(map_location)
+        self.location = None if map_location is None else resolve_device(map_location)
         self.program = Program(Namespace(is_foreign=True))
         self.functions: dict[str, Function] = {}
         # The classes in the order in which they came.

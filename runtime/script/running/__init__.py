@@ -3,7 +3,7 @@
 from runtime.hooks import ready
 from runtime.script.running.boundary import (
     Frame,
-    checked,
+    check_value,
     register_test,
     script_frames,
     taker,
@@ -28,7 +28,7 @@ __all__ = [
     "Plan",
     "Pool",
     "call",
-    "checked",
+    "check_value",
     "executor",
     "executor_options",
     "fork_pool",

@@ -1,9 +1,9 @@
 """The boundary of programs to Python: values, exceptions with backtraces, and warnings.
 
-    test_of, checked     whether a value that runs is of a type
-    taker, binder_of     what an argument of a call from Python becomes
+    test_of, check_value    whether a value that runs is of a type
+    taker, binder_of        what an argument of a call from Python becomes
     exception, Frame, add_frame, script_frames, note    what programs raise
-    Run, warn            warnings, collected in a call from Python
+    Run, warn               warnings, collected in a call from Python
 
 Rules of types:
 - `isinstance` agrees with Python where Python can tell: True is an int; a list is of
@@ -195,7 +195,7 @@ def _is_declared(value: Any, wanted: DeclaredType) -> bool:
     return own is not None and is_subtype(own, wanted)
 
 
-def checked(value: Any, wanted: Type, what: str) -> Any:
+def check_value(value: Any, wanted: Type, what: str) -> Any:
     """The value, if it is of the type.
 
     Raises:

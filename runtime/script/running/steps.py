@@ -40,7 +40,7 @@ from runtime.script.primitives import table
 from runtime.script.program import Function, declared_type
 from runtime.script.running.boundary import (
     FUSED,
-    checked,
+    check_value,
     exception,
     restore_frames,
     test_of,
@@ -303,7 +303,7 @@ def _look(node: Node) -> Run | None:
     test = test_of(declared)
 
     def look(owner: Any) -> Any:
-        return owner if test(owner) else checked(owner, declared, _FOREIGN)
+        return owner if test(owner) else check_value(owner, declared, _FOREIGN)
 
     return look
 
@@ -356,9 +356,9 @@ def _python(node: Node) -> Run:
     if not wanted:
         return lambda *values: (called(*values), None)[1]
     if len(wanted) == 1:
-        return lambda *values: checked(called(*values), wanted[0], what)
+        return lambda *values: check_value(called(*values), wanted[0], what)
     whole = TupleType(tuple(wanted))
-    return lambda *values: checked(called(*values), whole, what)
+    return lambda *values: check_value(called(*values), whole, what)
 
 
 # Later
@@ -372,7 +372,7 @@ def _wait(node: Node) -> Run:
     def wait(future: Any) -> Any:
         # Its method is called, whatever a program took for a future.
         if not isinstance(future, Future):
-            checked(future, type_, "A program")
+            check_value(future, type_, "A program")
         try:
             value = future.wait()
         except BaseException as error:
@@ -380,7 +380,7 @@ def _wait(node: Node) -> Run:
             raise
         if future.__class__ is ForkFuture:
             return value
-        return checked(value, element, "A future")
+        return check_value(value, element, "A future")
 
     return wait
 
@@ -392,11 +392,11 @@ def _await(node: Node) -> Run:
 
     def wait(await_: Any) -> Any:
         if not isinstance(await_, Await):
-            checked(await_, type_, "A program")
+            check_value(await_, type_, "A program")
         value = await_.wait()
         if not await_.is_nowait() and isinstance(await_.fn(), Body):
             return value
-        return checked(value, element, "An await")
+        return check_value(value, element, "An await")
 
     return wait
 

@@ -40,7 +40,7 @@ from runtime.kernels.cuda.memory import (
 )
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.construction import view_of
-from runtime.tensors.storage import memory_of, resolved
+from runtime.tensors.storage import memory_of, resolve_device
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put
 
@@ -49,7 +49,7 @@ MEMORY = CudaMemory()
 
 def test_the_device_type_has_this_memory() -> None:
     assert isinstance(memory_of("cuda"), CudaMemory)
-    assert resolved("cuda") is DEVICE
+    assert resolve_device("cuda") is DEVICE
 
 
 @pytest.mark.parametrize("name", STORED)
