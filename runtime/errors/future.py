@@ -17,7 +17,7 @@ def describe_type(value: object) -> str:
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
-def function_name(function: object) -> str:
+def callable_name(function: object) -> str:
     """How a function is called in texts; other callables are called by their class."""
     if isinstance(function, BuiltinFunctionType | FunctionType | MethodType):
         return function.__qualname__

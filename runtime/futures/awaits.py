@@ -20,7 +20,7 @@ from collections.abc import Callable
 from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from runtime.errors.future import FutureMisuse, describe_type, function_name
+from runtime.errors.future import FutureMisuse, callable_name, describe_type
 from runtime.futures.completion import Unmovable
 
 # The attribute by which the dispatcher recognises a tensor.  An await must not pass for
@@ -182,7 +182,7 @@ class Await(Unmovable, Generic[W]):
         if call.fn is None:
             return f"<Await of an object of type {type(call.value).__name__}>"
         return (
-            f"<Await of {function_name(call.fn)}: {'done' if call.done else 'not run'}>"
+            f"<Await of {callable_name(call.fn)}: {'done' if call.done else 'not run'}>"
         )
 
 

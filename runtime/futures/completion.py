@@ -44,8 +44,8 @@ from runtime.errors.future import (
     CallbackFailed,
     FutureMisuse,
     FutureTimeout,
+    callable_name,
     describe_type,
-    function_name,
 )
 from runtime.locks import reentered
 
@@ -369,7 +369,7 @@ def _failed(step: Step, error: BaseException) -> Outcome:
             frames = tuple(_frames(error.__traceback__))
         except Exception:  # an error that cannot be formatted, or no stack left
             text, frames = code_of(error), ()
-        name = function_name(step.callback)
+        name = callable_name(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:

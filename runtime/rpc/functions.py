@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
 from runtime.errors.base import nearest
-from runtime.errors.future import describe_type, function_name
+from runtime.errors.future import callable_name, describe_type
 from runtime.errors.rpc import RpcMisuse, UnknownCallable
 from runtime.futures import Future
 from runtime.locks import renewed
@@ -122,7 +122,7 @@ class Registry:
                 wanted="a callable",
             )
         if name is None:
-            name = f"{getattr(function, '__module__', '')}.{function_name(function)}"
+            name = f"{getattr(function, '__module__', '')}.{callable_name(function)}"
         if not isinstance(name, str) or not name:
             raise RpcMisuse(
                 code="RpcMisuse",

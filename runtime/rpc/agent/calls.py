@@ -35,7 +35,7 @@ from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
-from runtime.errors.future import function_name
+from runtime.errors.future import callable_name
 from runtime.errors.rpc import (
     NotInitialized,
     ReferenceDead,
@@ -69,7 +69,7 @@ class Request:
         function = self.function
         if isinstance(function, type):
             return self.name or function.__qualname__
-        return self.name or function_name(function)
+        return self.name or callable_name(function)
 
 
 # A wait is cut into slices, so that Ctrl-C is handled after so many seconds.

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
-from runtime.errors.future import function_name
+from runtime.errors.future import callable_name
 from runtime.errors.script import Untraceable
 from runtime.futures import Future
 from runtime.hooks import TRACE_OBSERVER
@@ -312,7 +312,7 @@ def trace_function(
         BaseException: what the function raises.
     """
     # How the trace is called: as its function, in letters that names have.
-    last = function_name(func).rpartition(".")[2] if name is None else name
+    last = callable_name(func).rpartition(".")[2] if name is None else name
     written = re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
     traced = _Target(func, written, strict, program, owner, of)
     args, kwargs = _as_arguments(example_inputs), example_kwarg_inputs or {}
