@@ -34,7 +34,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import guard_error, view_of
-from runtime.operators.call import NAMESPACE, core, is_defined
+from runtime.operators.handles import NAMESPACE, core, is_defined
 from runtime.operators.install import FAMILIES
 from runtime.schema.codes import DType
 from runtime.schema.signature import OperatorName

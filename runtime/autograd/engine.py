@@ -41,7 +41,7 @@ from runtime.autograd.node import (
     run_hooks,
 )
 from runtime.errors.autograd import AutogradMisuse, BackwardRefused
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.keys import fresh_key_bits, is_handled
 from runtime.tensors.tensor import Tensor

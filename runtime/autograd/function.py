@@ -63,7 +63,7 @@ from runtime.errors.autograd import (
     BackwardRefused,
     NotImplementedFormula,
 )
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.keys import trace_observer
 from runtime.tensors.tensor import Tensor
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from runtime.autograd.engine import grad
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.construction import from_numpy
 from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.shape import may_overlap_itself

@@ -54,7 +54,7 @@ from runtime.autograd.node import (
 from runtime.errors.autograd import WriteRefused
 from runtime.errors.python_dispatch import HandlerError
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.keys import (
     INFERRING,

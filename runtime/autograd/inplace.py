@@ -85,7 +85,7 @@ from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.errors.base import EveryorderError
 from runtime.generated import block, numbered, template
 from runtime.keys import KeySet
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.schema.binding import returner
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema

@@ -91,7 +91,7 @@ from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
 from runtime.keys import DispatchKey
 from runtime.locks import waited_for
 from runtime.operators import install as install_operators
-from runtime.operators.call import NAMESPACE
+from runtime.operators.handles import NAMESPACE
 from runtime.schema.schema import Schema
 from runtime.tensors.elements import DIFFERENTIABLE
 from runtime.tensors.tensor import Tensor

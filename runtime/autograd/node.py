@@ -38,7 +38,7 @@ from weakref import ReferenceType, ref
 from runtime.autograd.modes import GRAD
 from runtime.errors.autograd import AutogradMisuse
 from runtime.locks import reentered
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.schema.codes import Device, DType
 from runtime.tensors.tensor import Tensor
 

@@ -11,7 +11,7 @@ adds nothing, as it does in torch.
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     BOOL,

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from numpy import generic, ndarray
 
 from runtime.errors.call import CallError
-from runtime.operators.call import find_handle, handle_of
+from runtime.operators.handles import find_handle, handle_of
 from runtime.operators.install import FAMILIES
 from runtime.schema.binding import python_signature
 from runtime.schema.calls import renamed

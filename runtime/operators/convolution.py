@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.errors.tensor import ShapesDoNotFit
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     COMPLEXES,
     FLOATS,

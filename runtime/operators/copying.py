@@ -16,9 +16,9 @@ Rules:
 from typing import Any
 
 from runtime.errors.tensor import NoData, ShapesDoNotFit
-from runtime.operators.call import core
 from runtime.operators.creation import pinned
 from runtime.operators.fast_paths import SERIAL, fast_fill
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     CPU,
     Plan,

@@ -27,8 +27,8 @@ from numpy import zeros
 from runtime.dispatch.kernel import linked
 from runtime.errors.tensor import OperandError
 from runtime.locks import load
-from runtime.operators.call import core
 from runtime.operators.fast_paths import fast_fill
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     COMPLEX64,
     COMPLEXES,

@@ -16,8 +16,8 @@ from typing import Any
 
 from runtime.operators import handwritten
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
-from runtime.operators.call import core, handle_of
 from runtime.operators.calling import function, parse_options, plain, public, sizes
+from runtime.operators.handles import core, handle_of
 from runtime.operators.plan import INDICES, bad_dtype, bad_option
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.calls import checked

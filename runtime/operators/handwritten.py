@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from runtime.errors.tensor import IndexOutOfRange
-from runtime.operators.call import core
 from runtime.operators.calling import describe, function, parse_options, plain, with_out
+from runtime.operators.handles import core
 from runtime.operators.plan import FLOATS, bad_dtype, bad_option
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.calls import checked, shortened

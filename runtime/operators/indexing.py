@@ -32,8 +32,8 @@ from operator import index as as_int
 from typing import Any
 
 from runtime.errors.tensor import IndexOutOfRange, NoData
-from runtime.operators.call import core
 from runtime.operators.gathering import check_places
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     BOOL,

@@ -33,7 +33,7 @@ from runtime.operators import (
     unary,
     views,
 )
-from runtime.operators.call import NAMESPACE
+from runtime.operators.handles import NAMESPACE
 from runtime.operators.structured import Definition, Structured, Unstructured
 from runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 

@@ -11,7 +11,7 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 
 from typing import Any
 
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     FLOATS,
     NUMBERS,

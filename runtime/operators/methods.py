@@ -34,8 +34,8 @@ from runtime.errors.tensor import UnfitValue
 from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
 from runtime.operators import calling, handwritten
-from runtime.operators.call import NAMESPACE, core, handle_of
 from runtime.operators.calling import public, read_operand, reread
+from runtime.operators.handles import NAMESPACE, core, handle_of
 from runtime.operators.indexing import get_item, set_item
 from runtime.operators.install import install as install_operators
 from runtime.operators.plan import bad_shapes

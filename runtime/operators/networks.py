@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from math import inf, prod, sqrt
 from typing import Any
 
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     BOOL,

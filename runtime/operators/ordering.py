@@ -8,8 +8,8 @@ Rule: real numbers and bool have an order; NaN counts as greater than every numb
 from collections.abc import Callable
 from typing import Any
 
-from runtime.operators.call import core
 from runtime.operators.gathering import one_or_more
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     BOOL,

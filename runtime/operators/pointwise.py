@@ -9,7 +9,7 @@ from math import inf, pi
 from typing import Any
 
 from runtime.operators.binary import TAGS, broadcast
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     BOOL,

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     INTEGERS,

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
-from runtime.operators.call import core
 from runtime.operators.creation import SEEDED, check_size, factory
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     BOOL,
     COMPLEXES,

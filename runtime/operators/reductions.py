@@ -17,7 +17,7 @@ from math import inf, prod
 from typing import Any
 
 from runtime.errors.tensor import IndexOutOfRange
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     BOOL,
     COMPLEXES,

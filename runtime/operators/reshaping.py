@@ -19,7 +19,7 @@ from math import prod
 from typing import Any
 
 from runtime.errors.tensor import ShapesDoNotFit
-from runtime.operators.call import core, direct_call
+from runtime.operators.handles import core, direct_call
 from runtime.operators.plan import (
     INT64,
     bad_option,

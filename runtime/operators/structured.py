@@ -54,7 +54,7 @@ from inspect import signature
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     ALL,
     COMPLEXES,

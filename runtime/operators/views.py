@@ -19,7 +19,7 @@ from math import prod
 from typing import Any
 
 from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit, WrongOption
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.operators.plan import (
     PLAIN,
     bad_dim,

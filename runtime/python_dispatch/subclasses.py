@@ -61,7 +61,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.python_dispatch import SubclassError
 from runtime.errors.tensor import UnfitValue
 from runtime.hooks import APPLY_POLICY, ELEMENT
-from runtime.operators.call import NAMESPACE, core
+from runtime.operators.handles import NAMESPACE, core
 from runtime.operators.install import ORIGIN
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes

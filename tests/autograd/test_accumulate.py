@@ -8,7 +8,7 @@ import pytest
 from runtime import from_numpy
 from runtime.autograd import Function, node
 from runtime.autograd.node import accumulate_buffer
-from runtime.operators.call import Core, core
+from runtime.operators.handles import Core, core
 from tests.autograd.made import grad_of, leaf
 
 

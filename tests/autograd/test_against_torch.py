@@ -8,7 +8,7 @@ import pytest
 
 from runtime import from_numpy
 from runtime.autograd import grad
-from runtime.operators.call import core
+from runtime.operators.handles import core
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

@@ -13,7 +13,7 @@ from runtime.autograd import (
 from runtime.autograd.autocast import STATE, families
 from runtime.errors.autograd import AutogradMisuse
 from runtime.keys import LOCAL
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import coded
 from tests.opinfo.info import on_cpu

@@ -14,7 +14,7 @@ from runtime.autograd import (
 )
 from runtime.dispatch.dispatcher import release
 from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula, WriteRefused
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import code
 

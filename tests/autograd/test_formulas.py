@@ -13,7 +13,7 @@ from runtime import tensor
 from runtime.autograd.install import CONSTANT_OPERATORS, FORMULAS
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.autograd import GradcheckFailed
-from runtime.operators.call import core, handle_of
+from runtime.operators.handles import core, handle_of
 from runtime.tensors.construction import from_numpy
 from tests.autograd.made import complex_, grad_of, points, real, truth, whole
 from tests.opinfo.table_pointwise import BINARY as ROWS

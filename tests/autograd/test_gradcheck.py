@@ -8,7 +8,7 @@ import pytest
 from runtime import Tensor, tensor
 from runtime.autograd import Function, gradcheck, gradgradcheck
 from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.construction import from_numpy
 from tests.autograd.made import leaf
 from tests.coded import code

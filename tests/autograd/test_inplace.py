@@ -9,7 +9,7 @@ from runtime import Tensor, tensor
 from runtime.autograd import grad, gradcheck, gradgradcheck, no_grad
 from runtime.errors.autograd import BackwardRefused, WriteRefused
 from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code, coded
 

@@ -7,7 +7,7 @@ from runtime.autograd.install import install, kernels_of
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.registration import Conflict
 from runtime.operators import install as install_operators
-from runtime.operators.call import NAMESPACE
+from runtime.operators.handles import NAMESPACE
 from runtime.schema import parse_schema
 from runtime.schema.schema import Schema
 from tests.coded import code

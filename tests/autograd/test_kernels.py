@@ -12,7 +12,7 @@ from runtime.autograd.plan import TENSOR, Saved, derivatives_of
 from runtime.autograd.recording import any_requires_grad
 from runtime.errors.autograd import WriteRefused
 from runtime.errors.call import KernelError
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.schema import parse_schema
 from runtime.schema.schema import Schema
 from tests.autograd.made import grad_of, leaf

@@ -10,7 +10,7 @@ from runtime import operators
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.registration import Conflict
 from runtime.operators import install
-from runtime.operators.call import NAMESPACE
+from runtime.operators.handles import NAMESPACE
 from runtime.operators.install import FAMILIES, ORIGIN, definitions
 from tests.coded import code
 from tests.operators.tensors import shown, tensor

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.locks import load
 from runtime.operators import functions
-from runtime.operators.call import NAMESPACE
+from runtime.operators.handles import NAMESPACE
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
 from runtime.schema.signature import Argument, OperatorName

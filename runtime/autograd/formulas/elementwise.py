@@ -22,7 +22,7 @@ from math import log as ln
 from typing import Any
 
 from runtime.autograd.plan import Formulas
-from runtime.operators.call import core
+from runtime.operators.handles import core
 
 
 def conj(tensor: Any) -> Any:

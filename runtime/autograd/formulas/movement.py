@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.autograd.plan import Formulas
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.shape import broadcast_shapes, may_overlap_itself, span, wrap_dim
 
 Shape = tuple[int, ...]

@@ -16,7 +16,7 @@ from typing import Any
 from runtime.autograd.formulas.elementwise import conj, nothing_of
 from runtime.autograd.modes import GRAD
 from runtime.autograd.plan import Formulas
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.tensors.shape import reduced_shape, wrap_dims
 
 Shape = tuple[int, ...]

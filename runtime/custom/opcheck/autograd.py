@@ -41,8 +41,8 @@ from runtime.errors.autograd import (
 from runtime.errors.base import code_of
 from runtime.errors.custom import OpCheckError
 from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_device
-from runtime.operators.call import core
 from runtime.operators.functions import allclose
+from runtime.operators.handles import core
 from runtime.schema.codes import DType
 from runtime.tensors.data import tensor as tensor_of
 from runtime.tensors.elements import DIFFERENTIABLE

@@ -40,7 +40,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.custom import DefinitionRefused, OpCheckError
 from runtime.keys import DispatchKey
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.schema.calls import describe_value, written_call
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema

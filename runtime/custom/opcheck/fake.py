@@ -48,7 +48,7 @@ from runtime.errors.base import code_of
 from runtime.errors.call import MissingKernel
 from runtime.errors.custom import MissingFake, OpCheckError
 from runtime.errors.tensor import NoData
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.schema.types import DeviceType, unwrap_optional
 from runtime.tensors.arrays import array_of, ensure_place, host_copy
 from runtime.tensors.construction import from_numpy, place_on, view_of

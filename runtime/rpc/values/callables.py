@@ -238,16 +238,14 @@ class _Operators(NamedTuple):
 
 @cache
 def _operators() -> _Operators:
-    functions, core = (
-        load("runtime.operators.functions"),
-        load("runtime.operators.call"),
-    )
+    functions = load("runtime.operators.functions")
+    handles = load("runtime.operators.handles")
     calling = load(_CALLING)
     return _Operators(
         functions.OPERATORS,
         calling.function,
-        core.handle_of,
-        core.find_handle,
+        handles.handle_of,
+        handles.find_handle,
         calling.reread,
     )
 

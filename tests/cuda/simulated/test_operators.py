@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.whole import Tensor, tensor
 from tests.cuda.simulated.agreement import numbers
 from tests.cuda.simulated.arrays import Array, close

@@ -10,7 +10,7 @@ import runtime
 from runtime.dispatch.library import KernelOverridden, Library
 from runtime.dispatch.watch import WATCH
 from runtime.errors.tensor import DTypeRefused
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.script import fused_kernel, fusion
 from runtime.script.fusion import FusedGroup

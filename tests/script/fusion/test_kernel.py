@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from runtime.operators.call import core
+from runtime.operators.handles import core
 from runtime.script import fused_kernel
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of

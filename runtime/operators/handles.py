@@ -1,7 +1,8 @@
-"""Calling the operators of the default dispatcher from code: `core.add(x, y)`.
+"""Handles of the built-in operators, for code that calls them: `core.add(x, y)`.
 
-The handles are looked up once.  A handle is a name and a dispatcher, so that keeping
-one can never be stale: what is registered later is what runs.
+They are handles of the default dispatcher, each looked up once.  A handle is a name and
+a dispatcher, so that keeping one can never be stale: what is registered later is what
+runs.
 
 Rule: `core.name` is the operator without overload, `core.name_overload` one with it:
 `core.clamp_Tensor` is `core::clamp.Tensor`, `core.mul_out` is `core::mul.out`.

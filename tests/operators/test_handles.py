@@ -7,7 +7,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.registration import LookupFailed
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
-from runtime.operators.call import direct_call, handle_of
+from runtime.operators.handles import direct_call, handle_of
 from runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import tensor
