@@ -142,7 +142,7 @@ def _run(
         gradients = []
         edges = node.next_edges
         if len(results) != len(edges):
-            raise _miscounted(node, len(results))
+            raise _wrong_count(node, len(results))
         place = -1
         for edge in edges:
             place += 1
@@ -157,7 +157,7 @@ def _run(
                 or gradient.dtype is not meta[1]
                 or gradient.device is not meta[2]
             ):
-                gradient = fitted(gradient, meta, node)
+                gradient = fit_gradient(gradient, meta, node)
             buffer = buffers.get(after)
             if buffer is None:
                 buffer = buffers[after] = [None] * len(after.metas)
@@ -182,7 +182,7 @@ def _arrive(
         heappush(waiting, (-node.sequence, node))
     meta = node.metas[number]
     if gradient.dtype is not meta[1] or gradient.device is not meta[2]:
-        gradient = fitted(gradient, meta, node)
+        gradient = fit_gradient(gradient, meta, node)
     before = buffer[number]
     buffer[number] = gradient if before is None else add_gradients(before, gradient)
 
@@ -193,7 +193,7 @@ def _capture(request: Request, node: Node, gradients: list[Any]) -> None:
             request.captured[edge] = gradients[edge[1]]
 
 
-def fitted(gradient: Any, meta: Meta, node: Node) -> Any:
+def fit_gradient(gradient: Any, meta: Meta, node: Node) -> Any:
     """A gradient made to fit what it is the gradient of.
 
     Raises `AutogradMisuse` where that cannot be.
@@ -219,7 +219,7 @@ def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def _miscounted(node: Node, count: int) -> AutogradMisuse:
+def _wrong_count(node: Node, count: int) -> AutogradMisuse:
     return mismatch(
         f"`{node.operator}`",
         "number",

@@ -68,7 +68,7 @@ from runtime.tensors.keys import trace_observer
 from runtime.tensors.tensor import Tensor
 
 
-def misused(function: str, fault: str, remedy: str) -> AutogradMisuse:
+def function_misuse(function: str, fault: str, remedy: str) -> AutogradMisuse:
     """The error of a function that is not written, or does not do, as it has to."""
     return AutogradMisuse(
         code="FunctionMisuse", function=function, fault=fault, remedy=remedy
@@ -100,7 +100,7 @@ class FunctionCtx:
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise misused(
+                raise function_misuse(
                     self.function,
                     f"saves a {type(tensor).__name__} for backward",
                     "set it as an attribute of ctx",
@@ -241,7 +241,7 @@ class Function:
     @classmethod
     def forward(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; `ctx` comes first unless there is `setup_context`."""
-        raise misused(
+        raise function_misuse(
             cls.__name__,
             "has no forward of its own",
             "define forward as a static method",
@@ -255,7 +255,7 @@ class Function:
     @classmethod
     def backward(cls, ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments of `forward`."""
-        raise misused(
+        raise function_misuse(
             cls.__name__,
             "has no backward of its own",
             "define backward as a static method",
@@ -332,7 +332,7 @@ class _Outputs:
     def wrapped(self, outputs: list[Any]) -> list[Any]:
         """The outputs as the caller sees them; `outputs` too is changed to them."""
         if self._dirty - {id(output) for output in outputs}:
-            raise misused(
+            raise function_misuse(
                 self._name,
                 "marked a tensor as dirty that it does not return",
                 "return every tensor that is written to in place",
@@ -364,7 +364,7 @@ class _Outputs:
 
     def _written(self, number: int, output: Tensor) -> Tensor:
         if id(output) not in self._inputs:
-            raise misused(
+            raise function_misuse(
                 self._name,
                 "marked a tensor as dirty that is none of its inputs",
                 "call mark_dirty with inputs that were written to in place",
@@ -376,7 +376,7 @@ class _Outputs:
         history = output._history
         is_view = history is not None and history.view is not None
         if is_view and id(output) != self._first:
-            raise misused(
+            raise function_misuse(
                 self._name,
                 "wrote to a view that is not its first tensor",
                 "make it the first argument, or return a new tensor",

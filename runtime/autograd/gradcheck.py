@@ -267,7 +267,7 @@ def _is_point(value: Any) -> bool:
     return isinstance(value, Tensor) and value._requires_grad
 
 
-def misused(fault: str) -> AutogradMisuse:
+def gradcheck_misuse(fault: str) -> AutogradMisuse:
     """The error that gradients cannot be checked so."""
     return AutogradMisuse(code="GradcheckMisuse", fault=fault)
 
@@ -275,17 +275,17 @@ def misused(fault: str) -> AutogradMisuse:
 def _points(given: Sequence[Any]) -> list[Tensor]:
     points = [value for value in given if _is_point(value)]
     if not points:
-        raise misused("no input requires grad")
+        raise gradcheck_misuse("no input requires grad")
     for point in points:
         if point.dtype.name not in _WIDE:
-            raise misused(
+            raise gradcheck_misuse(
                 f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
                 "fine enough for finite differences"
             )
         if point.device.type != "cpu":
-            raise misused(f"an input is on {point.device}, not on cpu")
+            raise gradcheck_misuse(f"an input is on {point.device}, not on cpu")
         if may_overlap_itself(point.shape, point.strides):
-            raise misused(
+            raise gradcheck_misuse(
                 f"elements of an input of shape {point.shape} and strides "
                 f"{point.strides} share memory"
             )

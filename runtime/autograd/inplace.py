@@ -35,7 +35,7 @@ from functools import partial
 from typing import Any
 from weakref import ReferenceType, ref
 
-from runtime.autograd.engine import fitted
+from runtime.autograd.engine import fit_gradient
 from runtime.autograd.history import (
     TRACKED,
     TURNED,
@@ -538,7 +538,7 @@ class CopySlices(Node):
         if first is None:
             core.zero_(part)
         else:
-            core.copy_(part, fitted(first, inner.metas[self._number], inner))
+            core.copy_(part, fit_gradient(first, inner.metas[self._number], inner))
         return [whole, None, *others]
 
     def release(self) -> None:

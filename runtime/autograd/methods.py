@@ -58,7 +58,7 @@ def read_data(tensor: Tensor) -> Tensor:
     detached = detached_alias(tensor)
     if detached is not tensor:
         storage, offset, strides = ensure_place(detached)
-        detached._place = _counted_apart(storage), offset, strides
+        detached._place = _with_own_version(storage), offset, strides
     return detached
 
 
@@ -72,7 +72,7 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
     _check_elements(tensor, source, asked)
     version = tensor._version + 1
     storage, offset, strides = ensure_place(source)
-    apart = _counted_apart(storage)
+    apart = _with_own_version(storage)
     apart.version = version
     _replace(tensor, source, (apart, offset, strides))
 
@@ -154,7 +154,7 @@ def _replace(tensor: Tensor, source: Tensor, place: Any) -> None:
     tensor._flat, tensor._shape, tensor._place, tensor.number = None, shape, place, None
 
 
-def _counted_apart(storage: Storage) -> Storage:
+def _with_own_version(storage: Storage) -> Storage:
     """A storage on the same memory, its version 0 and its own."""
     if isinstance(storage, WrapperStorage):
         return storage.copy()

@@ -40,7 +40,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.function import FunctionCtx, FunctionNode, misused
+from runtime.autograd.function import FunctionCtx, FunctionNode, function_misuse
 from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
 from runtime.autograd.node import Edge
 from runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
@@ -283,7 +283,7 @@ def _outputs(results: Sequence[Any]) -> list[Any]:
 def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
     """The results with their history, and the node with what it saved."""
     if node.context.dirty:
-        raise misused(
+        raise function_misuse(
             node.context.function,
             "marked a tensor as dirty, but writes to none by its schema",
             "leave mark_dirty out",

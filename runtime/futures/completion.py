@@ -178,7 +178,7 @@ class Completable(Unmovable):
         run([Step(None, self, None, outcome)])
         return self._outcome is outcome
 
-    def _offer_quietly(self, outcome: Outcome) -> bool:
+    def _offer_without_callbacks(self, outcome: Outcome) -> bool:
         """As `_offer`; False, and nothing done, if a callback would run."""
         with LOCK:
             if self._callbacks:

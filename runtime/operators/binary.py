@@ -325,7 +325,7 @@ def unchecked(name: str) -> Rows:
     return {dtype: row for dtype, row in PAIRS[name].rows.items() if dtype in kept}
 
 
-def _truly(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
+def _true_division(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
     """What wraps `div`: the fast path where nothing is rounded."""
     wrap = short("div", same(FLOATS))
 
@@ -395,8 +395,8 @@ OPERATORS = (
         plan_div,
         in_place=True,
         tags=TAGS,
-        fast=_truly(fast_binary),
-        fast_in_place=_truly(fast_in_place),
+        fast=_true_division(fast_binary),
+        fast_in_place=_true_division(fast_in_place),
         says="The quotient of both sides, rounded if asked for.",
     ),
 )

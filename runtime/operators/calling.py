@@ -49,7 +49,7 @@ from runtime.schema.schema import Schema
 from runtime.schema.signature import Argument
 from runtime.tensors.construction import from_numpy
 from runtime.tensors.data import as_tensor
-from runtime.tensors.elements import supported
+from runtime.tensors.elements import parse_dtype
 from runtime.tensors.tensor import Tensor
 
 # The first argument is a tensor called `self`, of whichever alias set.
@@ -166,7 +166,7 @@ def _read(argument: Argument, value: Any, device: Device | None) -> Any:
     """The value of an argument as its type has it; unchanged if it is no such word."""
     kind = str(argument.type).removesuffix("?")
     if kind == "ScalarType" and value is not None:
-        return supported(value)
+        return parse_dtype(value)
     if kind == "Device" and isinstance(value, str):
         return Device.parse(value)
     if kind == "int[]" and isinstance(value, int) and not isinstance(value, bool):
@@ -282,7 +282,7 @@ def parse_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments, a dtype or device found as written."""
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     if dtype is not None:
-        kwargs["dtype"] = supported(dtype)
+        kwargs["dtype"] = parse_dtype(dtype)
     if isinstance(device, str):
         kwargs["device"] = Device.parse(device)
     return kwargs

@@ -32,7 +32,7 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import (
     MODULES,
-    check_apart,
+    check_no_overlap,
     clashes,
     expanded,
     table_for,
@@ -60,7 +60,7 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
     if target is source or _fast_copy(target, source):
         return target
     fitting(target.shape, source.shape, call=COPY)
-    check_apart(target, "self", COPY)
+    check_no_overlap(target, "self", COPY)
     if target.device.type == "meta":
         return target
     refuse_meta(source, call=COPY)

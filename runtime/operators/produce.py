@@ -310,10 +310,10 @@ def check_target(
         raise TargetRefused(
             code="TargetShape", argument=argument, shape=target.shape, result=shape
         )
-    check_apart(target, argument)
+    check_no_overlap(target, argument)
 
 
-def check_apart(target: Tensor, argument: str, call: str = "") -> None:
+def check_no_overlap(target: Tensor, argument: str, call: str = "") -> None:
     """Refuse a target of which elements share memory.  Raises `TargetRefused`."""
     if target._place is not None and may_overlap_itself(target.shape, target.strides):
         raise TargetRefused(

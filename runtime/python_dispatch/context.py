@@ -117,7 +117,7 @@ class Context:
         origin: str,
     ) -> Library:
         call = f"Context.library({ns!r}, {kind!r})"
-        own = self._own_beside(main, call)
+        own = self._own_dispatcher(main, call)
         made = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
         with CHANGED:
             self._libraries.add(made)
@@ -174,7 +174,7 @@ class Context:
         if not self.alive:
             raise ContextError(code="ContextClosed", context=self.name, asked=asked)
 
-    def _own_beside(self, main: Dispatcher, call: str) -> Dispatcher:
+    def _own_dispatcher(self, main: Dispatcher, call: str) -> Dispatcher:
         with CHANGED:
             self.check_open(call)
             found = self._own.get(main)

@@ -339,11 +339,11 @@ def _is_met(state: DispatcherState, token: Token) -> bool:
     through = token.kernel.function is None
     return all(
         any(is_routed(e) or (through and e.kernel.function is None) for e in held)
-        for held in _beside(state, token)
+        for held in _kernel_places(state, token)
     )
 
 
-def _beside(
+def _kernel_places(
     state: DispatcherState, token: Token
 ) -> list[tuple[Implementation | Fallback, ...]]:
     """The tokens at each place of a kernel; no places for other tokens."""
@@ -374,7 +374,7 @@ def _unmet(
         operator=operator,
         key=key,
         timeout=timeout,
-        beside=any(_beside(state, token)),
+        beside=any(_kernel_places(state, token)),
     )
 
 

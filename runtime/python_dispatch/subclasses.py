@@ -70,7 +70,7 @@ from runtime.schema import parse_schema
 from runtime.schema.calls import checked, describe_value
 from runtime.schema.codes import Device, DType, Layout, MemoryFormat
 from runtime.tensors.arrays import ensure_place, instance_of
-from runtime.tensors.elements import check_differentiable, supported
+from runtime.tensors.elements import check_differentiable, parse_dtype
 from runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
 from runtime.tensors.shape import (
     check_bounds,
@@ -198,7 +198,7 @@ def make_wrapper_subclass(
     # Of the size of the storage nothing is asked: there is none.
     check_bounds(shape, steps, offset, maxsize)
     where = _device("_make_wrapper_subclass", device)
-    kind = FLOAT32 if dtype is None else supported(dtype)
+    kind = FLOAT32 if dtype is None else parse_dtype(dtype)
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
     bits = fresh_key_bits(where.type)

@@ -140,7 +140,7 @@ def flatten(wrapper: Tensor) -> Flattened:
         SubclassError: its class lacks the protocol, or half of it.
         SubclassError: `__tensor_flatten__` gave no names, or names of no tensors.
     """
-    plan, tensors = _taken_apart(wrapper)
+    plan, tensors = _flatten(wrapper)
     return Flattened(tuple(tensors), plan)
 
 
@@ -161,7 +161,7 @@ def unflatten(tensors: Sequence[Tensor], plan: WrapperPlan) -> Any:
     return _put_together(iter(tensors), plan)
 
 
-def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
+def _flatten(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
     kind = type(wrapper)
     missing = tuple(name for name in PROTOCOL if not hasattr(kind, name))
     if missing or not isinstance(wrapper, Tensor):
@@ -177,7 +177,7 @@ def _taken_apart(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
         if value is wrapper:
             raise _wrong_parts(wrapper, f"the name {name!r}, which is itself")
         if is_traceable_wrapper_subclass(value):
-            plan, deeper = _taken_apart(value)
+            plan, deeper = _flatten(value)
             inner.append(plan)
             tensors += deeper
         else:

@@ -33,9 +33,9 @@ from runtime.tensors.elements import (
     info,
     number_dtype,
     numpy_dtype,
+    parse_dtype,
     promote_skip_none,
     promote_types,
-    supported,
 )
 from runtime.tensors.keys import check_unhandled
 from runtime.tensors.storage import resolve_device
@@ -86,7 +86,7 @@ def tensor(
         place = data.device if isinstance(data, Tensor) else resolve_device("cpu")
     else:
         place = resolve_device(device)
-    wanted = None if dtype is None else supported(dtype)
+    wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, Tensor):
         check_unhandled(data, "tensor(data)")
     if isinstance(data, Tensor) and data.is_meta and place.type == "meta":
@@ -111,7 +111,7 @@ def as_tensor(
     A tensor that fits is returned as it is; a NumPy array that fits is shared, and so
     is an array in CUDA memory.  Raises as `tensor` does.
     """
-    wanted = None if dtype is None else supported(dtype)
+    wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, Tensor):
         place = data.device if device is None else resolve_device(device)
         if wanted in (None, data.dtype) and place is data.device:

@@ -116,10 +116,10 @@ def numpy_dtype(dtype: DType) -> "np.dtype[Any]":
 def dtype_of(form: "np.dtype[Any]") -> DType:
     """The dtype that NumPy has as `form`.  Raises `UnfitValue`."""
     found = _BACK.get(form)
-    return _BACK.setdefault(form, _supported(form.name)) if found is None else found
+    return _BACK.setdefault(form, _parse_name(form.name)) if found is None else found
 
 
-def supported(dtype: Any) -> DType:
+def parse_dtype(dtype: Any) -> DType:
     """A dtype that tensors can hold, in whichever way it is written.
 
     It is given as such, by a name or synonym, as Python's `float`, `int`, `bool` or
@@ -127,9 +127,9 @@ def supported(dtype: Any) -> DType:
     Raises `UnfitValue` for any other.
     """
     if isinstance(dtype, DType):
-        return dtype if dtype in _INFO else _supported(dtype.name)
+        return dtype if dtype in _INFO else _parse_name(dtype.name)
     if isinstance(dtype, str):
-        return _supported(dtype)
+        return _parse_name(dtype)
     found = BUILTIN.get(dtype) if isinstance(dtype, type) else None
     return _of_numpy(dtype) if found is None else found
 
@@ -156,7 +156,7 @@ def complex_dtype(dtype: DType) -> DType:
 
 def info(dtype: DType) -> ElementInfo:
     """The facts of a dtype.  Raises `UnfitValue` for one not in the table."""
-    return _INFO[supported(dtype)]
+    return _INFO[parse_dtype(dtype)]
 
 
 def check_differentiable(dtype: DType) -> None:
@@ -165,7 +165,7 @@ def check_differentiable(dtype: DType) -> None:
         raise UnfitValue(code="NoGradient", dtype=str(dtype))
 
 
-def _supported(name: str) -> DType:
+def _parse_name(name: str) -> DType:
     name = DType.SYNONYMS.get(name, name)
     if name not in SUPPORTED:
         raise UnfitValue(
@@ -179,7 +179,7 @@ def _of_numpy(given: Any) -> DType:
 
     scalar = isinstance(given, type) and issubclass(given, np.generic)
     if scalar or isinstance(given, np.dtype):
-        return _supported(np.dtype(given).name)
+        return _parse_name(np.dtype(given).name)
     text = given.__name__ if isinstance(given, type) else repr(given)[:_SHOWN]
     raise UnfitValue(code="UnsupportedData", dtype=text, near=nearest(text, SUPPORTED))
 
@@ -187,7 +187,7 @@ def _of_numpy(given: Any) -> DType:
 def _load(dtype: DType) -> "np.dtype[Any]":
     import numpy as np
 
-    name = supported(dtype).name
+    name = parse_dtype(dtype).name
     if name == "bfloat16":
         from ml_dtypes import bfloat16
 
@@ -200,7 +200,7 @@ def _load(dtype: DType) -> "np.dtype[Any]":
 
 def _facts(asked: str, given: object, kinds: str) -> tuple[DType, ElementInfo]:
     """The facts of a dtype of some kinds.  Raises `UnfitValue`."""
-    dtype = supported(given)
+    dtype = parse_dtype(given)
     found = info(dtype)
     if found.kind not in kinds:
         fits = "an integer dtype" if "i" in kinds else "a floating or complex dtype"

@@ -29,7 +29,7 @@ from runtime.errors.python_dispatch import SubclassError
 from runtime.errors.tensor import BadSize, DeviceUnavailable, NoData, UnfitValue
 from runtime.locks import load
 from runtime.schema.codes import Device, DType
-from runtime.tensors.elements import itemsize, numpy_dtype, supported
+from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
 
 if TYPE_CHECKING:
     import numpy as np
@@ -382,4 +382,4 @@ def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> Wrapper
     count = index(count)
     if count < 0:
         raise BadSize(code="BadSize", asked=(count,), elements=0)
-    return WrapperStorage(str(owner), Device.parse(device), supported(dtype), count)
+    return WrapperStorage(str(owner), Device.parse(device), parse_dtype(dtype), count)

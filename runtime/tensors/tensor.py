@@ -48,7 +48,7 @@ from runtime.tensors.arrays import (
     standard_copy,
     whole_number,
 )
-from runtime.tensors.elements import check_differentiable, itemsize, supported
+from runtime.tensors.elements import check_differentiable, itemsize, parse_dtype
 from runtime.tensors.interop import (
     array_interface,
     capsule,
@@ -502,7 +502,7 @@ def restored(
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
     offset = index(offset)
     _check_parts(kind, storage, keys, number, shape)
-    device, known = storage.device, supported(dtype)
+    device, known = storage.device, parse_dtype(dtype)
     # A wrapper may show more than there would be: nothing is read.
     bare = isinstance(storage, WrapperStorage)
     count = maxsize if bare else storage.nbytes() // itemsize(known)

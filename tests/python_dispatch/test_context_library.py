@@ -323,14 +323,14 @@ def test_a_library_made_while_the_context_is_closed(
     kind: str,
     asked: str,
 ) -> None:
-    own_beside, made = Context._own_beside, []
+    own_dispatcher, made = Context._own_dispatcher, []
 
     def closing(context: Context, *given: Any) -> Any:
-        made.append(own_beside(context, *given))
+        made.append(own_dispatcher(context, *given))
         context.close()
         return made[0]
 
-    monkeypatch.setattr(Context, "_own_beside", closing)
+    monkeypatch.setattr(Context, "_own_dispatcher", closing)
     text = refused(lambda: libraries(world, a, kind=kind), ContextClosed)
     assert text == CLOSED.format(asked)
     assert made[0].snapshot().claims == ()

@@ -22,8 +22,8 @@ from runtime.tensors.elements import (
     itemsize,
     number_dtype,
     numpy_dtype,
+    parse_dtype,
     real_dtype,
-    supported,
 )
 from tests.coded import coded
 
@@ -75,9 +75,9 @@ def test_what_is_not_supported_is_named() -> None:
         dtype_of(np.dtype("U3"))
     assert caught.value.dtype == "str96"
     with pytest.raises(UnsupportedData) as caught:
-        supported("flaot32")
+        parse_dtype("flaot32")
     assert caught.value.near[0] == "float32"
-    assert supported("double") is supported(DType.named("float64"))
+    assert parse_dtype("double") is parse_dtype(DType.named("float64"))
 
 
 NUMBERS = (True, 3, 2.5, 1j)

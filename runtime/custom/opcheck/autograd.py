@@ -30,7 +30,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autograd.engine import grad
-from runtime.autograd.gradcheck import ATOL, RTOL, fixed_numbers, gradcheck, misused
+from runtime.autograd.gradcheck import (
+    ATOL,
+    RTOL,
+    fixed_numbers,
+    gradcheck,
+    gradcheck_misuse,
+)
 from runtime.autograd.modes import enable_grad
 from runtime.custom.opcheck.sample import Copier, Part, Sample, first_paragraph
 from runtime.dispatch.token import Implementation
@@ -293,7 +299,7 @@ def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
     Raises `GradcheckFailed`, and `AutogradMisuse` where they say nothing.
     """
     if not all(map(is_wide, leaves)):
-        raise misused("finite differences of narrow numbers say nothing")
+        raise gradcheck_misuse("finite differences of narrow numbers say nothing")
     sample = points.sample
     atol = ATOL if sample.atol is None else sample.atol
     rtol = RTOL if sample.rtol is None else sample.rtol

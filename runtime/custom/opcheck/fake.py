@@ -376,13 +376,13 @@ def _first_difference(
     sample: Sample, one: Outcome, other: Outcome
 ) -> tuple[str, str] | None:
     for label, left, right in _pairs(sample, "", one, other):
-        seen = _apart(sample, left, right)
+        seen = _value_difference(sample, left, right)
         if seen:
             return label, seen
     return None
 
 
-def _apart(sample: Sample, one: Any, other: Any) -> str:
+def _value_difference(sample: Sample, one: Any, other: Any) -> str:
     """How two values differ; empty if they do not."""
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return f"{len(other)} values, in place {len(one)}"

@@ -46,7 +46,7 @@ from runtime.errors.rpc import (
 )
 from runtime.futures import Future
 from runtime.futures.completion import Error, Outcome, Value
-from runtime.rpc.agent.driver import Components, deferred_interrupt, wait_shortly
+from runtime.rpc.agent.driver import Components, deferred_interrupt, wait_for_wakeup
 from runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
 from runtime.rpc.agent.threads import WAITS
 from runtime.rpc.identities import Fork, Node, RRefId
@@ -419,7 +419,7 @@ class Client(Holder):
                 return
             waiter: SimpleQueue[None] = SimpleQueue()
             self._room_waiters.append(waiter)
-            wait_shortly(waiter)
+            wait_for_wakeup(waiter)
 
     def _abandon(
         self, pending: PendingCall, call: int, waiter: "SimpleQueue[Answered | Failed]"
@@ -465,7 +465,7 @@ class Client(Holder):
         if isinstance(event, Failed) or event.failed or event.carries:
             return False
         handle.confirmed = True
-        return handle.created._offer_quietly(Value(None))
+        return handle.created._offer_without_callbacks(Value(None))
 
     # Answers -------------------------------------------------------------------------
 
@@ -514,7 +514,7 @@ class Client(Holder):
                 outcome = Value(self._read(pending, event))
             except BaseException as error:
                 outcome = Error(error, error.__traceback__)
-            if not future._offer_quietly(outcome):
+            if not future._offer_without_callbacks(outcome):
                 # Callbacks may wait for later answers.
                 self.pool.put_own(_complete, (future, outcome))
             del pending, event, future, outcome

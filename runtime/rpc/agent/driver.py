@@ -56,7 +56,7 @@ _EARLIER = 0.0005
 _FORKED = "the process was forked"
 
 
-def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
+def wait_for_wakeup(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
     """Wait until something is put into `waiter`, or the time is over."""
     try:
         waiter.get(timeout=seconds)
@@ -64,7 +64,7 @@ def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> 
         return
 
 
-WAITS.add(wait_shortly.__code__)
+WAITS.add(wait_for_wakeup.__code__)
 WAITS.add(Turns.wait.__code__)
 
 
@@ -389,7 +389,7 @@ class Driver:
                 left = LOOK_SECONDS if end is None else end - monotonic()
                 if left <= 0:
                     return holds()
-                wait_shortly(watcher, min(left, LOOK_SECONDS))
+                wait_for_wakeup(watcher, min(left, LOOK_SECONDS))
             return True
         finally:
             self._watchers.remove(watcher)

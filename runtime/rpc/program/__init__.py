@@ -1,5 +1,5 @@
 """Remote calls in programs: their special forms, and references as values of them."""
 
-from runtime.rpc.program.plug_in import Plugged, Surface, plug_in, plug_in_workers
+from runtime.rpc.program.plug_in import PlugIns, Surface, plug_in, plug_in_workers
 
-__all__ = ["Plugged", "Surface", "plug_in", "plug_in_workers"]
+__all__ = ["PlugIns", "Surface", "plug_in", "plug_in_workers"]

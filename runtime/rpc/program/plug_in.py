@@ -40,7 +40,7 @@ class Surface(NamedTuple):
     call: Callable[[str, Any, str, tuple[Any, ...], dict[str, Any], float, str], Any]
 
 
-class Plugged:
+class PlugIns:
     """The parts of the plug-in; `close` takes all of them back."""
 
     __slots__ = ("_parts",)
@@ -53,14 +53,14 @@ class Plugged:
         while self._parts:
             self._parts.pop().close()
 
-    def __enter__(self) -> "Plugged":
+    def __enter__(self) -> "PlugIns":
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def plug_in(surface: Surface) -> Plugged:
+def plug_in(surface: Surface) -> PlugIns:
     """Let programs have remote calls."""
 
     def part(module: str, name: str, *args: Surface) -> Callable[[], Iterable[Remove]]:
@@ -76,7 +76,7 @@ def plug_in(surface: Surface) -> Plugged:
         "archive": part("kinds", "install_in_text", surface),
         "frontend": part("kinds", "install_in_reference"),
     }
-    return Plugged(
+    return PlugIns(
         register_plug_in(f"runtime.script.{area}", install)
         for area, install in parts.items()
     )
@@ -87,7 +87,7 @@ def plug_in(surface: Surface) -> Plugged:
 _NAMING = "runtime.rpc.references", "runtime.rpc.api"
 
 
-def plug_in_workers() -> Plugged:
+def plug_in_workers() -> PlugIns:
     """Let programs have remote calls by the worker of this process."""
 
     def naming() -> Iterable[Remove]:
@@ -100,4 +100,4 @@ def plug_in_workers() -> Plugged:
         return found
 
     references, api = _NAMING
-    return Plugged((register_plug_in(references, naming), register_plug_in(api, named)))
+    return PlugIns((register_plug_in(references, naming), register_plug_in(api, named)))

@@ -224,12 +224,12 @@ class Blocks(Generic[PeerT]):
             for each in flats:
                 block = self._taken(len(each))
                 if block is None:
-                    self._free_again(taken)
+                    self._release(taken)
                     return None
                 taken.append(block)
                 block.fill(each)
         except BaseException:
-            self._free_again(taken)
+            self._release(taken)
             raise
         tokens = []
         with self._lock:
@@ -239,7 +239,7 @@ class Blocks(Generic[PeerT]):
                 tokens.append(block.token(self._lendings, len(each)))
         return tokens
 
-    def _free_again(self, blocks: list[_Block]) -> None:
+    def _release(self, blocks: list[_Block]) -> None:
         with self._lock:
             self._free += blocks
             self._trim(self.idle)

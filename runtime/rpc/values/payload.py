@@ -39,7 +39,7 @@ from runtime.locks import load
 from runtime.rpc.session.events import Buffer, Payload
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import MOST_DIMENSIONS, ensure_place, instance_of
-from runtime.tensors.elements import itemsize, numpy_dtype, supported
+from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
 from runtime.tensors.keys import fresh_key_bits
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
 from runtime.tensors.storage import Storage, is_host, memory_of, resolve_device
@@ -354,7 +354,7 @@ def writable_bytes(raw: Buffer) -> "np.ndarray[Any, Any]":
 
 def _dtype(code: DType) -> DType:
     try:
-        return supported(code)
+        return parse_dtype(code)
     except Exception as error:
         raise _damaged(f"no tensor here is of {code}") from error
 

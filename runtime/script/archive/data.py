@@ -454,10 +454,10 @@ class Decoder:
 
     def _tensor(self, text: Any) -> Tensor:
         from runtime.tensors.construction import place_on
-        from runtime.tensors.elements import itemsize, supported
+        from runtime.tensors.elements import itemsize, parse_dtype
         from runtime.tensors.shape import check_bounds
 
-        dtype = supported(_text(text.get("dtype")))
+        dtype = parse_dtype(_text(text.get("dtype")))
         shape = tuple(map(_size, _list(text.get("shape"), "a shape")))
         strides = tuple(map(_size, _list(text.get("strides"), "strides")))
         if len(shape) > container.MOST_DIMENSIONS:

@@ -63,7 +63,7 @@ from runtime.script.modules import ScriptModule
 from runtime.script.modules.script_module import RESERVED
 from runtime.script.program import Function, Program, declare_objects, declared_type
 from runtime.script.running import call
-from runtime.tensors.elements import itemsize, numpy_dtype, supported
+from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
 from runtime.tensors.storage import Storage, memory_of, resolve_device
 
 # Methods of classes that Python calls by itself; source: what classes of programs have.
@@ -433,7 +433,7 @@ class _Loader:
         if number >= len(self.storage_texts):
             raise Malformed(f"there is no storage {number}")
         text = self.storage_texts[number]
-        dtype, device = supported(text["dtype"]), Device.parse(text["device"])
+        dtype, device = parse_dtype(text["dtype"]), Device.parse(text["device"])
         count, size = text["count"], itemsize(dtype)
         if count.__class__ is not int or not 0 <= count < 2**48:
             raise Malformed(f"storage {number} has no size")
