@@ -141,7 +141,8 @@ gate: $(STAMP)
 # minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m whole \
-		tests/script tests/rpc tests/injection tests/scenarios/test_verdicts.py
+		tests/script tests/rpc tests/injection tests/opinfo \
+		tests/scenarios/test_verdicts.py
 
 # What needs the extras: the real torch; CUDA as cubins, and in the simulator.
 test-extras: $(STAMP)
