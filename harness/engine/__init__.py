@@ -37,13 +37,13 @@ from harness.engine.session import DEFAULT_BUDGET, Budget, Progress
 from harness.engine.strategy import (
     ASSUMPTIONS,
     GUARANTEES,
+    KNOWN_STRATEGIES,
     Plan,
     Strategy,
     choose,
     parse,
     plan,
 )
-from harness.engine.strategy import KNOWN as KNOWN_STRATEGIES
 
 __all__ = [
     "ASSUMPTIONS",

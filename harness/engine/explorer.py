@@ -78,7 +78,7 @@ def explore(
 ) -> Exploration:
     """Explore a system and say what holds, what does not, and what was not looked at.
 
-    `strategy` is "auto" or names joined by '+' (see `strategy.KNOWN`).  With
+    `strategy` is "auto" or names joined by '+' (see `strategy.KNOWN_STRATEGIES`).  With
     `order_dependent` states are compared by order of activation; the exploration then
     fails if no two orders of the same steps differ.  `progress` receives operations
     executed and planned.  The run ends at the first violation, or after `stop_after` of

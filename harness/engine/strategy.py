@@ -257,7 +257,7 @@ _TABLE: Mapping[str, Method] = {
 }
 
 # The names as a person may write them, for messages and completion.
-KNOWN = (
+KNOWN_STRATEGIES = (
     "auto",
     *(name if m.least is None else f"{name}:N" for name, m in _TABLE.items()),
 )
@@ -330,7 +330,7 @@ def _parse_one(part: str, text: str) -> Strategy:
         )
         if method.least is not None and digits and int(parameter) >= method.least:
             return Strategy(family, int(parameter))
-    raise BadStrategy(code="UnknownStrategy", name=text, known=KNOWN)
+    raise BadStrategy(code="UnknownStrategy", name=text, known=KNOWN_STRATEGIES)
 
 
 @dataclass(frozen=True, slots=True)
