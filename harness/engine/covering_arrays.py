@@ -119,8 +119,8 @@ def run_covering(session: Session, strength: int) -> None:
         up, down = adding[number % len(adding)], removing[number % len(removing)]
         turn = number % max(len(uses), 1)
         for some in dict.fromkeys(((), uses[turn:] + uses[:turn])):
-            session.runner.reset()
-            session.runner.look()
+            session.player.reset()
+            session.player.look()
             added.append(_play(session, up, some, adding=True))
             removed.append(_play(session, down, some, adding=False))
     _report_missing(session, strength, added, removed)
@@ -128,15 +128,15 @@ def run_covering(session: Session, strength: int) -> None:
 
 def _play(session: Session, row: History, uses: History, *, adding: bool) -> History:
     """Add, or remove, in this order; the steps of which that came about, in order."""
-    runner = session.runner
+    player = session.player
     done = []
     for step in row:
         bit = 1 << step
-        if not runner.sensible(step) or not (adding or runner.mask & bit):
+        if not player.sensible(step) or not (adding or player.mask & bit):
             continue
-        before = runner.mask
+        before = player.mask
         session.transition(step)
-        if (runner.mask ^ before) & bit:
+        if (player.mask ^ before) & bit:
             done.append(step)
         for use in uses:
             session.transition(use)
@@ -230,11 +230,11 @@ def random_size(thousands: int) -> int:
 
 def run_random(session: Session, thousands: int) -> None:
     """Play operations drawn at random, on a fresh system every `STRETCH`."""
-    actions, runner = session.operations.actions, session.runner
+    actions, player = session.operations.actions, session.player
     seed = 1
     for number in range(random_size(thousands)):
         if number % STRETCH == 0:
-            runner.reset()
-            runner.look()
+            player.reset()
+            player.look()
         seed = (seed * MULTIPLIER + INCREMENT) % 2**64
         session.transition((seed >> 33) % actions)

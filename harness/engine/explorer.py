@@ -38,6 +38,7 @@ from functools import cache
 
 from harness.engine import reference, symmetry
 from harness.engine.groups import describe
+from harness.engine.player import MISSING, Broken, Record
 from harness.engine.proof import checked
 from harness.engine.protocol import (
     Key,
@@ -51,7 +52,6 @@ from harness.engine.protocol import (
 from harness.engine.reference import look_cold
 from harness.engine.refutation import refutations
 from harness.engine.result import Counts, Exploration, Vacuity, Violation
-from harness.engine.runner import MISSING, Broken, Ledger
 from harness.engine.session import Budget, Halt, Incomplete, Meter, Progress, Session
 from harness.engine.strategy import (
     DETERMINISM,
@@ -96,7 +96,7 @@ def explore(
         if strategy == "auto" or not system.settled:
             reference.make_first_system(session)
         if strategy == "auto":
-            session.runner.rest()
+            session.player.rest()
             parts, too_large = choose(
                 operations.steps,
                 operations.uses,
@@ -125,7 +125,7 @@ def _explored(
     enough = len(session.findings) >= session.stop_after
     complete = not enough and reference.check(session)
     if session.system.settled:
-        checked(session.runner.state())
+        checked(session.player.state())
     spent: list[tuple[str, int]] = []
     if complete:
         complete = _run(session, parts, spent, closing=closing)
@@ -136,10 +136,10 @@ def _explored(
         parts = tuple(part for part in parts if part.name in ran) or parts
     else:
         session.skipped.append("everything else: no history can be relied on")
-    session.runner.drop()
-    # What the runner held would still be there.
+    session.player.drop()
+    # What the player held would still be there.
     reference.recheck_findings(session)
-    session.runner.drop()
+    session.player.drop()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
@@ -211,7 +211,7 @@ def _run(
         for at, part in enumerate(parts):
             if closing and part.family in UNPROVEN and _proven(session, parts):
                 continue
-            session.runner.rest()
+            session.player.rest()
             left = sum(p.measure(session) for p in parts[at:])
             meter.planned = meter.transitions + left
             before = meter.transitions
@@ -220,8 +220,8 @@ def _run(
             finally:
                 spent.append((part.name, meter.transitions - before))
         meter.planned = meter.transitions
-        session.runner.clear()
-        session.runner.look()
+        session.player.clear()
+        session.player.look()
         reference.recheck_states(session)
     except Incomplete as reason:
         session.skipped.append(
@@ -247,10 +247,10 @@ def _result(
     *,
     complete: bool,
 ) -> Exploration:
-    runner, ledger, meter = session.runner, session.ledger, session.meter
-    if runner.cyclic:
+    player, record, meter = session.player, session.record, session.meter
+    if player.cyclic:
         session.skipped.append(
-            f"leaks of {', '.join(runner.cyclic)}: these handles are freed by the "
+            f"leaks of {', '.join(player.cyclic)}: these handles are freed by the "
             "cycle collector only, so they were not watched after the first"
         )
     caveats = (
@@ -266,23 +266,23 @@ def _result(
         for part in parts
         if {"graph": proven, "groups": bool(session.groups)}.get(part.family, True)
     )
-    states = {state_of(key): seen for key, seen in ledger.seen.items()}
+    states = {state_of(key): seen for key, seen in record.seen.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
         guarantee=guarantee(claimed) or f"{parts[0].name}: {OPEN}",
         assumptions=tuple(_assumptions(session, claimed)),
         skipped=tuple(session.skipped),
         states=dict(sorted(states.items(), key=lambda item: _rank(item[0]))),
-        failures=_by_state(ledger.failures),
-        refusals=_by_state(ledger.refusals),
+        failures=_by_state(record.failures),
+        refusals=_by_state(record.refusals),
         executed=Counts(
             transitions=meter.transitions,
-            adds=runner.adds,
-            removes=runner.removes,
-            failing=runner.failing,
-            uses=runner.uses,
-            observations=runner.observations,
-            resets=runner.resets,
+            adds=player.adds,
+            removes=player.removes,
+            failing=player.failing,
+            uses=player.uses,
+            observations=player.observations,
+            resets=player.resets,
         ),
         planned=meter.planned,
         violations=violations,
@@ -346,20 +346,20 @@ def _vacuities(session: Session) -> Iterator[Vacuity]:
     """Each operation that could not have shown a fault, and why."""
     # A declaration may have been taken back since, where something else was seen.
     declared = session.system.relations.declared
-    ledger, operations = session.ledger, session.operations
-    never = {step for _, step in ledger.failures}
-    for passed in ledger.passed.values():
+    record, operations = session.record, session.operations
+    never = {step for _, step in record.failures}
+    for passed in record.passed.values():
         never -= {step for step in never if passed >> step & 1}
     # At most so many sets of active steps can be reached.
     sets = 1 << operations.steps - len(never)
     for step in range(operations.steps):
         if step in declared:
             continue
-        done = [key for key, passed in ledger.passed.items() if passed >> step & 1]
-        failures = [f for (_, failing), f in ledger.failures.items() if failing == step]
+        done = [key for key, passed in record.passed.items() if passed >> step & 1]
+        failures = [f for (_, failing), f in record.failures.items() if failing == step]
         if not done:
             errors = [_error_of(each) for each in failures]
-            refused = session.system.settled and any(ledger.passed.values())
+            refused = session.system.settled and any(record.passed.values())
             if not refused or SLIPS.issuperset(errors):
                 yield from _raises(step, errors, _where(failures, sets))
             continue
@@ -369,10 +369,10 @@ def _vacuities(session: Session) -> Iterator[Vacuity]:
     for use in range(operations.uses):
         operation = operations.steps + use
         if operation not in declared:
-            answers = [a for (_, asked), a in ledger.answers.items() if asked == use]
+            answers = [a for (_, asked), a in record.answers.items() if asked == use]
             yield from _varies(operation, answers, "answers", sets)
     if operations.look not in declared:
-        seen = list(ledger.seen.values())
+        seen = list(record.seen.values())
         yield from _varies(operations.look, seen, "shows", sets)
 
 
@@ -390,26 +390,26 @@ def _varies(
 
 def _changes(session: Session, key: Key, step: int) -> bool:
     """Whether anything differs between the key and the key with the step done."""
-    ledger, operations = session.ledger, session.operations
+    record, operations = session.record, session.operations
     after = session.ordering.toggled(key, step)
-    if ledger.seen.get(key, MISSING) != ledger.seen.get(after, MISSING):
+    if record.seen.get(key, MISSING) != record.seen.get(after, MISSING):
         return True
     for use in range(operations.uses):
-        before = ledger.answers.get((key, use), MISSING)
-        then = ledger.answers.get((after, use), MISSING)
+        before = record.answers.get((key, use), MISSING)
+        then = record.answers.get((after, use), MISSING)
         if before != then:
             return True
     for other in range(operations.steps):
         # Of the step itself only that doing it again may raise.
         failed = (
-            ledger.failures.get((key, other), MISSING) if other != step else MISSING
+            record.failures.get((key, other), MISSING) if other != step else MISSING
         )
-        if failed != ledger.failures.get((after, other), MISSING):
+        if failed != record.failures.get((after, other), MISSING):
             return True
         if other == step:
             continue
-        refused = ledger.refusals.get((key, other), MISSING)
-        if refused != ledger.refusals.get((after, other), MISSING):
+        refused = record.refusals.get((key, other), MISSING)
+        if refused != record.refusals.get((after, other), MISSING):
             return True
     return False
 
@@ -448,20 +448,20 @@ def _error_of(fields: Hashable) -> str:
 
 def _unpinned(session: Session) -> Iterator[Violation]:
     """A violation for each pinned order that never shows."""
-    ledger, pairs = session.ledger, session.ordering.pairs
+    record, pairs = session.record, session.ordering.pairs
     if pairs is None:
-        if not _differ_within(ledger, lambda key: frozenset(state_of(key))):
+        if not _differ_within(record, lambda key: frozenset(state_of(key))):
             text = "two orders of the same steps that look different (order_dependent)"
-            yield _unpinned_at(session, list(ledger.seen), text)
+            yield _unpinned_at(session, list(record.seen), text)
         return
     for pair in sorted(pairs):
         one, other = pair
-        if not _differ_within(ledger, _by_orders(pairs - {pair})):
-            both = [k for k in ledger.seen if is_active(k, one) and is_active(k, other)]
+        if not _differ_within(record, _by_orders(pairs - {pair})):
+            both = [k for k in record.seen if is_active(k, one) and is_active(k, other)]
             text = (
                 f"two orders of steps {one + 1} and {other + 1} that can be told apart"
             )
-            yield _unpinned_at(session, both or list(ledger.seen), text)
+            yield _unpinned_at(session, both or list(record.seen), text)
 
 
 def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
@@ -482,27 +482,27 @@ def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
     return name
 
 
-def _differ_within(ledger: Ledger, name: Callable[[Key], Hashable]) -> bool:
+def _differ_within(record: Record, name: Callable[[Key], Hashable]) -> bool:
     """Whether anything at all differs between two keys of one name."""
     first: dict[Hashable, Hashable] = {}
     return any(
         first.setdefault((name(key), operation), value) != value
-        for key, operation, value in _records(ledger)
+        for key, operation, value in _records(record)
     )
 
 
-def _records(ledger: Ledger) -> Iterator[tuple[Key, Hashable, Hashable]]:
-    """Everything in the ledger: the key, the operation, and its result or error.
+def _records(record: Record) -> Iterator[tuple[Key, Hashable, Hashable]]:
+    """Everything in the record: the key, the operation, and its result or error.
 
     The result of a step that was done, or undone, without an error is None.
     """
-    for key, seen in ledger.seen.items():
+    for key, seen in record.seen.items():
         yield key, "look", seen
-    for (key, use), answer in ledger.answers.items():
+    for (key, use), answer in record.answers.items():
         yield key, ("use", use), answer
     for what, passed, failed in (
-        ("do", ledger.passed, ledger.failures),
-        ("undo", ledger.retired, ledger.refusals),
+        ("do", record.passed, record.failures),
+        ("undo", record.retired, record.refusals),
     ):
         for key, mask in passed.items():
             for step in range(mask.bit_length()):
@@ -515,6 +515,6 @@ def _records(ledger: Ledger) -> Iterator[tuple[Key, Hashable, Hashable]]:
 def _unpinned_at(session: Session, keys: list[Key], expected: str) -> Violation:
     """The violation at the largest of the keys, all orders of which look like it."""
     key = max(keys, key=lambda each: len(state_of(each)))
-    state, ledger = state_of(key), session.ledger
-    history = ledger.canonical.get(key) or session.operations.history_to(state)
-    return Violation("unpinned", state, expected, ledger.seen[key], history)
+    state, record = state_of(key), session.record
+    history = record.canonical.get(key) or session.operations.history_to(state)
+    return Violation("unpinned", state, expected, record.seen[key], history)

@@ -77,8 +77,8 @@ def run(session: Session) -> None:
             "of active steps has one here, which walks compare"
         )
         return
-    runner = session.runner
-    runner.watching = False
+    player = session.player
+    player.watching = False
     try:
         most = affordable(session, "groups")
         found = _Groups(session)
@@ -87,13 +87,13 @@ def run(session: Session) -> None:
         if found.join_all():
             _explore(session, found.groups(), most)
     finally:
-        runner.watching = True
-        runner.reset()
+        player.watching = True
+        player.reset()
 
 
 def _is_small_enough(session: Session) -> bool:
     """Whether states are small enough to compare every two steps; reports it if not."""
-    form = session.runner.state()
+    form = session.player.state()
     steps = session.operations.steps
     pairs = steps * (steps - 1) // 2
     objects = form.objects if isinstance(form, StateForm) else 0
@@ -119,7 +119,7 @@ class _Groups:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._runner = session.runner
+        self._player = session.player
         operations = session.operations
         self._steps = range(operations.steps)
         self._asked = (
@@ -240,9 +240,9 @@ class _Groups:
         """Whether nothing tells in which order two steps were done and undone."""
         lead = (*self._lead(one), *self._lead(other))
         for first, second in ((one, other), (other, one)):
-            # What looks and answers tell is compared by key, in the runner.
+            # What looks and answers tell is compared by key, in the player.
             asked = (*lead, first, second, *self._asked, first, *self._asked, second)
-            self._runner.reset()
+            self._player.reset()
             self._play((*asked, *self._asked))
         shown, told = self._played(lead, (one, other, one, other))
         turned, told_too = self._played(lead, (other, one, other, one))
@@ -264,7 +264,7 @@ class _Groups:
         self, lead: History, order: History
     ) -> tuple[list[_Form], dict[int, list[Hashable]]]:
         """The forms from the second step on, and the results of each step."""
-        self._runner.reset()
+        self._player.reset()
         self._play(lead)
         shown: list[_Form] = []
         told: dict[int, list[Hashable]] = {step: [] for step in sorted(order)}
@@ -287,7 +287,7 @@ class _Groups:
 
     def _stage(self, history: History) -> object:
         """The portrait of a fresh system after a history, undo handles left aside."""
-        self._runner.reset()
+        self._player.reset()
         self._play(history)
         return self._portrait()
 
@@ -296,16 +296,16 @@ class _Groups:
         value: Hashable = None
         for operation in history:
             self._session.meter.count()
-            value = self._runner.play(operation)
+            value = self._player.play(operation)
         return value
 
     def _portrait(self) -> object:
         return self._session.system.portrait(self._nothing)
 
     def _form(self) -> _Form:
-        form = self._runner.state()
+        form = self._player.state()
         assert isinstance(form, StateForm), "the fresh system had one"
-        return self._runner.key, form.blind
+        return self._player.key, form.blind
 
     def _paths(self, one: object, other: object) -> frozenset[str]:
         if one is None or other is None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
+from harness.engine.player import Broken, Player, Record
 from harness.engine.protocol import (
     History,
     Key,
@@ -34,7 +35,6 @@ from harness.engine.protocol import (
     state_of,
 )
 from harness.engine.result import Kind
-from harness.engine.runner import Broken, Ledger, Runner
 
 OperationKind: TypeAlias = Literal[
     "add", "remove", "failing", "refused", "repeat", "skipped", "use", "look", "collect"
@@ -127,34 +127,34 @@ def replay(
         faults.append(Fault(kind, state_of(key), expected, found, at, hidden))
 
     ordering = ordering_of(system, order_dependent=order_dependent)
-    runner = Runner(system, operations, Ledger(), report, ordering=ordering)
+    player = Player(system, operations, Record(), report, ordering=ordering)
     played: list[int] = []
     for operation in history:
         played += (operation, operations.look) if watch else (operation,)
     if not watch or not history:
         played.append(operations.look)
     actions: list[Action] = []
-    runner.reset()
-    fresh = runner.state() if runner.printed else None
+    player.reset()
+    fresh = player.state() if player.printed else None
     try:
         for operation in played:
-            before = runner.mask
-            sensible = runner.sensible(operation)
-            value = runner.play(operation)
+            before = player.mask
+            sensible = player.sensible(operation)
+            value = player.play(operation)
             actions.append(
                 Action(
                     operation,
-                    _kind_of(operations, operation, before, runner.mask, value)
+                    _kind_of(operations, operation, before, player.mask, value)
                     if sensible
                     else "skipped",
-                    state_of(runner.key),
+                    state_of(player.key),
                     value,
-                    runner.state() if runner.printed else None,
+                    player.state() if player.printed else None,
                 )
             )
     except Broken:
         pass
-    runner.drop()
+    player.drop()
     return Replay(history, tuple(actions), tuple(faults), fresh)
 
 
@@ -165,15 +165,15 @@ def portrait(
 
     None where the system has no portrait.
     """
-    runner = _runner(system, order_dependent=order_dependent)
+    player = _player(system, order_dependent=order_dependent)
     try:
         for operation in history:
-            runner.play(operation)
-        return system.portrait(runner.handles)
+            player.play(operation)
+        return system.portrait(player.handles)
     except Broken:
         return None
     finally:
-        runner.drop()
+        player.drop()
 
 
 def arrival(
@@ -183,37 +183,37 @@ def arrival(
 
     Raises `Broken` where an undo raises that must not.
     """
-    runner = _runner(system, order_dependent=order_dependent)
+    player = _player(system, order_dependent=order_dependent)
     try:
         for operation in history[:-1]:
-            runner.play(operation)
-        before = runner.state()
-        value = runner.play(history[-1])
-        return before, value, runner.state()
+            player.play(operation)
+        before = player.state()
+        value = player.play(history[-1])
+        return before, value, player.state()
     finally:
-        runner.drop()
+        player.drop()
 
 
 def abandon(system: System, history: History, *, order_dependent: bool) -> None:
     """Play a history, and drop the system there, without a look at it."""
-    runner = _runner(system, order_dependent=order_dependent)
+    player = _player(system, order_dependent=order_dependent)
     try:
         for operation in history:
-            runner.play(operation)
+            player.play(operation)
     except Broken:
         pass
     finally:
-        runner.drop()
+        player.drop()
 
 
-def _runner(system: System, *, order_dependent: bool) -> Runner:
-    """A runner on a fresh system that reports nothing."""
+def _player(system: System, *, order_dependent: bool) -> Player:
+    """A player on a fresh system that reports nothing."""
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
-    runner = Runner(system, operations, Ledger(), _ignore, ordering=ordering)
-    runner.watching = False
-    runner.reset()
-    return runner
+    player = Player(system, operations, Record(), _ignore, ordering=ordering)
+    player.watching = False
+    player.reset()
+    return player
 
 
 def _ignore(

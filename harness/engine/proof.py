@@ -68,11 +68,11 @@ def run_graph(session: Session) -> None:
     if not session.system.settled:
         _search(session)
         return
-    runner = session.runner
-    runner.reset()
-    if not runner.printed:
+    player = session.player
+    player.reset()
+    if not player.printed:
         raise BadScenario(code="NoFingerprint", strategy="graph")
-    runner.proving = True
+    player.proving = True
     try:
         if session.ordered or not session.operations.reversible:
             run_arrangements(session)
@@ -81,22 +81,22 @@ def run_graph(session: Session) -> None:
             if session.operations.steps <= DOUBLED:
                 run_walk(session, 0, resume=True)
     finally:
-        runner.proving = False
+        player.proving = False
     _refute(session)
 
 
 def _refute(session: Session) -> None:
     """Look for states that a complete fingerprint would tell apart."""
-    ledger = session.ledger
+    record = session.record
     met: dict[Hashable, Key] = {}
-    for key, found in ledger.prints.items():
+    for key, found in record.prints.items():
         if found is None:
             raise BadScenario(code="NoFingerprint", strategy="graph")
         other = met.setdefault(checked(found), key)
-        looks = [ledger.seen.get(each) for each in (other, key)]
+        looks = [record.seen.get(each) for each in (other, key)]
         uses = range(session.operations.uses)
         answers = [
-            [ledger.answers.get((each, use)) for use in uses] for each in (other, key)
+            [record.answers.get((each, use)) for use in uses] for each in (other, key)
         ]
         if looks[0] != looks[1] or answers[0] != answers[1]:
             what = "look" if looks[0] != looks[1] else "answer"
@@ -106,9 +106,9 @@ def _refute(session: Session) -> None:
                 reason=f"it is the same with {one} and with {two} active (steps "
                 f"counted from 0), which {what} differently",
             )
-    if len(ledger.prints) > 1 and len(met) == 1:
+    if len(record.prints) > 1 and len(met) == 1:
         session.skipped.append(
-            f"graph: all {len(ledger.prints)} states have one fingerprint; nothing "
+            f"graph: all {len(record.prints)} states have one fingerprint; nothing "
             "that a step does shows in it"
         )
 
@@ -130,15 +130,15 @@ def _search(session: Session) -> None:
 
     Sets `session.closure`.  Raises `BadScenario` where the system shows no state.
     """
-    session.runner.watching = False
+    session.player.watching = False
     try:
         search = _explored(session)
     finally:
-        session.runner.watching = True
+        session.player.watching = True
     if search.closed and not session.symmetries:
         session.reached = True
     # Portraits were taken of other fresh systems meanwhile.
-    session.runner.reset()
+    session.player.reset()
 
 
 def affordable(session: Session, strategy: str) -> int:
@@ -146,8 +146,8 @@ def affordable(session: Session, strategy: str) -> int:
 
     Raises `BadScenario`, with the strategy's name, where there is none.
     """
-    session.runner.reset()
-    form = session.runner.state()
+    session.player.reset()
+    form = session.player.state()
     if not isinstance(form, StateForm):
         raise BadScenario(code="NoFingerprint", strategy=strategy)
     most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)

@@ -36,8 +36,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from harness.engine.judge import Action, Replay, abandon, replay
+from harness.engine.player import Broken
 from harness.engine.protocol import Caveat, History, Key, Operations, State, StateForm
-from harness.engine.runner import Broken
 from harness.engine.session import FINAL, Finding, Halt, Incomplete, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
@@ -63,18 +63,18 @@ def rehearsal(operations: Operations) -> tuple[History, History]:
 
 def make_first_system(session: Session) -> None:
     """Make the first system of all, and note its form, which all others must have."""
-    runner, system = session.runner, session.system
+    player, system = session.player, session.system
     # A fresh system may break a law; that is a violation like others.
     with suppress(Halt):
-        runner.reset()
-    form = runner.state()
+        player.reset()
+    form = player.state()
     if isinstance(form, StateForm) and form.weak and not system.settled:
         # It may show garbage of others, which a later collection takes away.
         system.collect()
-        form = runner.state()
+        form = player.state()
     session.first_form = form
     if form is not None and not system.settled:
-        session.first_portrait = system.portrait(runner.handles)
+        session.first_portrait = system.portrait(player.handles)
 
 
 def check(session: Session) -> bool:
@@ -172,8 +172,8 @@ def _check_form(session: Session) -> None:
     first = session.first_form
     if not isinstance(first, StateForm) or session.system.settled:
         return
-    session.runner.reset()
-    now = session.runner.state()
+    session.player.reset()
+    now = session.player.state()
     if not isinstance(now, StateForm) or now.exact != first.exact:
         session.report_not_fresh()
 
@@ -284,7 +284,7 @@ def canonical_histories(
             _corners(session)
         else:
             map_states(session, wanted)
-    return session.ledger.canonical
+    return session.record.canonical
 
 
 def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
@@ -294,7 +294,7 @@ def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
     """
     if session.mapped:
         return
-    canonical = session.ledger.canonical
+    canonical = session.record.canonical
     toggled = session.ordering.toggled
     _visit(session, ())
     queue: list[Key] = [session.ordering.root]
@@ -304,7 +304,7 @@ def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
         history = canonical[key]
         session.meter.check_time()
         queue.extend(
-            session.runner.key
+            session.player.key
             for step in range(session.operations.steps)
             if toggled(key, step) not in canonical and _visit(session, (*history, step))
         )
@@ -336,10 +336,10 @@ def _corners(session: Session) -> None:
 def _visit(session: Session, history: History) -> bool:
     """Look at the end of the history; whether that is a state not seen before."""
     session.rehearse(history)
-    canonical = session.ledger.canonical
-    if session.runner.key in canonical:
+    canonical = session.record.canonical
+    if session.player.key in canonical:
         return False
-    canonical[session.runner.key] = history
+    canonical[session.player.key] = history
     return True
 
 

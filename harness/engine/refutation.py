@@ -36,9 +36,9 @@ from harness.engine.judge import (
     portrait,
     replay,
 )
+from harness.engine.player import Broken
 from harness.engine.protocol import History, Operations, StateForm, state_of
 from harness.engine.result import Kind, Square, Violation
-from harness.engine.runner import Broken
 from harness.engine.session import FINAL, Finding, Session
 from harness.engine.shrink import Shrunk, shrink
 
@@ -203,7 +203,7 @@ def _count_hidden(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
 def _case(session: Session, finding: Finding, *, proving: bool) -> _Case:
     judge = Judge(
         session.system,
-        session.ledger.canonical,
+        session.record.canonical,
         ordering=session.ordering,
         proving=proving,
     )
@@ -246,7 +246,7 @@ def _violation(session: Session, case: _Case) -> Violation:
 
 
 def _shrunk(session: Session, judge: Judge, finding: Finding) -> Shrunk | None:
-    return shrink(judge, finding, session.operations, session.ledger, session.ordering)
+    return shrink(judge, finding, session.operations, session.record, session.ordering)
 
 
 def _from_fork(session: Session, plain: Violation, other: History) -> Violation:

@@ -24,6 +24,7 @@ from typing import TypeAlias
 from weakref import WeakMethod
 
 from harness.engine.judge import portrait
+from harness.engine.player import Player, Record, Report
 from harness.engine.protocol import (
     History,
     Key,
@@ -34,7 +35,6 @@ from harness.engine.protocol import (
     state_of,
 )
 from harness.engine.result import Closure, Kind
-from harness.engine.runner import Ledger, Report, Runner
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Receives the operations executed and planned, now and then and at the end."""
@@ -168,21 +168,21 @@ class Finding:
 
 
 def _reporting(session: "Session") -> Report:
-    """The function that a runner reports to; it holds the session weakly."""
+    """The function that a player reports to; it holds the session weakly."""
     method = WeakMethod(session._report)
 
     def report(
         kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
         receive = method()
-        assert receive is not None, "a session outlives the calls of its runner"
+        assert receive is not None, "a session outlives the calls of its player"
         receive(kind, key, expected, found, hidden)
 
     return report
 
 
 class Session:
-    """A system, its runner, ledger and meter, and the findings so far."""
+    """A system, its player, record and meter, and the findings so far."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Session:
         self.meter = meter
         self.ordering = ordering
         self.stop_after = stop_after
-        self.ledger = Ledger()
+        self.record = Record()
         self.findings: list[Finding] = []
         self._known: set[tuple[Hashable, Key, Hashable, Hashable]] = set()
         # The active steps at which each kind of fault was reported.
@@ -221,8 +221,8 @@ class Session:
         # After how many of them no fresh system was looked at.
         self.unchecked = 0
         self.reached = False
-        self.runner = Runner(
-            system, operations, self.ledger, _reporting(self), ordering=ordering
+        self.player = Player(
+            system, operations, self.record, _reporting(self), ordering=ordering
         )
 
     @property
@@ -233,13 +233,13 @@ class Session:
     def transition(self, operation: int) -> None:
         """Play one operation of the plan where the system stands, and look."""
         self.meter.count()
-        self.runner.play(operation)
-        self.runner.look()
+        self.player.play(operation)
+        self.player.look()
 
     def lead(self, operation: int) -> None:
         """Play one operation besides the plan where the system stands, and look."""
-        self.runner.play(operation)
-        self.runner.look()
+        self.player.play(operation)
+        self.player.look()
 
     def play_history(self, history: History) -> None:
         """Play a history of the plan from a fresh system and look at its end."""
@@ -248,16 +248,16 @@ class Session:
 
     def rehearse(self, history: History) -> None:
         """Play a history besides the plan from a fresh system and look at its end."""
-        runner = self.runner
-        runner.reset()
-        play = runner.play
+        player = self.player
+        player.reset()
+        play = player.play
         for operation in history:
             play(operation)
-        runner.look()
+        player.look()
 
     def report_not_fresh(self) -> None:
         """Report that the fresh system at hand is not what the first one was."""
-        now = self.system.portrait(self.runner.handles)
+        now = self.system.portrait(self.player.handles)
         paths = self._paths(self.first_portrait, now)
         self._end_with(
             Finding("not fresh", self.ordering.root, None, None, (), paths=paths)
@@ -273,7 +273,7 @@ class Session:
             portrait(self.system, each, order_dependent=total)
             for each in (before, after)
         )
-        key, paths = self.runner.key, self._paths(one, other)
+        key, paths = self.player.key, self._paths(one, other)
         shown = after[:-1] if after[-1] == self.operations.look else after
         self._end_with(Finding("hidden", key, None, None, shown, True, paths, before))
 
@@ -288,8 +288,8 @@ class Session:
 
     def _first_history(self) -> History | None:
         """The history that first gave the value that is contradicted now."""
-        asked = self.runner.asked
-        trace = b"" if asked is None else self.ledger.firsts.get(asked, b"")
+        asked = self.player.asked
+        trace = b"" if asked is None else self.record.firsts.get(asked, b"")
         if trace and trace[-1] == self.operations.look:
             trace = trace[:-1]
         return tuple(trace) or None
@@ -297,8 +297,8 @@ class Session:
     def _report(
         self, kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
-        history = self.runner.history()
-        asked = self.runner.asked
+        history = self.player.history()
+        asked = self.player.asked
         # What a look shows is named by what came before it.
         what = kind if asked is None else asked[1]
         mark = (what, key, expected, found)

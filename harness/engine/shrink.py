@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from harness.engine.judge import Exhausted, Fault, Judge
+from harness.engine.player import Record
 from harness.engine.protocol import (
     History,
     Key,
@@ -32,7 +33,6 @@ from harness.engine.protocol import (
     state_of,
 )
 from harness.engine.result import Kind
-from harness.engine.runner import Ledger
 from harness.engine.session import Finding
 
 # Operations that delta debugging reduces to a few by some hundred replays.
@@ -57,13 +57,13 @@ def shrink(
     judge: Judge,
     finding: Finding,
     operations: Operations,
-    ledger: Ledger,
+    record: Record,
     ordering: Ordering,
 ) -> Shrunk | None:
     """Shrink a finding; None when no window of it fails on a fresh system."""
     kind: Kind | None = finding.kind
     try:
-        history = _window(judge, finding, _keys(finding, operations, ledger, ordering))
+        history = _window(judge, finding, _keys(finding, operations, record, ordering))
     except Exhausted:
         return None
     if history is None:
@@ -136,7 +136,7 @@ def _windows(ends: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _keys(
-    finding: Finding, operations: Operations, ledger: Ledger, ordering: Ordering
+    finding: Finding, operations: Operations, record: Record, ordering: Ordering
 ) -> list[Key]:
     """The key before each operation and at the end, as far as failing is known."""
     key = ordering.root
@@ -145,7 +145,7 @@ def _keys(
     for operation in finding.history:
         if operation < operations.steps:
             place = (key, operation)
-            refused = ledger.refusals if is_active(key, operation) else ledger.failures
+            refused = record.refusals if is_active(key, operation) else record.failures
             if place not in refused and not (
                 operation in again and is_active(key, operation)
             ):

@@ -5,7 +5,7 @@ everything that a later operation may read, undo handles included
 (`protocol.StateForm`); two histories whose forms are equal are one state, and every
 operation is played at every state: steps, uses, the look, and collecting garbage where
 a weak reference or a finalizer is in reach.  Caches may fill and empty as they like;
-what is observed, answered and raised is compared by key in the runner.  Stateful model
+what is observed, answered and raised is compared by key in the player.  Stateful model
 checking over canonical heaps: Iosif, "Symmetry reductions for model checking of
 concurrent dynamic software" (2004); Visser, Havelund, Brat, Park and Lerda, "Model
 checking programs" (2003).
@@ -114,7 +114,7 @@ class Search:
         self, session: Session, *, exact: bool, most: int, part: Part | None = None
     ) -> None:
         self._session = session
-        self._runner = session.runner
+        self._player = session.player
         operations = session.operations
         self._part = part = part or Part(frozenset(range(operations.steps)))
         self._operations = (
@@ -266,10 +266,10 @@ class Search:
         )
 
     def _possible(self, state: int) -> Iterator[int]:
-        mask, runner = self._masks[state], self._runner
+        mask, player = self._masks[state], self._player
         redundant = self._redundant.get(state, frozenset())
         for operation in self._operations:
-            if operation not in redundant and runner.sensible(operation, mask):
+            if operation not in redundant and player.sensible(operation, mask):
                 yield operation
         if self._weak[state]:
             yield self._session.operations.collect
@@ -279,13 +279,13 @@ class Search:
         self._at = self._enter(None)
 
     def _reset(self) -> None:
-        runner, session = self._runner, self._session
-        self._lives.append(bytes(runner.trace))
-        runner.reset()
+        player, session = self._player, self._session
+        self._lives.append(bytes(player.trace))
+        player.reset()
         leading = self._part.leading
         for operation in leading:
-            runner.play(operation)
-        form = runner.state()
+            player.play(operation)
+        form = player.state()
         if not isinstance(form, StateForm):
             raise BadScenario(code="NoFingerprint", strategy="graph")
         self._form, self._at = form, 0
@@ -304,8 +304,8 @@ class Search:
         state = self._index.get(name)
         if state is None:
             state = self._index[name] = len(self.keys)
-            self.keys.append(self._runner.key)
-            self._masks.append(self._runner.mask)
+            self.keys.append(self._player.key)
+            self._masks.append(self._player.mask)
             self._ways.append([] if way is None else [way])
             self._depth.append(0 if way is None else self._depth[way[0]] + 1)
             self._weak.append(form.weak)
@@ -319,13 +319,13 @@ class Search:
             if form.exact not in exacts and len(exacts) < 2 * COVER:
                 exacts.add(form.exact)
                 if len(self.variants) < COVER:
-                    found = self._runner.trace
+                    found = self._player.trace
                     self.variants.append((self.history(state), tuple(found)))
         return state
 
     def _take(self, operation: int) -> None:
         """Play an operation where the system stands, and compare what is known."""
-        session, runner = self._session, self._runner
+        session, player = self._session, self._player
         if self.spent >= self._most:
             raise _Stop
         self.spent += 1
@@ -335,11 +335,11 @@ class Search:
         taken = self._out[source].get(operation)
         found = len(session.findings)
         try:
-            value = runner.play(operation)
+            value = player.play(operation)
         finally:
             if len(session.findings) > found:
                 self._name(taken, form)
-        after = runner.state()
+        after = player.state()
         assert isinstance(after, StateForm), "the fresh system had one"
         self._form = after
         self._mark = hash((mark, operation, _MARK))
@@ -347,7 +347,7 @@ class Search:
             self._turn = hash((turn, operation, _MARK))
         self._at = target = self._enter((source, operation))
         if taken is None:
-            place = len(self._lives), len(runner.trace)
+            place = len(self._lives), len(player.trace)
             self._out[source][operation] = _Transition(
                 *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
             )
@@ -375,7 +375,7 @@ class Search:
             self.variant_read = True
             self.closed = False
             raise VariantRead
-        trace = bytes(self._runner.trace)
+        trace = bytes(self._player.trace)
         life = (*self._lives, trace)[taken.life]
         self._session.report_hidden(tuple(life[: taken.length]), tuple(trace))
 

@@ -60,7 +60,7 @@ order, may still read what others write; what is explored apart holds as far as 
 explored (`groups.py`).
 
 How it works: a name is `graph` or, with a parameter, `walk:2`; several joined by '+'
-run one after the other on one ledger.  `parse` makes `Strategy` values of them, `plan`
+run one after the other on one record.  `parse` makes `Strategy` values of them, `plan`
 tells their size and claims without a system, and `choose` is what `auto` stands for.
 
 When you add a strategy: its size and its run in `suites.py`, its two claims here, an
@@ -201,8 +201,8 @@ class Method:
 
 def _sets(session: Session) -> int:
     if session.ordered:
-        return len({frozenset(key) for key in session.ledger.seen})  # type: ignore[arg-type]  # ordered keys are tuples
-    return len(session.ledger.seen)
+        return len({frozenset(key) for key in session.record.seen})  # type: ignore[arg-type]  # ordered keys are tuples
+    return len(session.record.seen)
 
 
 def _walked(session: Session, depth: int) -> int:
@@ -215,7 +215,7 @@ def _graphed(session: Session, _: int) -> int:
         return _walked(session, 0) * (2 if steps <= DOUBLED else 1)
     if not session.mapped:
         return arrangements_size(session.operations.steps, session.operations.uses)
-    lengths = (len(history) + 1 for history in session.ledger.canonical.values())
+    lengths = (len(history) + 1 for history in session.record.canonical.values())
     return sum(lengths) * session.operations.actions
 
 

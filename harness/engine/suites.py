@@ -121,22 +121,22 @@ def full_size(steps: int) -> int:
 
 def run_full(session: Session) -> None:
     """Play every round."""
-    runner, transition = session.runner, session.transition
-    runner.reset()
-    runner.look()
+    player, transition = session.player, session.transition
+    player.reset()
+    player.look()
     steps = range(session.operations.steps)
     # Never all at once: there are 479,001,600 orders of twelve steps.
     for adding in permutations(steps):
         for removing in permutations(steps):
-            if runner.mask:
-                runner.reset()
-                runner.look()
+            if player.mask:
+                player.reset()
+                player.look()
             for step in adding:
                 transition(step)
-                if not runner.mask >> step & 1:
+                if not player.mask >> step & 1:
                     break
             for step in removing:
-                if runner.mask >> step & 1:
+                if player.mask >> step & 1:
                     transition(step)
 
 
@@ -151,7 +151,7 @@ def arrangements_size(steps: int, uses: int) -> int:
 
 def run_arrangements(session: Session) -> None:
     """Play every operation from every arrangement that counts as one."""
-    runner = session.runner
+    player = session.player
     session.play_history(())
     queue: list[tuple[Key, History]] = [((), ())]
     known: set[Key] = {()}
@@ -159,7 +159,7 @@ def run_arrangements(session: Session) -> None:
         mask = UNORDERED.key(state_of(arrangement))
         for operation in range(session.operations.actions):
             session.play_history((*history, operation))
-            if runner.mask == mask:
+            if player.mask == mask:
                 continue
             target = EVERY_ORDER.toggled(arrangement, operation)
             if target not in known:
@@ -183,7 +183,7 @@ def depth_measured(session: Session, hidden: int) -> int:
     operations = session.operations.actions
     return sum(
         int(operations**length) * (len(history) + length)
-        for history in session.ledger.canonical.values()
+        for history in session.record.canonical.values()
         for length in range(1, hidden + 2)
     )
 
@@ -192,11 +192,11 @@ def run_depth(session: Session, hidden: int) -> None:
     """Play the suite for `hidden` operations."""
     map_states(session)
     operations = range(session.operations.actions)
-    for history in tuple(session.ledger.canonical.values()):
+    for history in tuple(session.record.canonical.values()):
         for length in range(1, hidden + 2):
             for suffix in product(operations, repeat=length):
                 session.play_history(history + suffix)
-    states, looks = len(session.ledger.seen), len(set(session.ledger.seen.values()))
+    states, looks = len(session.record.seen), len(set(session.record.seen.values()))
     if looks < states:
         session.skipped.append(
             f"kA:{hidden}: {states} states show {looks} observations; states that "
@@ -276,10 +276,10 @@ class Walk:
             for _ in range(2):
                 for step in reversed(range(self._steps)):
                     session.lead(step)
-            session.runner.clear()
+            session.player.clear()
         else:
-            session.runner.reset()
-        session.runner.look()
+            session.player.reset()
+        session.player.look()
         if not self._operations:
             return
         for _ in range(self._depth):
@@ -289,7 +289,7 @@ class Walk:
         while self._open:
             left = self._open
             for operation in self._path_to_open():
-                before = session.runner.mask
+                before = session.player.mask
                 session.lead(operation)
                 self._moved(operation, before)
             self._follow()
@@ -301,10 +301,10 @@ class Walk:
     def _follow(self) -> None:
         """Take unspent transitions until the node at hand has none."""
         transition = self._session.transition
-        runner = self._session.runner
+        player = self._session.player
         spent, operations, span = self._spent, self._operations, self._span
         width, last, recent = self._width, self._operations - 1, self._recent
-        mask, remaining = runner.mask, self._open
+        mask, remaining = player.mask, self._open
         steps = self._steps
         while True:
             node = recent * width + mask
@@ -323,15 +323,15 @@ class Walk:
             remaining -= 1
             self._open, self._recent = remaining, recent
             transition(operation)
-            if runner.mask == mask and operation < steps:
+            if player.mask == mask and operation < steps:
                 self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
-            mask = runner.mask
+            mask = player.mask
             if span:
                 recent = (recent % span) * operations + operation
         self._open, self._recent = remaining, recent
 
     def _moved(self, operation: int, before: int) -> None:
-        mask = self._session.runner.mask
+        mask = self._session.player.mask
         if mask == before and operation < self._steps:
             self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
         if self._span:
@@ -339,7 +339,7 @@ class Walk:
 
     def _path_to_open(self) -> list[int]:
         """Operations of a shortest known way to a node with an unspent transition."""
-        start = (self._recent, self._session.runner.mask)
+        start = (self._recent, self._session.player.mask)
         came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
         queue = deque([start])
         while queue:

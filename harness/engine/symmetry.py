@@ -105,7 +105,7 @@ class Orbits:
         """The reduction at the state where the system stands, after this history."""
         before = self._tried
         here = self._state()
-        mask = self._session.runner.mask
+        mask = self._session.player.mask
         redundant: set[int] = set()
         twins: list[History] = []
         for symmetry in self._session.symmetries:
@@ -141,11 +141,11 @@ class Orbits:
 
     def _state(self) -> tuple[Key, bytes, bytes]:
         """The key, the form by which states are told apart, and the exact one."""
-        runner = self._session.runner
-        form = runner.state()
+        player = self._session.player
+        form = player.state()
         assert isinstance(form, StateForm), "complete states are explored"
         name = form.exact if self._exact else form.blind
-        return runner.key, name, form.exact
+        return player.key, name, form.exact
 
     def _tried_twin(self, twin: History) -> tuple[Key, bytes, bytes] | None:
         """The state after a twin; None where that does not pay any more."""
@@ -162,7 +162,7 @@ class Orbits:
 
         Of the class the two steps are played, and the first that is not active.
         """
-        operations, mask = self._session.operations, self._session.runner.mask
+        operations, mask = self._session.operations, self._session.player.mask
         first = [each for each in members if not mask >> each & 1][:1]
         following = sorted(
             {*both, *first, *self._steps.difference(members)}
@@ -187,8 +187,8 @@ def swap(history: History, one: int, other: int) -> History:
 def _play(session: Session, history: History) -> list[Hashable]:
     """The results of a history's operations on a fresh system, besides the plan."""
     session.meter.check_time()
-    session.runner.reset()
-    return [session.runner.play(operation) for operation in history]
+    session.player.reset()
+    return [session.player.play(operation) for operation in history]
 
 
 class _Check:

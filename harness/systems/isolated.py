@@ -31,8 +31,8 @@ from typing import Any, Protocol
 from weakref import finalize, ref
 
 from harness.child import flush_streams
+from harness.engine.player import outlives
 from harness.engine.protocol import Caveat
-from harness.engine.runner import outlives
 from harness.errors import ExplorationRestart, HarnessError, ProcessError
 from harness.scenario.scenario import Scenario
 from harness.systems.complete import Memory

@@ -123,7 +123,7 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "/usr/lib/python/time.py", line 1 in nap
   File "/project/tests/scenarios/test_a.py", line 12 in sleeps
   File "/project/src/registry.py", line 70 in <lambda>
-  File "{HARNESS}/engine/runner.py", line 200 in play
+  File "{HARNESS}/engine/player.py", line 200 in play
   File "{HARNESS}/child.py", line 400 in _run
 """
 

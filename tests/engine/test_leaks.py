@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from harness import Scenario, explore, step
-from harness.engine.runner import outlives
+from harness.engine.player import outlives
 
 
 class Handle:

@@ -175,7 +175,7 @@ def canonical(machine: Machine) -> dict[Key, History]:
         stop_after=1_000_000,
     )
     map_states(session)
-    return session.ledger.canonical
+    return session.record.canonical
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])

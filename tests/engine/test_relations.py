@@ -16,8 +16,8 @@ from harness.engine import (
     replay,
 )
 from harness.engine.judge import Judge
+from harness.engine.player import Player, Record
 from harness.engine.protocol import UNORDERED
-from harness.engine.runner import Ledger, Runner
 from harness.engine.session import Meter, Session
 from harness.engine.suites import run_full
 from tests.engine.related import Holding, Related
@@ -79,9 +79,9 @@ def test_where_an_operation_makes_sense() -> None:
     def sensible(relations: Relations, active: State) -> list[int]:
         registry = Related(relations, 3, 1)
         operations = operations_of(registry)
-        runner = Runner(*(registry, operations, Ledger(), never), ordering=UNORDERED)
+        player = Player(*(registry, operations, Record(), never), ordering=UNORDERED)
         mask = sum(1 << step for step in active)
-        return [each for each in range(6) if runner.sensible(each, mask)]
+        return [each for each in range(6) if player.sensible(each, mask)]
 
     # Uses, the look and collecting garbage always do.
     assert sensible(Relations(), (0,)) == [0, 1, 2, 3, 4, 5]
@@ -104,14 +104,14 @@ def never(*told: object) -> None:
 
 def test_what_makes_no_sense_is_no_part_of_a_history() -> None:
     registry = Related(CHAIN, 3)
-    runner = Runner(
-        *(registry, operations_of(registry), Ledger(), never), ordering=UNORDERED
+    player = Player(
+        *(registry, operations_of(registry), Record(), never), ordering=UNORDERED
     )
-    runner.reset()
+    player.reset()
     for operation in (2, 1, 0, 2, 1, 0, 3, 1, 0):
-        runner.play(operation)
-    assert runner.history() == (0, 1, 3, 1, 0)
-    assert (runner.adds, runner.removes, registry.order) == (2, 2, [])
+        player.play(operation)
+    assert player.history() == (0, 1, 3, 1, 0)
+    assert (player.adds, player.removes, registry.order) == (2, 2, [])
 
 
 def test_a_replay_tells_what_it_skipped() -> None:

@@ -7,9 +7,9 @@ reference tells at once whether it is gone.  One that lives is no leak where onl
 hold it: a registry that keeps an exception keeps the frames it came through, the
 harness's own among them.
 
-The *ledger* is what is known of a system so far: the reference that every action is
+The *record* is what is known of a system so far: the reference that every action is
 compared with.  The first value written under a key stays, so that "expected" means the
-same from the first comparison to the report.  One ledger serves all strategies of an
+same from the first comparison to the report.  One record serves all strategies of an
 exploration: what `walk` sees is compared with what `histories` saw.
 
 Rules:
@@ -25,7 +25,7 @@ Rules:
   succeed: that is where it may raise.
 
 How it works: `play` appends the operation to the trace, so that the trace is at all
-times the exact history since the last reset; whatever contradicts the ledger goes to
+times the exact history since the last reset; whatever contradicts the record goes to
 `report`. The loop of a walk spends its time here: keep a step free of allocations.
 """
 
@@ -59,7 +59,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
-class Ledger:
+class Record:
     """First observations, answers, failures, fingerprints and canonical histories."""
 
     __slots__ = (
@@ -142,7 +142,7 @@ _OWN = frozenset({outlives.__code__, _accounted.__code__})
 Report: TypeAlias = Callable[[Kind, Key, Hashable, Hashable, bool], None]
 """Receives kind, active steps, expected, found, and whether these two are states.
 
-It may raise in order to end the run.  It refers to no runner: the two would be a cycle,
+It may raise in order to end the run.  It refers to no player: the two would be a cycle,
 which collections would find where garbage is one of the operations.
 """
 
@@ -151,7 +151,7 @@ class Broken(Exception):
     """An undo raised: what is active is unknown, and nothing may be played."""
 
 
-class Runner:
+class Player:
     """Plays operations on one system and keeps count."""
 
     __slots__ = (
@@ -160,13 +160,13 @@ class Runner:
         "_failed_at",
         "_guarded",
         "_laws",
-        "_ledger",
         "_needed_by",
         "_observe",
         "_ordering",
         "_passed",
         "_plain",
         "_pulse",
+        "_record",
         "_relations",
         "_report",
         "_requires",
@@ -196,7 +196,7 @@ class Runner:
         self,
         system: System,
         operations: Operations,
-        ledger: Ledger,
+        record: Record,
         report: Report,
         *,
         ordering: Ordering,
@@ -205,9 +205,9 @@ class Runner:
         self._observe = system.observe
         self._laws = system.laws
         self._state = system.state
-        self._ledger = ledger
-        self._seen = ledger.seen
-        self._passed = ledger.passed
+        self._record = record
+        self._seen = record.seen
+        self._passed = record.passed
         self._report = report
         self._ordering = ordering
         self._plain = not ordering.counts
@@ -372,10 +372,10 @@ class Runner:
             self.mask |= 1 << step
             self.key = self.mask if self._plain else self._ordering.toggled(key, step)
         if not known:
-            fields = self._ledger.failures.get((key, step), MISSING)
+            fields = self._record.failures.get((key, step), MISSING)
             if fields is MISSING:
                 self._passed[key] = passed | 1 << step
-                self._ledger.note(key, step, self.trace)
+                self._record.note(key, step, self.trace)
             else:
                 self._contradict("error", key, step, fields, None)
         return None
@@ -386,10 +386,10 @@ class Runner:
         self.failing += 1
         self._failed_at = len(self.trace)
         if not known:
-            self._ledger.note(self.key, step, self.trace)
+            self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
-        expected = self._ledger.failures.setdefault((self.key, step), fields)
+        expected = self._record.failures.setdefault((self.key, step), fields)
         if known:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
@@ -434,12 +434,12 @@ class Runner:
         """An undo that may be refused was: the step stays active."""
         self.failing += 1
         self._failed_at = len(self.trace)
-        known = self._ledger.retired.get(self.key, 0) >> step & 1
+        known = self._record.retired.get(self.key, 0) >> step & 1
         if not known:
-            self._ledger.note(self.key, step, self.trace)
+            self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
-        expected = self._ledger.refusals.setdefault((self.key, step), fields)
+        expected = self._record.refusals.setdefault((self.key, step), fields)
         if known:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
@@ -448,14 +448,14 @@ class Runner:
 
     def _retired(self, step: int) -> None:
         """An undo that may be refused was not."""
-        retired = self._ledger.retired
+        retired = self._record.retired
         known = retired.get(self.key, 0)
         if known >> step & 1:
             return
-        fields = self._ledger.refusals.get((self.key, step), MISSING)
+        fields = self._record.refusals.get((self.key, step), MISSING)
         if fields is MISSING:
             retired[self.key] = known | 1 << step
-            self._ledger.note(self.key, step, self.trace)
+            self._record.note(self.key, step, self.trace)
         else:
             self._contradict("error", self.key, step, fields, None)
 
@@ -471,10 +471,10 @@ class Runner:
         self.uses += 1
         if self.printed and (after := self.state()) != before:
             self._report("use", self.key, before, after, True)
-        known = self._ledger.answers.get((self.key, use), MISSING)
+        known = self._record.answers.get((self.key, use), MISSING)
         if known is MISSING:
-            self._ledger.answers[self.key, use] = answer
-            self._ledger.note(self.key, self._steps + use, self.trace)
+            self._record.answers[self.key, use] = answer
+            self._record.note(self.key, self._steps + use, self.trace)
         elif known != answer:
             self._contradict("use", self.key, self._steps + use, known, answer)
         return answer
@@ -486,8 +486,8 @@ class Runner:
         known = self._seen.get(self.key, MISSING)
         if known is not seen and known != seen:
             if known is MISSING:
-                self._seen[self.key] = self._ledger.interned(seen)
-                self._ledger.note(self.key, self.look_operation, self.trace)
+                self._seen[self.key] = self._record.interned(seen)
+                self._record.note(self.key, self.look_operation, self.trace)
             else:
                 operation = self.look_operation
                 self._contradict(self._suspect(), self.key, operation, known, seen)
@@ -500,10 +500,10 @@ class Runner:
     def _prove(self, *, looked: bool) -> Hashable:
         """Compare the state with the one that is known; returns it."""
         found = self.state()
-        expected = self._ledger.prints.get(self.key, MISSING)
+        expected = self._record.prints.get(self.key, MISSING)
         if expected is MISSING:
-            self._ledger.prints[self.key] = found
-            self._ledger.note(self.key, STATE, self.trace)
+            self._record.prints[self.key] = found
+            self._record.note(self.key, STATE, self.trace)
         elif expected != found:
             kind = "cold" if looked else self._suspect()
             self._contradict(kind, self.key, STATE, expected, found, hidden=True)
