@@ -30,6 +30,8 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+import click
+
 from harness.child import CAN_FORK, Child, Parent, start, wait
 from harness.cli.command import deferring_interrupts
 from harness.cli.task import (
@@ -42,7 +44,7 @@ from harness.cli.task import (
     perform,
 )
 from harness.engine import pulse
-from harness.errors import HarnessError, ProcessError
+from harness.errors import HarnessError, NotFound, ProcessError
 from harness.outcome import Report, Unexplored
 from harness.watch import MOST, TICK, Limits, Watch, import_death
 
@@ -531,6 +533,30 @@ class Campaign:
 
             entry = self._entries.get(task.path)
             show(Finished(index, perform(task, self.effort, tell, entry)))
+
+
+def load_scenarios(campaign: Campaign, paths: Sequence[str]) -> Listing:
+    """Load what the paths name; tell what skipped itself or is not collected.
+
+    Raises `NotFound`.
+    """
+    listing = campaign.load(paths)
+    for some in listing.uncollected:
+        click.echo(some.render())
+    if not listing.tasks and not listing.broken:
+        where = ", ".join(paths)
+        if not where:
+            from harness.catalogue import default_folder
+
+            folder = default_folder(listing.root).relative_to(listing.root)
+            where = folder.as_posix()
+        reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
+        if reasons:
+            where += f"; skipped: {', '.join(reasons)}"
+        raise NotFound(code="NoScenarios", where=where)
+    for source, reason in listing.skipped:
+        click.echo(f"skipped: {source}: {reason}")
+    return listing
 
 
 def processes(tasks: Sequence[Task], jobs: int | None) -> int:

@@ -31,12 +31,15 @@ from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from harness.errors import HarnessError
 from harness.outcome import Failure, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OK = 0
 FAILED = 1  # `run` and `replay`: something is wrong
@@ -179,6 +182,12 @@ COMMANDS = {
 }
 
 
+# Logs have no width of their own; 80 columns is what they are read in.
+LOG_WIDTH = 80
+
+# Of commands that load scenarios.
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+
 # Of commands that import somebody's modules.
 path_option = click.option(
     "--path",
@@ -187,6 +196,16 @@ path_option = click.option(
     metavar="DIR",
     help="The folder to import from first. Default: the current one.",
 )
+
+
+def console() -> "Console":
+    """The console that tables are printed to; 80 columns where it is no terminal."""
+    from rich.console import Console
+
+    plain = Console(highlight=False, markup=False, emoji=False)
+    if not plain.is_terminal:
+        plain.width = LOG_WIDTH
+    return plain
 
 
 class Refused(click.ClickException):

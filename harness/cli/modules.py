@@ -15,8 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.command import FAILED, OK, path_option
-from harness.cli.run import console
+from harness.cli.command import FAILED, OK, console, path_option
 from harness.errors import FileError, FileExists
 from harness.imports import (
     SECONDS,

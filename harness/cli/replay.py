@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.catalogue import Entry, load, nearest
-from harness.cli.command import FAILED, OK
-from harness.cli.run import effort_of, paths_argument
+from harness.cli.command import FAILED, OK, paths_argument
+from harness.cli.run import effort_of
 from harness.cli.task import Effort
 from harness.engine import (
     Action,

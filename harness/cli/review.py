@@ -1,8 +1,21 @@
-"""`everyorder review`: accept what changed, by classes of equal differences.
+"""`everyorder review`: explorations compared with expect files, and what is accepted.
 
-True only here: decisions.  Differences are grouped over all scenarios, so that a
-change that shows in a thousand states is one decision; each decision is taken by a
-person, or by `--accept`.  A scenario that fails its exploration is never offered.
+`judge` compares one scenario with its expect file, for `gate` as well: each judgement
+has an exit code, and the text that explains it.  A scenario that fails its exploration
+is not compared and never offered for review, nor is one that skips itself; one that was
+explored by hand-chosen means is compared without the size of the exploration.
+
+A *change* is one decision of `review`: entries whose verdict and diff are equal,
+whichever scenario they are from, so that a change that shows in a thousand states is
+decided once, by a person or by `--accept`.  Of a scenario that has no expect file, or
+whose old numbers mean other steps now, only the whole can be accepted; new scenarios
+together are one change, as are expect files without a scenario.  A damaged expect file
+is a change of its own, and never new: accepting it gives up its old content.
+
+A scenario that a test function explores is not in the catalogue, and neither is a
+module elsewhere.  So a file is stale only if its module no longer exists, or if it
+defines nothing of that name; a variable counts where the module was not loaded, because
+it may be a scenario there.
 
 Rules:
 - a value of `--accept` that names nothing is refused before anything is explored;
@@ -11,29 +24,289 @@ Rules:
 - files are written once, at the end, in one go; quitting keeps what was accepted.
 """
 
+import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import click
 
-from harness.catalogue import nearest
-from harness.cli.campaign import Campaign
-from harness.cli.command import FAILED, OK
-from harness.cli.judgement import (
-    Change,
-    Judgement,
-    changes,
-    documents,
-    judge,
-    stale_files,
+from harness.catalogue import file_of, nearest
+from harness.cli.campaign import Campaign, load_scenarios
+from harness.cli.command import (
+    CHANGED,
+    FAILED,
+    NOT_LOADED,
+    OF_COMPARISON,
+    OF_FAILURE,
+    OF_VERDICT,
+    OK,
+    STALE,
+    console,
+    paths_argument,
 )
-from harness.cli.run import console, load_or_exit, paths_argument
-from harness.cli.task import Effort
-from harness.errors import NotFound
-from harness.expectations import Store, forbidden
+from harness.cli.task import Effort, Listing, Outcome
+from harness.collection import statements_of
+from harness.errors import DamagedExpectFile, FileError, NotFound
+from harness.expectations import (
+    Comparison,
+    Document,
+    Key,
+    Store,
+    accept,
+    classes,
+    compare,
+    explain,
+    forbidden,
+)
+from harness.expectations.compare import header_diffs
+from harness.outcome import Report, Unexplored
+from harness.report import render
 from harness.report.observation import readable
 from harness.report.text import plural
+
+
+def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
+    """The scenarios that have an expect file and are gone, sorted."""
+    return tuple(
+        name
+        for name in store.stale(listing.paths)
+        if not _may_be_alive(name, listing.root, listing.unknown, listing.loaded)
+    )
+
+
+def _may_be_alive(
+    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
+) -> bool:
+    file, rest = file_of(name, root)
+    if file is None:
+        return False
+    source = file.relative_to(root).as_posix()
+    if source in unknown or not rest:
+        return True
+    return _defines(file, rest[0], variables=source not in loaded)
+
+
+def _defines(file: Path, name: str, *, variables: bool) -> bool:
+    """Whether a file has a function or class of that name, its parameters left out.
+
+    With `variables`, something that is assigned counts, too.
+    """
+    plain = name.partition("[")[0]
+    body = statements_of(file)
+    if body is None:
+        return True
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = {each.name for each in body if isinstance(each, kinds)}
+    if variables:
+        assigning = (ast.Assign, ast.AnnAssign)
+        assigned = (each for each in body if isinstance(each, assigning))
+        nodes = (node for each in assigned for node in ast.walk(each))
+        stored = (node for node in nodes if isinstance(node, ast.Name))
+        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
+    return any(plain == each or plain.startswith(f"{each}-") for each in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One scenario's exit code, and the text that explains it ("" for OK).
+
+    `damage` says what is wrong with the expect file itself; `comparison` is then with
+    no file at all, or None where not even its place can be written to.  `skipped` says
+    that there is nothing to judge, and `text` why.
+    """
+
+    scenario: str
+    code: int
+    text: str = ""
+    comparison: Comparison | None = None
+    damage: str = ""
+    skipped: bool = False
+
+    @property
+    def expected(self) -> bool:
+        """Whether it was explored, and all is as expected."""
+        return self.code == OK and not self.skipped
+
+    def skip_line(self) -> str:
+        """The reason, after its name."""
+        return f"skipped: {self.scenario}: {self.text}".rstrip(": ")
+
+
+def judge(
+    outcome: Outcome, store: Store, *, effort: bool, width: int = 80
+) -> Judgement:
+    """Hold one outcome against its expect file."""
+    if isinstance(outcome, Unexplored):
+        if not outcome.failed:
+            return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
+        code = OF_FAILURE[outcome.verdict]
+        return Judgement(outcome.scenario, code, outcome.render())
+    if not outcome.passed:
+        code = OF_VERDICT[outcome.verdict]
+        return Judgement(outcome.scenario, code, render(outcome, width=width))
+    return _compared(outcome, store, effort=effort)
+
+
+def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
+    """The judgements of modules that could not be loaded."""
+    codes = {**OF_FAILURE, "failed": NOT_LOADED}
+    return [
+        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
+    ]
+
+
+def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
+    """The judgements of expect files without a scenario."""
+    return [
+        Judgement(
+            name,
+            STALE,
+            f"{store.name(name)} belongs to no scenario; give it up: "
+            f"everyorder review --accept {name}",
+        )
+        for name in names
+    ]
+
+
+def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
+    command = f"everyorder review --accept {report.scenario}"
+    try:
+        expected = store.read(report.scenario)
+    except FileError as error:
+        return Judgement(report.scenario, CHANGED, str(error), None, str(error))
+    except DamagedExpectFile as error:
+        text = (
+            f"{error.damage}. Restore the file from version control, or write what is "
+            f"observed now in its place: {command}"
+        )
+        found = compare(None, report, effort=effort)
+        return Judgement(report.scenario, CHANGED, text, found, error.damage)
+    comparison = compare(expected, report, effort=effort)
+    code = OF_COMPARISON[comparison.verdict]
+    if code == OK:
+        return Judgement(report.scenario, OK, comparison=comparison)
+    text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
+    return Judgement(report.scenario, code, text, comparison)
+
+
+# Names in a headline; more would push the rest off the line.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of one scenario in a change: some keys, or None for all of it."""
+
+    scenario: str
+    comparison: Comparison | None
+    keys: tuple[Key, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision; `lines` is the difference that all its entries share."""
+
+    verdict: str
+    parts: tuple[Part, ...]
+    lines: tuple[str, ...]
+    only_new: bool
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios that it touches."""
+        return tuple(part.scenario for part in self.parts)
+
+    def only(self, scenarios: Collection[str]) -> "Change":
+        """The part of it that touches these scenarios."""
+        parts = tuple(part for part in self.parts if part.scenario in scenarios)
+        return replace(self, parts=parts)
+
+    def headline(self) -> str:
+        """The change in one line."""
+        shown = list(self.scenarios[:NAMED])
+        rest = len(self.scenarios) - NAMED
+        names = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+        entries = sum(len(part.keys or ()) for part in self.parts)
+        if not entries:
+            return f"{self.verdict}: {names}"
+        count = "1 entry" if entries == 1 else f"{entries} entries"
+        return f"{self.verdict}: {count} of {names}"
+
+
+def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
+    """Every decision that there is to take, equal differences together."""
+    new: list[Part] = []
+    single: list[Change] = []
+    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    for each in found:
+        comparison = each.comparison
+        if comparison is None or comparison.passed:
+            continue
+        part = Part(each.scenario, comparison, None)
+        if each.damage:
+            single.append(Change("damaged file", (part,), (each.damage,), False))
+        elif comparison.expected is None:
+            new.append(part)
+        elif not comparison.divisible:
+            lines = _header_lines(comparison)
+            single.append(Change("another scenario", (part,), lines, False))
+        elif comparison.fields and not classes(comparison):
+            header = Part(each.scenario, comparison, ())
+            lines = _header_lines(comparison)
+            groups.setdefault(("changed header", lines), []).append(header)
+        else:
+            for group in classes(comparison):
+                part = Part(each.scenario, comparison, group.keys)
+                groups.setdefault((group.verdict, group.lines), []).append(part)
+    decisions = [
+        Change(verdict, tuple(parts), lines, all(_only_new(part) for part in parts))
+        for (verdict, lines), parts in groups.items()
+    ]
+    if new:
+        count = plural(len(new), "scenario")
+        decisions.insert(0, Change(f"new, {count}", tuple(new), (), True))
+    if stale:
+        gone = tuple(Part(name, None, None) for name in stale)
+        decisions.append(Change("stale, no scenario", gone, (), False))
+    return single + decisions
+
+
+def documents(taken: Sequence[Change]) -> Mapping[str, Document | None]:
+    """The documents to write for accepted changes; None stands for a file to delete."""
+    parts: dict[str, list[Part]] = {}
+    for change in taken:
+        for part in change.parts:
+            parts.setdefault(part.scenario, []).append(part)
+    return {scenario: _document(each) for scenario, each in parts.items()}
+
+
+def _document(parts: Sequence[Part]) -> Document | None:
+    comparison = parts[0].comparison
+    if comparison is None:
+        return None
+    keys: set[Key] = set()
+    for part in parts:
+        if part.keys is None:
+            return accept(comparison)
+        keys.update(part.keys)
+    return accept(comparison, frozenset(keys))
+
+
+def _only_new(part: Part) -> bool:
+    comparison = part.comparison
+    return comparison is not None and comparison.only_new
+
+
+def _header_lines(comparison: Comparison) -> tuple[str, ...]:
+    return tuple(
+        line
+        for name, lines in header_diffs(comparison)
+        for line in (f"{name}:", *lines)
+    )
+
 
 # A person does not read more of one difference before deciding.
 MOST_LINES = 40
@@ -73,7 +346,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     if error is not None:
         raise error
     with Campaign(Effort(), jobs=jobs) as campaign:
-        listing = load_or_exit(campaign, paths)
+        listing = load_scenarios(campaign, paths)
         store = Store(listing.root)
         stale = stale_files(store, listing) if not paths else ()
         if not listing.broken:

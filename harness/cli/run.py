@@ -3,11 +3,10 @@
 `run` shows a person a whole catalogue: the table, what failed, the page; it compares
 nothing with expect files.  `gate` does, and has one exit code for all; it writes
 nothing at all, neither expect files nor compiled modules, so it runs on a read-only
-tree.  How much both explore, and how, is said by the same flags (`campaign_options`);
-other commands share the arguments, the console, and what "nothing to explore" means.
+tree.  The same flags say how much both explore, and how (`campaign_options`).
 
-What tells is imported when everything is explored: children are forked before that, and
-look through all that is loaded.
+Reports and comparisons are imported when everything is explored: children are forked
+before that, and look through all that is loaded.
 """
 
 from collections import Counter
@@ -15,27 +14,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
-from harness.cli.campaign import Campaign, Interrupted
-from harness.cli.command import FAILED, GATE, INTERRUPTED, OK, table
+from harness.cli.campaign import Campaign, Interrupted, load_scenarios
+from harness.cli.command import (
+    FAILED,
+    GATE,
+    INTERRUPTED,
+    OK,
+    console,
+    paths_argument,
+    table,
+)
 from harness.cli.task import Effort, Listing, Outcome, Task
 from harness.engine import KNOWN_STRATEGIES, parse
-from harness.errors import FileError, NotFound
+from harness.errors import FileError
 from harness.outcome import Report, Unexplored
 from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 F = TypeVar("F", bound=Callable[..., object])
-
-# Logs have no width of their own; 80 columns is what they are read in.
-LOG_WIDTH = 80
-
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
 _SECONDS = click.FloatRange(min=0)
 
@@ -131,40 +130,6 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
     return Effort(strategy, steps, budget)
 
 
-def console() -> "Console":
-    """The console that tables are printed to; 80 columns where it is no terminal."""
-    from rich.console import Console
-
-    plain = Console(highlight=False, markup=False, emoji=False)
-    if not plain.is_terminal:
-        plain.width = LOG_WIDTH
-    return plain
-
-
-def load_or_exit(campaign: Campaign, paths: Sequence[str]) -> Listing:
-    """Load what the paths name; tell what skipped itself or is not collected.
-
-    Raises `NotFound`.
-    """
-    listing = campaign.load(paths)
-    for some in listing.uncollected:
-        click.echo(some.render())
-    if not listing.tasks and not listing.broken:
-        where = ", ".join(paths)
-        if not where:
-            from harness.catalogue import default_folder
-
-            folder = default_folder(listing.root).relative_to(listing.root)
-            where = folder.as_posix()
-        reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
-        if reasons:
-            where += f"; skipped: {', '.join(reasons)}"
-        raise NotFound(code="NoScenarios", where=where)
-    for source, reason in listing.skipped:
-        click.echo(f"skipped: {source}: {reason}")
-    return listing
-
-
 @click.command(
     epilog="Exit codes: 0 everything passed; 1 something did not; 2 bad arguments; "
     "130 interrupted."
@@ -230,7 +195,7 @@ def run(
                 )
             listing = _of_torch()
         else:
-            listing = load_or_exit(campaign, paths)
+            listing = load_scenarios(campaign, paths)
         outcomes = _outcomes(campaign, listing)
         raise SystemExit(_print_outcomes(outcomes, listing.broken, report))
 
@@ -328,10 +293,10 @@ def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
 
 def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     """Explore, compare and tell; the exit code."""
-    listing = load_or_exit(campaign, paths)
+    listing = load_scenarios(campaign, paths)
     screen = console()
     outcomes = campaign.explore(listing.tasks, screen)
-    from harness.cli.judgement import (
+    from harness.cli.review import (
         broken_judgements,
         judge,
         stale_files,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness.catalogue import load
 from harness.cli.command import CHANGED, OK
-from harness.cli.judgement import (
+from harness.cli.review import (
     Change,
     Judgement,
     Part,

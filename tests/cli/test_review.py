@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import command as exits
-from harness.cli.judgement import Change, Part
-from harness.cli.review import ask
+from harness.cli.review import Change, Part, ask
 from tests.cli.conftest import SOUND, Project
 
 COMMANDS = """\
