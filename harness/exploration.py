@@ -27,7 +27,7 @@ from harness.engine import explore as explore_system
 from harness.errors import ExplorationRestart, NotAScenario
 from harness.outcome import NOTHING, Report
 from harness.scenario.scenario import Scenario
-from harness.systems.isolated import IsolatedSystem, become_child
+from harness.systems.isolation import IsolatedSystem, become_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
 from harness.systems.zygote import Channel

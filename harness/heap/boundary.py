@@ -39,6 +39,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
+from harness.heap.c_state import ClassToken, context_values, thread_state, variables
 from harness.heap.containers import (
     Bindings,
     Node,
@@ -48,9 +49,8 @@ from harness.heap.containers import (
     reference,
     shortest,
 )
-from harness.heap.flat import Level, Rescan, Walk, class_name, comparable, rescan
-from harness.heap.in_c import ClassToken, context_values, thread_state, variables
 from harness.heap.layout import mro_of
+from harness.heap.scan import Level, Rescan, Walk, class_name, comparable, rescan
 from harness.heap.scope import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,

@@ -376,7 +376,7 @@ def names_of(functions: Iterable[Any]) -> frozenset[str]:
 
 
 @contextmanager
-def unaudited() -> Iterator[None]:
+def pause_call_audit() -> Iterator[None]:
     """Context: what the harness itself does is not listed.
 
     A profiler that is not an audit's goes on: one that is written in C could not be

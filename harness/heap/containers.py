@@ -27,7 +27,6 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, compress
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.heap.flat import MARK, Level, thread_dict
 from harness.heap.layout import (
     HEAP_TYPE,
     bases_of,
@@ -37,6 +36,7 @@ from harness.heap.layout import (
     mro_of,
     namespace_of,
 )
+from harness.heap.scan import MARK, Level, thread_dict
 
 _Ids: TypeAlias = tuple[int, ...]
 

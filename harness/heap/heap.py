@@ -39,7 +39,6 @@ from harness.engine.protocol import Caveat, StateForm
 from harness.heap.accessors import known_of
 from harness.heap.boundary import Extent
 from harness.heap.calls import names_of
-from harness.heap.flat import Scan
 from harness.heap.form import Walk
 from harness.heap.layout import (
     ABSENT,
@@ -56,6 +55,7 @@ from harness.heap.layout import (
 )
 from harness.heap.reach import names_in
 from harness.heap.records import Portrait, Records
+from harness.heap.scan import Scan
 from harness.heap.scope import Ignored, Scope, join, paths_named, resolve
 from harness.heap.tokens import Plan, Space, Written, room_of
 

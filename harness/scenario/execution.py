@@ -247,10 +247,10 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
     import asyncio
 
     from harness.heap.accessors import know_exactly
-    from harness.heap.calls import unaudited
+    from harness.heap.calls import pause_call_audit
     from harness.heap.layout import Known
 
-    with unaudited():
+    with pause_call_audit():
         loop = asyncio.new_event_loop()
     know_exactly(type(loop), Known(parts=_changes, alone=True))
     loop.set_exception_handler(_record_failure)

@@ -27,7 +27,7 @@ from harness.scenario.execution import Closable, Loop, as_current_loop
 from harness.scenario.mistakes import name_of
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
-from harness.systems.complete import Complete, Memory, places
+from harness.systems.complete import Complete, Memory, argument_count
 from harness.systems.outcomes import (
     call_unskipped,
     checked_answer,
@@ -76,7 +76,7 @@ class RegistrySystem(ScenarioSystem):
         self._create = scenario.create
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
-        self._held: list[Closable] = []
+        self._given_handles: list[Closable] = []
         self._target: Any = None
         self._loop = Loop()
         self._started = False
@@ -104,11 +104,11 @@ class RegistrySystem(ScenarioSystem):
         collector = self._complete.collector
         collector.begin()
         self._clean()
-        self._loop = Loop(self._complete.unwatched)
+        self._loop = Loop(self._complete.pause_audit)
         self._active = 0
         self._started = True
         self._target = self._call(self._create)
-        if self._foreign is not None and not _dispatches(self._target):
+        if self._foreign is not None and not _is_dispatcher(self._target):
             raise NotAScenario(
                 found=f"{self._foreign} with create={name_of(self._create)}, which "
                 f"makes {type(self._target).__name__}",
@@ -120,7 +120,7 @@ class RegistrySystem(ScenarioSystem):
                 given.prepare(self._target, f"given {number}")
                 for number, given in enumerate(self.scenario.given, 1)
             ]
-            self._held = [perform() for perform in self._given]
+            self._given_handles = [perform() for perform in self._given]
             self._performs = [
                 step.prepare(self._target, f"step {number}")
                 for number, step in enumerate(self.scenario.steps, 1)
@@ -134,10 +134,10 @@ class RegistrySystem(ScenarioSystem):
 
     def _end(self) -> None:
         self._broken.clear()
-        while self._held:
+        while self._given_handles:
             # The steps above it may still be active, and in its way.
             with suppress(Exception):
-                self._ended(self._held.pop())
+                self._end_handle(self._given_handles.pop())
         self._complete.end()
         self._loop.close()
         self._performs.clear()
@@ -147,33 +147,33 @@ class RegistrySystem(ScenarioSystem):
         if reset is not None and self._started:
             self._started = False
             self._loop = Loop()
-            self._call(reset, *(target,)[: places(reset, 0)])
+            self._call(reset, *(target,)[: argument_count(reset, 0)])
             self._loop.close()
 
     def do(self, step: int) -> Closable:
         """Perform a step."""
         perform = self._performs[step]
         try:
-            handle: Closable = self._watched(("do", step), perform)
+            handle: Closable = self._perform(("do", step), perform)
             self._complete.follow(handle)
-            self._look_after("do", step)
+            self._check_after("do", step)
             self._active += 1
             return handle
         except HarnessError:
             raise
         except Exception as error:
-            self._look_after("do", step)
+            self._check_after("do", step)
             self._expect(step, self.scenario.steps[step].raises, error)
             raise
 
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step."""
         try:
-            self._watched(("undo", step), self._ended, handle)
+            self._perform(("undo", step), self._end_handle, handle)
         except Exception:
-            self._look_after("undo", step)
+            self._check_after("undo", step)
             raise
-        self._look_after("undo", step)
+        self._check_after("undo", step)
         self._active -= 1
 
     def use(self, use: int) -> Hashable:
@@ -181,7 +181,7 @@ class RegistrySystem(ScenarioSystem):
         asked = self.scenario.uses[use]
         try:
             asking = ("use", use), self._call, asked.perform
-            answer = self._watched(*asking, self._target)
+            answer = self._perform(*asking, self._target)
             found: Hashable = checked_answer(asked, answer, self._target)
         except HarnessError:
             raise
@@ -189,7 +189,7 @@ class RegistrySystem(ScenarioSystem):
             self._expect(self.steps + use, asked.raises, error)
             found = self.failure(error)
         # What ends the process is no answer, and nothing more is asked.
-        self._look_after("use", use)
+        self._check_after("use", use)
         return found
 
     def observe(self) -> Hashable:
@@ -198,7 +198,7 @@ class RegistrySystem(ScenarioSystem):
         if observe is None:
             return ()
         try:
-            seen = self._watched(("observe", 0), self._call, observe, self._target)
+            seen = self._perform(("observe", 0), self._call, observe, self._target)
             text = checked_observation(seen, unordered=self.scenario.unordered)
         except HarnessError:
             raise
@@ -216,7 +216,7 @@ class RegistrySystem(ScenarioSystem):
             return broken
         try:
             asked = ("check", 0), self._call, check
-            told = checked_laws(self._watched(*asked, self._target))
+            told = checked_laws(self._perform(*asked, self._target))
         except HarnessError:
             raise
         except Exception as error:
@@ -224,7 +224,7 @@ class RegistrySystem(ScenarioSystem):
             told = (text if is_failed_check(error) and text else f"{name}: {text}",)
         return (*broken, *told)
 
-    def _watched(
+    def _perform(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
     ) -> Any:
         """Call a function that performs an operation.
@@ -237,24 +237,24 @@ class RegistrySystem(ScenarioSystem):
                 outcome like others: what is skipped is not for the history to decide.
         """
         complete = self._complete
-        complete.collector.performed(operation)
+        complete.collector.note(operation)
         watched = (*operation, min(self._active, self.steps))
         try:
             return call_unskipped(
-                lambda: not complete.performed_before(operation),
-                *(complete.audit.watched, watched, function, *args),
+                lambda: not complete.is_repeated(operation),
+                *(complete.audit.call, watched, function, *args),
             )
         finally:
             complete.note_loop()
 
-    def _look_after(self, kind: str, number: int) -> None:
+    def _check_after(self, kind: str, number: int) -> None:
         """Look outside after an operation, the first time and beside one step."""
-        self._complete.look_after((kind, number), min(self._active, self.steps))
+        self._complete.check_after((kind, number), min(self._active, self.steps))
 
     def _clean(self) -> None:
         """Take away the garbage of others, whose finalizers are nobody's here."""
-        if self._complete.collector.unclean:
-            with self._complete.unwatched():
+        if self._complete.collector.must_clean:
+            with self._complete.pause_audit():
                 self._complete.collector.clean()
 
     def collect(self) -> None:
@@ -262,7 +262,7 @@ class RegistrySystem(ScenarioSystem):
         self._complete.collector.matters = True
         self._clean()
         collect = self._complete.collector.collect
-        self._watched(("collect", 0), self._loop.call, collect)
+        self._perform(("collect", 0), self._loop.call, collect)
 
     def check_garbage(self) -> None:
         """See whether operations made garbage that no collection has found.
@@ -279,10 +279,10 @@ class RegistrySystem(ScenarioSystem):
         if tells is None:
             return self._complete.form(handles)
         arguments: tuple[Any, ...] = (self._target,)
-        if places(tells) == 2:
-            arguments += (self._complete.undos(handles),)
+        if argument_count(tells) == 2:
+            arguments += (self._complete.undo_handles(handles),)
         told = self._call(tells, *arguments)
-        return None if told is None else self._complete.form_of(told)
+        return None if told is None else self._complete.fingerprint_form(told)
 
     def portrait(self, handles: Sequence[object]) -> object | None:
         """The state in a form that `paths` can compare."""
@@ -297,9 +297,9 @@ class RegistrySystem(ScenarioSystem):
         self.check_garbage()
         return self._complete.caveats()
 
-    def look(self, handles: Sequence[object]) -> None:
+    def check_outside(self, handles: Sequence[object]) -> None:
         """Look at what lies outside of the state, for `caveats`, a last time."""
-        self._complete.look(handles)
+        self._complete.check_outside(handles)
 
     def memory(self) -> Memory:
         """What this system learnt."""
@@ -309,14 +309,14 @@ class RegistrySystem(ScenarioSystem):
     def remember(self, memory: Memory) -> None:
         """Go on from what another system learnt; before the first reset."""
         self._complete.remember(memory)
-        self.retract(memory.surprised)
+        self.retract(memory.undeclared)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the scenario; what it returns, awaited if it must be."""
         result = self._loop.call(function, *arguments)
         return self._loop.wait(result) if iscoroutine(result) else result
 
-    def _ended(self, handle: Closable) -> None:
+    def _end_handle(self, handle: Closable) -> None:
         result = self._loop.call(handle.close)
         if isawaitable(result):
             self._loop.wait(result)
@@ -329,7 +329,7 @@ class RegistrySystem(ScenarioSystem):
             self.retract({operation})
 
 
-def _dispatches(target: Any) -> bool:
+def _is_dispatcher(target: Any) -> bool:
     """Whether it is a dispatcher, or stands for one."""
     # Only where steps speak of one, and have loaded it.
     from runtime.dispatch.dispatcher import Dispatcher

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.heap.containers import Node, Table
-from harness.heap.flat import Rescan, Walk, rescan
+from harness.heap.scan import Rescan, Walk, rescan
 
 
 class Open:

@@ -22,7 +22,7 @@ import pytest
 from harness.engine.protocol import Caveat
 from harness.heap import Heap, Scope
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.in_c import context_values
+from harness.heap.c_state import context_values
 from harness.heap.scope import (
     NOISE_MODULES,
     NOISE_PATHS,

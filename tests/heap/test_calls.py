@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.engine.protocol import Caveat
-from harness.heap.calls import PURE, CallAudit, unaudited
+from harness.heap.calls import PURE, CallAudit, pause_call_audit
 
 
 class Named:
@@ -392,7 +392,7 @@ def test_a_running_profile_of_the_library_goes_on() -> None:
 def test_what_the_harness_does_itself_is_not_listed() -> None:
     audit = CallAudit()
     with audit:
-        with unaudited():
+        with pause_call_audit():
             time.time()
         time.monotonic()
     assert audit.impure() == ("time.monotonic",)
@@ -404,7 +404,7 @@ def test_a_profiler_of_the_library_is_not_taken_off() -> None:
     profile = cProfile.Profile()
     profile.enable()
     try:
-        with unaudited():
+        with pause_call_audit():
             hook: object = sys.getprofile()
             assert hook is profile
     finally:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.heap import boundary as module_of_boundary
-from harness.heap import flat
+from harness.heap import scan
 from harness.heap.boundary import Boundary, Extent, Snapshot
 from tests.heap.test_boundary import plant
 
@@ -22,8 +22,8 @@ def test_ids_are_read_as_they_lie_in_memory() -> None:
     objects: list[Any] = [None, 1, "a", [], {}, object(), type, (1, 2)]
     for count in range(len(objects) + 1):
         found = objects[:count]
-        assert list(flat._addresses(found)) == list(map(id, found))
-        assert flat._numbers(found) == flat._addresses(tuple(found))
+        assert list(scan._addresses(found)) == list(map(id, found))
+        assert scan._numbers(found) == scan._addresses(tuple(found))
 
 
 LIAR = """
@@ -53,7 +53,7 @@ def test_both_ways_to_read_ids_see_the_same(
     way: str, plant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = plant("table = {'a': [1]}\nclass Box: pass\nbox = Box()\nbox.a = 1")
-    monkeypatch.setattr(flat, "_ids", getattr(flat, way))
+    monkeypatch.setattr(scan, "_ids", getattr(scan, way))
     outside = Boundary(Extent)
     before = outside.snapshot()
     assert outside.changed(before) == ()
@@ -131,9 +131,9 @@ def test_what_comes_and_goes_is_told_as_by_a_walk(
     whole, anew = Boundary(Extent).since(_apart(before))
     walks: list[object] = []
 
-    def walked(*of: Any) -> flat.Walk:
+    def walked(*of: Any) -> scan.Walk:
         walks.append(of)
-        return flat.Walk(*of)
+        return scan.Walk(*of)
 
     monkeypatch.setattr(module_of_boundary, "Walk", walked)
     told, now = outside.since(before)
@@ -244,5 +244,5 @@ def _apart(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, met=frozenset({0}))
 
 
-def _contents(level: flat.Level) -> set[tuple[int, int]]:
+def _contents(level: scan.Level) -> set[tuple[int, int]]:
     return set(zip(level.nodes, level.kinds, strict=True))

@@ -13,7 +13,7 @@ import pytest
 from harness.engine import explore
 from harness.engine.protocol import Caveat
 from harness.scenario import Scenario, step, use
-from harness.systems.audit import FIRST_LOOK, PERFORMANCES
+from harness.systems.complete import FIRST_LOOK, PERFORMANCES
 from harness.systems.registry import RegistrySystem
 
 
@@ -58,7 +58,7 @@ def test_only_the_first_performances_are_listed() -> None:
     for _ in range(4):
         system.use(0)
     looked(system)
-    assert system.memory().performed == {
+    assert system.memory().performances == {
         ("use", 0, 0): PERFORMANCES,
         ("do", 0, 0): 1,
         ("undo", 0, 1): 1,
@@ -72,7 +72,7 @@ def test_with_more_steps_active_they_are_listed_anew() -> None:
         system.use(0)
     system.undo(0, handle)
     system.use(0)
-    performed = system.memory().performed
+    performed = system.memory().performances
     assert performed["use", 0, 1] == PERFORMANCES
     assert performed["use", 0, 0] == 1
 
@@ -151,7 +151,7 @@ def test_what_explores_leaves_no_garbage_of_its_own() -> None:
     found = explore(system, "graph")
     memory = system.memory()
     assert found.closure is not None
-    assert memory.collected
+    assert memory.garbage_checks
     assert not memory.thorough
     # Nor is there any of the first exploration when the second one begins.
     again = explore(system, "graph")

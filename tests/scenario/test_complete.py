@@ -16,7 +16,7 @@ from harness.engine.protocol import Caveat, StateForm
 from harness.errors import ExplorationRestart
 from harness.exploration import explore
 from harness.scenario import Scenario, Step, step, use
-from harness.systems.complete import Memory, places
+from harness.systems.complete import Memory, argument_count
 from harness.systems.registry import RegistrySystem
 from tests.coded import code
 
@@ -362,15 +362,15 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
     one = started(made)
     one.do(0)
     memory = one.memory()
-    assert memory.performed == {("do", 0, 0): 1}
-    assert memory.looks
+    assert memory.performances == {("do", 0, 0): 1}
+    assert memory.checks_outside
     other = RegistrySystem(one.scenario)
     other.remember(
-        Memory(memory.performed, frozenset({"far"}), frozenset({0}), memory.caveats)
+        Memory(memory.performances, frozenset({"far"}), frozenset({0}), memory.caveats)
     )
     assert other.relations.declared == frozenset()
     assert other.memory().packages == {"far"}
-    assert other.memory().surprised == {0}
+    assert other.memory().undeclared == {0}
 
 
 @pytest.mark.parametrize(
@@ -390,8 +390,8 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
     ],
 )
 def test_how_many_arguments_a_function_is_given(function: Any, count: int) -> None:
-    assert places(function, 0) == count
-    assert places(function) == max(count, 1)
+    assert argument_count(function, 0) == count
+    assert argument_count(function) == max(count, 1)
 
 
 def test_an_optional_parameter_of_a_fingerprint_keeps_its_default() -> None:

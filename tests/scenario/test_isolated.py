@@ -19,7 +19,7 @@ from harness.errors import NotAScenario, ProcessError
 from harness.exploration import explore, system_of
 from harness.heap import canonical
 from harness.scenario import Scenario, Step, step, steps, use
-from harness.systems.isolated import IsolatedSystem
+from harness.systems.isolation import IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped
 from tests.coded import code
 from tests.forking import needs_fork
@@ -249,7 +249,7 @@ def test_caveats_outlive_their_processes() -> None:
 
 
 def test_what_changes_outside_of_the_state_is_told() -> None:
-    """Only some children look: those of `LOOKING`, the second among them."""
+    """Only some children look: those of `CHECKING_CHILDREN`, the second among them."""
 
     def fill(_: object) -> None:
         vars(decimal)["everyorder_was_here"] = [1]
@@ -328,7 +328,7 @@ def test_a_system_that_is_dropped_leaves_no_process() -> None:
 
 PROGRAM = """
 import time
-from harness.systems.isolated import IsolatedSystem
+from harness.systems.isolation import IsolatedSystem
 from tests.scenario.isolated import {name}
 system = IsolatedSystem({name})
 system.reset()

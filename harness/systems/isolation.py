@@ -54,7 +54,7 @@ class Server:
         self._channel = channel
         self._handles: dict[int, Any] = {}
         self._steps: dict[int, int] = {}
-        self._made = 0
+        self._last_number = 0
 
     def serve(self) -> None:
         """Answer requests until the channel ends, or the last one."""
@@ -97,10 +97,10 @@ class Server:
     def do(self, step: int) -> tuple[int, str]:
         """Do a step: the number of its handle, and the name of its type."""
         handle = self._system.do(step)
-        self._made += 1
-        self._handles[self._made] = handle
-        self._steps[self._made] = step
-        return self._made, type(handle).__qualname__
+        self._last_number += 1
+        self._handles[self._last_number] = handle
+        self._steps[self._last_number] = step
+        return self._last_number, type(handle).__qualname__
 
     def undo(self, step: int, number: int) -> bool:
         """Undo a step; whether its handle is gone."""
@@ -115,11 +115,11 @@ class Server:
 
     def state(self, numbers: list[int | None]) -> Any:
         """The complete state, with the handles of these numbers."""
-        return self._system.state(self._found(numbers))
+        return self._system.state(self._handles_of(numbers))
 
     def portrait(self, numbers: list[int | None]) -> Any:
         """The state in a form that can be compared."""
-        return self._system.portrait(self._found(numbers))
+        return self._system.portrait(self._handles_of(numbers))
 
     def memory(self) -> Memory:
         """What was learnt that outlives the system."""
@@ -129,7 +129,7 @@ class Server:
 
     def end(self) -> Memory:
         """End what the system keeps; what was learnt."""
-        self._system.look(self._active())
+        self._system.check_outside(self._active())
         memory = self.memory()
         self._handles.clear()
         self._system.close()
@@ -142,7 +142,7 @@ class Server:
             found[step] = self._handles[number]
         return found
 
-    def _found(self, numbers: list[int | None]) -> list[Any]:
+    def _handles_of(self, numbers: list[int | None]) -> list[Any]:
         return [None if each is None else self._handles[each] for each in numbers]
 
 
@@ -168,7 +168,7 @@ def become_child(scenario: Scenario, channel: Channel) -> None:
 # Children that look at what lies outside of the state, when they begin and when they
 # end: in a forked process that copies most of the memory.  The first one often does
 # nothing.
-LOOKING = frozenset(2 * 8**n for n in range(12))
+CHECKING_CHILDREN = frozenset(2 * 8**n for n in range(12))
 
 
 class RemoteHandle:
@@ -238,8 +238,8 @@ class IsolatedSystem(ScenarioSystem):
         self._pid, self._channel = self._source.child(self._ended)
         self._ended = []
         self._children += 1
-        looks = self._children in LOOKING
-        self._ask("reset", "reset", replace(self._memory, looks=looks))
+        looks = self._children in CHECKING_CHILDREN
+        self._ask("reset", "reset", replace(self._memory, checks_outside=looks))
 
     def do(self, step: int) -> RemoteHandle:
         """Do a step in the child."""
@@ -344,7 +344,7 @@ class IsolatedSystem(ScenarioSystem):
 
     def _learn(self, memory: Memory) -> None:
         self._memory = memory
-        self.retract(memory.surprised)
+        self.retract(memory.undeclared)
 
     def _died(self, operation: str) -> ProcessError:
         assert self._source is not None, "it had a child"

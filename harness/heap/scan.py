@@ -26,21 +26,14 @@ import ctypes
 import gc
 import sys
 import types
-from collections.abc import (
-    Callable,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
 from typing import Any, TypeAlias
 
-from harness.heap.in_c import accessor_of, class_reader
+from harness.heap.c_state import accessor_of, class_reader
 from harness.heap.layout import (
     HEAP_TYPE,
     Memo,
