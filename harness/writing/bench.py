@@ -1,8 +1,8 @@
 """Source text evaluated on fresh registries, each time in a process of its own.
 
-True only here: what is tried cannot harm what is tried next.  Each trial is a forked
-child with a time limit, in an empty folder, without input; where nothing can be forked,
-trials share one process, whose whole time is limited by who started it.
+No trial can harm the next one.  Each is a forked child with a time limit, in an empty
+folder, without input; where nothing can be forked, trials share one process, whose
+whole time the process that started it limits.
 
 A trial for which there is no time is never taken for one that failed: it raises.
 
@@ -39,26 +39,26 @@ from harness.writing.target import KINDS, SLOTS, THING, Argument, Arguments
 T = TypeVar("T")
 
 # A registry answers at once; what takes longer waits for something.
-EACH = 0.5
+TRIAL_SECONDS = 0.5
 
 # What makes one may import what it needs first.
-MAKING = 1.0
+CREATION_SECONDS = 1.0
 
 # What a trial may cost of making a registry and reading its state: at most five times
 # each, and both cost twice as much while others use the machine.
-TIMES = 10
+TIME_FACTOR = 10
 
 # What takes longer has so much once more, before it is said to hang.
-LONGER = 4.0
-HUNG = f"did not return in {LONGER:g} s"
+RETRY_SECONDS = 4.0
+HANG_TEXT = f"did not return in {RETRY_SECONDS:g} s"
 
 # What did not return so often is tried no more: other arguments seldom change it.
-MOST_HUNG = 2
+MOST_HANGS = 2
 
 SIGKILL = 9
 
 # The module that definitions belong to.
-NAME = "__everyorder_written__"
+MODULE_NAME = "__everyorder_written__"
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class Bench:
 
     `packages` have the state of the registry; `create` makes one, with `given` in it;
     nothing is tried after `until`, and `is_cut` says that something was not.  A trial
-    has `each` seconds, and `LONGER` if these are not enough; `hung` counts those that
-    did not return, by their subject.
+    has `seconds`, and `RETRY_SECONDS` if these are not enough; `hangs` counts the
+    trials that did not return, by their subject.
     """
 
     target: str
@@ -77,65 +77,69 @@ class Bench:
     until: float
     create: str = ""
     given: Arguments = ()
-    each: float = MAKING
-    hung: Counter[str] = field(default_factory=Counter)
+    seconds: float = CREATION_SECONDS
+    hangs: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
 
-    def hangs(self, subject: str) -> bool:
-        """Whether it is tried no more, because it did not return."""
-        return self.hung[subject] >= MOST_HUNG
+    def is_given_up(self, subject: str) -> bool:
+        """Whether a subject is tried no more, because its trials did not return."""
+        return self.hangs[subject] >= MOST_HANGS
 
-    def apart(self, subject: str, trial: Callable[[], T]) -> T | None:
+    def run(self, subject: str, trial: Callable[[], T]) -> T | None:
         """The result of a trial of the subject; None where it raised, died or hung.
 
         Raises `TrialEnded` where there is no time for it.
         """
         if time.monotonic() > self.until:
-            raise self._over()
-        if self.hangs(subject):
+            raise self._timeout()
+        if self.is_given_up(subject):
             return None
         if not hasattr(os, "fork"):
             with suppress(BaseException):
                 return trial()
             return None
         try:
-            return _forked(trial, self.each)
+            return _run_in_child(trial, self.seconds)
         except TimeoutError:
             pass
-        if not self.hung[subject]:
+        if not self.hangs[subject]:
             began = time.monotonic()
-            if began + self.each > self.until:
-                raise self._over()
-            seconds = max(LONGER, 2 * self.each)
+            if began + self.seconds > self.until:
+                raise self._timeout()
+            seconds = max(RETRY_SECONDS, 2 * self.seconds)
             with suppress(TimeoutError):
-                found = _forked(trial, min(seconds, self.until - began))
+                found = _run_in_child(trial, min(seconds, self.until - began))
                 # Others of it take as long.
-                self.each = max(self.each, 2 * (time.monotonic() - began))
+                self.seconds = max(self.seconds, 2 * (time.monotonic() - began))
                 return found
-        self.hung[subject] += 1
+        self.hangs[subject] += 1
         return None
 
-    def _over(self) -> TrialEnded:
+    def _timeout(self) -> TrialEnded:
         self.is_cut = True
         return TrialEnded(target=self.target, reason="time was up")
 
-    def pace(self) -> None:
+    def measure(self) -> None:
         """Give each trial as long as a registry of this size needs."""
-        self.each = TIMES * MAKING
-        took = self.apart("its state", self._timed)
-        self.each = max(EACH, TIMES * took) if took is not None else EACH
+        self.seconds = TIME_FACTOR * CREATION_SECONDS
+        took = self.run("its state", self._state_seconds)
+        self.seconds = (
+            max(TRIAL_SECONDS, TIME_FACTOR * took)
+            if took is not None
+            else TRIAL_SECONDS
+        )
 
-    def _timed(self) -> float:
+    def _state_seconds(self) -> float:
         began = time.monotonic()
-        self.state(self.fresh())
+        self.state(self.names())
         return time.monotonic() - began
 
-    def fresh(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
+    def names(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
         """The names of the printed file, with a fresh registry among them.
 
         `given` are arguments whose definitions are needed.
         """
-        names: dict[str, Any] = {"__name__": NAME}
+        names: dict[str, Any] = {"__name__": MODULE_NAME}
         given = (*self.given, *given)
         for module in (
             *self.imports,
@@ -156,10 +160,10 @@ class Bench:
 def evaluate(text: str, names: dict[str, Any]) -> Any:
     """The value of a text; of a coroutine, what it returns."""
     value = eval(text, names)  # noqa: S307  # what will be printed
-    return _awaited(value, names) if isinstance(value, CoroutineType) else value
+    return _await(value, names) if isinstance(value, CoroutineType) else value
 
 
-def _awaited(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
+def _await(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
     import asyncio  # few registries need it
 
     loop = names.get("__loop__") or asyncio.new_event_loop()
@@ -203,7 +207,7 @@ def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LookUpAnswer:
     """The canonical answer of a look-up; its members, if only their order may differ.
 
     `error` is the type of what it raised.
@@ -215,16 +219,18 @@ class Answer:
     error: str = ""
 
 
-def answer(text: str, names: dict[str, Any]) -> Answer:
+def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
     """The answer of a look-up."""
     try:
         value = eval(text, names)  # noqa: S307  # what will be printed
         if isinstance(value, CoroutineType):
-            value = _awaited(value, names)
-            return Answer(canonical_text(value), _members(value))
-        return Answer(canonical_text(value), _members(value), _plain(value))
+            value = _await(value, names)
+            return LookUpAnswer(canonical_text(value), _members(value))
+        return LookUpAnswer(canonical_text(value), _members(value), _plain(value))
     except Exception as error:
-        return Answer(f"{type(error).__name__}: {error}", error=type(error).__name__)
+        return LookUpAnswer(
+            f"{type(error).__name__}: {error}", error=type(error).__name__
+        )
 
 
 def canonical_text(value: Any) -> str:
@@ -251,7 +257,7 @@ def _plain(value: Any) -> bool:
     )
 
 
-def _forked(trial: Callable[[], T], seconds: float) -> T | None:
+def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
     """The result of a trial in a child; None where it raised or died.
 
     Raises `TimeoutError` where it took longer.

@@ -14,8 +14,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from harness.errors import NotFound, TrialEnded
-from harness.writing.bench import HUNG, Answer, Bench, answer, definitions, perform_step
-from harness.writing.draft import ALONE, PAIRS, RETURNED, Draft, StepDraft, UseDraft
+from harness.writing.bench import (
+    HANG_TEXT,
+    Bench,
+    LookUpAnswer,
+    answer,
+    definitions,
+    perform_step,
+)
+from harness.writing.draft import (
+    PAIRS,
+    REGISTRATION_VERBS,
+    RETURNED,
+    Draft,
+    StepDraft,
+    UseDraft,
+)
 from harness.writing.target import (
     SLOTS,
     SPECIAL,
@@ -23,13 +37,13 @@ from harness.writing.target import (
     Target,
     combinations,
     find,
-    is_look,
+    is_lookup,
     is_own,
     members,
     near_registries,
 )
 from harness.writing.trials import (
-    NAMES,
+    MEMBERS,
     Trial,
     WorkingSteps,
     call_text,
@@ -39,7 +53,7 @@ from harness.writing.trials import (
 )
 
 # Errors of a call that was made wrongly, not of a look-up that finds nothing.
-MISTAKEN = frozenset(
+CALL_ERRORS = frozenset(
     {"TypeError", "AttributeError", "NameError", "NotImplementedError"}
 )
 
@@ -47,15 +61,20 @@ MISTAKEN = frozenset(
 MOST = 12
 
 # Objects that are made, and every other one forgotten, so that addresses differ.
-ELSEWHERE = 5_000
+MOVING_OBJECTS = 5_000
 
 UNORDERED = "this follows the order of the steps; if it must not, delete unordered=True"
-DEPENDS = "this is another answer when the steps are done in reverse; is that meant?"
+ORDERED = "this is another answer when the steps are done in reverse; is that meant?"
 PRIVATE = "this is private; what shows it in public?"
 
 # Looks that are written otherwise than as calls.
-WRITTEN = {"__len__": "len(registry)", "__iter__": "list(registry)"}
-LOOKS = frozenset(SPECIAL) - {"__setitem__", "__delitem__", "__enter__", "__exit__"}
+EXPRESSIONS = {"__len__": "len(registry)", "__iter__": "list(registry)"}
+LOOKUP_METHODS = frozenset(SPECIAL) - {
+    "__setitem__",
+    "__delitem__",
+    "__enter__",
+    "__exit__",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,9 @@ class LookUp:
     shows: frozenset[StepDraft] = frozenset()
 
 
-def looks(target: Target, bench: Bench, found: Sequence[WorkingSteps]) -> list[LookUp]:
+def look_ups(
+    target: Target, bench: Bench, found: Sequence[WorkingSteps]
+) -> list[LookUp]:
     """All look-ups that tell something, in the order of their names' appearance.
 
     Where a step is shown by none, variants that show it are added, if there are such.
@@ -85,18 +106,18 @@ def looks(target: Target, bench: Bench, found: Sequence[WorkingSteps]) -> list[L
     kept: list[LookUp] = []
     with suppress(TrialEnded):
         candidates = partial(_candidates, target, bench, given, used)
-        for each in bench.apart(NAMES, candidates) or []:
-            kept += _telling(each, bench, steps, given)
+        for each in bench.run(MEMBERS, candidates) or []:
+            kept += _first_working(each, bench, steps, given)
         if not kept:
-            for each in bench.apart(NAMES, partial(_private, bench)) or []:
-                kept += _telling(each, bench, steps, given, private=True)
+            for each in bench.run(MEMBERS, partial(_private, bench)) or []:
+                kept += _first_working(each, bench, steps, given, private=True)
         for step in steps:
             if not any(step in look.shows for look in kept):
                 kept += _variant(step, kept, bench, steps, given)
     return kept
 
 
-def _telling(
+def _first_working(
     candidate: Sequence[LookUp],
     bench: Bench,
     steps: Sequence[StepDraft],
@@ -105,22 +126,22 @@ def _telling(
     private: bool = False,
 ) -> list[LookUp]:
     """The first of these that tells something, if any, with the steps that it shows."""
-    look = _tried(candidate, bench, steps, given)
+    look = _working_look_up(candidate, bench, steps, given)
     if look is None:
         return []
     if private:
         use = replace(look.use, remark=PRIVATE)
         look = replace(look, use=use, plain=False)
-    return [_shown(look, bench, steps, given)]
+    return [_with_shown_steps(look, bench, steps, given)]
 
 
-def _shown(
+def _with_shown_steps(
     look: LookUp, bench: Bench, steps: Sequence[StepDraft], given: Arguments
 ) -> LookUp:
     """The look-up with the steps that change its answer on an empty registry."""
     needs = _unique((*given, *look.arguments))
-    empty = _asked(look, (), bench, needs)
-    shows = [s for s in steps if _asked(look, (s,), bench, needs) != empty]
+    empty = _answer_in_child(look, (), bench, needs)
+    shows = [s for s in steps if _answer_in_child(look, (s,), bench, needs) != empty]
     return replace(look, shows=frozenset(shows))
 
 
@@ -136,7 +157,7 @@ def _variant(
         for slot in range(1, SLOTS) if look.arguments and not look.slot else ():
             ask = call_text(look.name, look.arguments, slot)
             other = replace(look, use=replace(look.use, ask=ask), slot=slot)
-            other = _shown(other, bench, steps, given)
+            other = _with_shown_steps(other, bench, steps, given)
             if step in other.shows:
                 return [other]
     return []
@@ -146,14 +167,14 @@ def _candidates(
     target: Target, bench: Bench, given: Arguments, used: set[str]
 ) -> list[list[LookUp]]:
     """The calls to try for each look-up."""
-    registry = bench.fresh(given)["registry"]
+    registry = bench.names(given)["registry"]
     callables, others = members(registry)
     found: list[list[LookUp]] = []
     for name in callables:
-        if name in used or not (name in LOOKS or is_look(name)):
+        if name in used or not (name in LOOKUP_METHODS or is_lookup(name)):
             continue
-        if name in WRITTEN:
-            found.append([_plainly(WRITTEN[name])])
+        if name in EXPRESSIONS:
+            found.append([_expression(EXPRESSIONS[name])])
             continue
         function = getattr(registry, name)
         tried = combinations(function, name, target.module, _unique(given), most=MOST)
@@ -165,16 +186,16 @@ def _candidates(
                 for arguments in tried
             ]
         )
-    return found + [[_plainly(f"registry.{name}")] for name in others]
+    return found + [[_expression(f"registry.{name}")] for name in others]
 
 
 def _private(bench: Bench) -> list[list[LookUp]]:
     """The registry's own attributes, whatever they are called."""
-    own = getattr(bench.fresh()["registry"], "__dict__", {})
-    return [[_plainly(f"registry.{name}")] for name in own if name.isidentifier()]
+    own = getattr(bench.names()["registry"], "__dict__", {})
+    return [[_expression(f"registry.{name}")] for name in own if name.isidentifier()]
 
 
-def _plainly(ask: str) -> LookUp:
+def _expression(ask: str) -> LookUp:
     return LookUp("", UseDraft(ask), (), plain=False)
 
 
@@ -182,7 +203,7 @@ def _unique(given: Arguments) -> Arguments:
     return tuple({each.texts: each for each in given}.values())
 
 
-def _tried(
+def _working_look_up(
     candidate: Sequence[LookUp],
     bench: Bench,
     steps: Sequence[StepDraft],
@@ -192,48 +213,48 @@ def _tried(
     for look in candidate:
         text = look.use.ask
         needs = _unique((*given, *look.arguments))
-        full = _asked(look, steps, bench, needs)
-        if full is None or full.error in MISTAKEN:
+        full = _answer_in_child(look, steps, bench, needs)
+        if full is None or full.error in CALL_ERRORS:
             continue
-        empty = _asked(look, (), bench, needs)
-        again = _asked(look, steps, bench, needs, elsewhere=True)
+        empty = _answer_in_child(look, (), bench, needs)
+        again = _answer_in_child(look, steps, bench, needs, elsewhere=True)
         if empty is None or empty.text == full.text or again != full:
             continue
-        back = _asked(look, steps[::-1], bench, needs)
-        if back is None or back.error in MISTAKEN:
+        back = _answer_in_child(look, steps[::-1], bench, needs)
+        if back is None or back.error in CALL_ERRORS:
             continue
         use = look.use
         if back.text != full.text:
             same = full.members is not None and full.members == back.members
-            use = UseDraft(text, same, UNORDERED if same else DEPENDS)
+            use = UseDraft(text, same, UNORDERED if same else ORDERED)
         return replace(look, use=use, plain=full.plain and not look.arguments)
     return None
 
 
-def _asked(
+def _answer_in_child(
     look: LookUp,
     steps: Sequence[StepDraft],
     bench: Bench,
     needs: Arguments,
     *,
     elsewhere: bool = False,
-) -> Answer | None:
+) -> LookUpAnswer | None:
     """The answer, in a process of its own; `elsewhere` is at other addresses."""
     text = look.use.ask
-    trial = partial(_answered, text, steps, bench, needs, elsewhere)
-    return bench.apart(look.name or text, trial)
+    trial = partial(_answer, text, steps, bench, needs, elsewhere)
+    return bench.run(look.name or text, trial)
 
 
-def _answered(
+def _answer(
     text: str,
     steps: Sequence[StepDraft],
     bench: Bench,
     needs: Arguments,
     elsewhere: bool,
-) -> Answer:
-    others = [[place] for place in range(ELSEWHERE)] if elsewhere else []
+) -> LookUpAnswer:
+    others = [[place] for place in range(MOVING_OBJECTS)] if elsewhere else []
     del others[::2]
-    names = bench.fresh(needs)
+    names = bench.names(needs)
     kept = [perform_step(step, names) for step in steps]
     found = answer(text, names)
     del kept
@@ -249,9 +270,9 @@ VARIANTS = 2
 MOST_VARIANTS = 3
 
 # How much of the time steps may take: without look-ups nothing shows what they did.
-FOR_STEPS = 2 / 3
+STEPS_SHARE = 2 / 3
 
-TWICE = (
+SECOND_NAME = (
     "add a step that registers a name for the second time: which of the two should win?"
 )
 
@@ -270,11 +291,11 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
         each.partition(".")[0] for each in (target.module.__name__, str(owner))
     )
     began = time.monotonic()
-    until = began + FOR_STEPS * seconds
+    until = began + STEPS_SHARE * seconds
     bench = Bench(target.name, packages, (target.module.__name__,), until)
     bench.create, bench.given = create(target, bench)
-    bench.pace()
-    names = bench.apart(NAMES, partial(candidates, target, bench))
+    bench.measure()
+    names = bench.run(MEMBERS, partial(candidates, target, bench))
     if names is None:
         raise TrialEnded(target=target.name, reason="it does not tell what it has")
     tried: list[Trial] = []
@@ -284,22 +305,22 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
     bench.until = began + seconds
     found = [each.steps for each in tried if each.steps is not None]
     found.sort(key=lambda each: each.rank)
-    chosen = _chosen(found)
-    kept = looks(target, bench, chosen) if chosen else []
+    chosen = _selection(found)
+    kept = look_ups(target, bench, chosen) if chosen else []
     shown = {step for look in kept for step in look.shows}
     hidden = [step.do for each in chosen for step in each.steps if step not in shown]
     chosen = [each for each in (_only(each, shown) for each in chosen) if each.steps]
     if not chosen and (cut or bench.is_cut):
         raise TrialEnded(target=target.name, reason="time was up")
     if not chosen:
-        raise _nothing(target, tried, bench)
-    remarks = _remarks(found, chosen, hidden, bench) + _lost(tried, bench)
+        raise _nothing_registers(target, tried, bench)
+    remarks = _remarks(found, chosen, hidden, bench) + _hang_remarks(tried, bench)
     if cut or bench.is_cut:
-        remarks.append(_untried([each.name for each in names[len(tried) :]]))
-    return _composed(target, bench, chosen, kept, remarks)
+        remarks.append(_timeout_remark([each.name for each in names[len(tried) :]]))
+    return _draft(target, bench, chosen, kept, remarks)
 
 
-def _chosen(found: Sequence[WorkingSteps]) -> list[WorkingSteps]:
+def _selection(found: Sequence[WorkingSteps]) -> list[WorkingSteps]:
     """The best, each with as many of its steps as there is room for.
 
     Two that are undone by the same call are one: it could not tell them apart.
@@ -325,7 +346,7 @@ def _only(found: WorkingSteps, steps: Container[StepDraft]) -> WorkingSteps:
     return replace(found, steps=tuple(each for each in found.steps if each in steps))
 
 
-def _composed(
+def _draft(
     target: Target,
     bench: Bench,
     chosen: Sequence[WorkingSteps],
@@ -345,7 +366,7 @@ def _composed(
     imports = {target.module.__name__, *(n for each in arguments for n in each.imports)}
     own = [*remarks]
     if any(len(each.arguments) > 1 for each in chosen):
-        own.insert(0, TWICE)
+        own.insert(0, SECOND_NAME)
     return Draft(
         target=target.name,
         create=bench.create,
@@ -354,7 +375,7 @@ def _composed(
         own=is_own(target.module),
         guessed=bool(bench.given),
         imports=tuple(sorted(imports)),
-        definitions=tuple(_needed(definitions(arguments), texts)),
+        definitions=tuple(_definitions_for(definitions(arguments), texts)),
         steps=steps,
         uses=tuple(look.use for look in uses),
         lines=tuple(lines),
@@ -362,7 +383,7 @@ def _composed(
     )
 
 
-def _needed(found: Sequence[str], texts: Iterable[str]) -> list[str]:
+def _definitions_for(found: Sequence[str], texts: Iterable[str]) -> list[str]:
     """The definitions that the texts name, directly or through other definitions."""
     said, kept = " ".join(texts), list[str]()
     for text in reversed(found):  # what is needed is defined before
@@ -403,18 +424,20 @@ def _remarks(
     return told
 
 
-def _lost(tried: Sequence[Trial], bench: Bench) -> list[str]:
+def _hang_remarks(tried: Sequence[Trial], bench: Bench) -> list[str]:
     """Remarks on functions whose process died or hung.
 
     No more is known of what hung once than that it did with the arguments of then.
     """
     lost = {each.name: None for each in tried if each.is_hung}
     told = {
-        "left out, because no call of it came back": lost.keys() - bench.hung.keys(),
-        f"left out, because it {HUNG}": lost.keys() & bench.hung.keys(),
-        f"{HUNG}, with some of the arguments tried": (bench.hung.keys() - lost.keys()),
+        "left out, because no call of it came back": lost.keys() - bench.hangs.keys(),
+        f"left out, because it {HANG_TEXT}": lost.keys() & bench.hangs.keys(),
+        f"{HANG_TEXT}, with some of the arguments tried": (
+            bench.hangs.keys() - lost.keys()
+        ),
     }
-    known = [*lost, *bench.hung]
+    known = [*lost, *bench.hangs]
     return [
         f"{words}: {', '.join(sorted(names, key=known.index))}"
         for words, names in told.items()
@@ -422,22 +445,25 @@ def _lost(tried: Sequence[Trial], bench: Bench) -> list[str]:
     ]
 
 
-def _untried(names: Sequence[str]) -> str:
+def _timeout_remark(names: Sequence[str]) -> str:
     left = f"these were tried: {', '.join(names)}"
     if not names:
         left = "all look-ups were tried"
     return f"time was up before {left}; --timeout gives more"
 
 
-def _nothing(target: Target, tried: Sequence[Trial], bench: Bench) -> NotFound:
+def _nothing_registers(
+    target: Target, tried: Sequence[Trial], bench: Bench
+) -> NotFound:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
+    verbs = ", ".join(sorted(REGISTRATION_VERBS))
     return NotFound(
         code="NothingRegisters",
         wanted=target.name,
-        pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
+        pairs=f"{pairs} and {len(PAIRS) - 10} more; {verbs} alone",
         tried=tuple(each.name for each in tried if not each.is_hung),
         lost=tuple(
-            f"{each.name} (it {HUNG})" if each.name in bench.hung else each.name
+            f"{each.name} (it {HANG_TEXT})" if each.name in bench.hangs else each.name
             for each in tried
             if each.is_hung
         ),

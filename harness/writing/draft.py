@@ -64,7 +64,7 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Verbs that register also where nothing takes it back.
-ALONE = word_set(
+REGISTRATION_VERBS = word_set(
     """
     add append attach bind connect declare define hook include insert install listen
     mount on plug push register route subscribe setitem
@@ -72,7 +72,7 @@ ALONE = word_set(
 )
 
 # What only looks, or calls what is registered.
-LOOKS = word_set(
+LOOKUP_VERBS = word_set(
     """
     active all call contains count current dispatch emit exists fetch find fire get has
     invoke is items iter keys known list locked look lookup match names notify publish
@@ -81,10 +81,10 @@ LOOKS = word_set(
 )
 
 # What a context manager is called that nothing else gives away.
-SCOPES = word_set("context override overridden scope temporarily using")
+SCOPE_WORDS = word_set("context override overridden scope temporarily using")
 
 # Objects that end what made them are ended by one of these.
-ENDS = (
+CLOSING_METHODS = (
     "close",
     "remove",
     "unregister",
@@ -99,7 +99,7 @@ ENDS = (
 )
 
 # Functions of these act on the machine, not on a registry, and are never tried.
-OUTSIDE = word_set(
+EXTERNAL_MODULES = word_set(
     """
     _posixsubprocess _socket _winapi ctypes ftplib http imaplib io multiprocessing nt
     os pathlib poplib posix pty shutil signal smtplib socket socketserver ssl
@@ -114,7 +114,7 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in parts)
 
 
-def partner(name: str, names: Collection[str]) -> str | None:
+def inverse_of(name: str, names: Collection[str]) -> str | None:
     """The name that takes back what this one does, among those given."""
     own = words(name)
     for place, word in enumerate(own):
@@ -123,29 +123,29 @@ def partner(name: str, names: Collection[str]) -> str | None:
             for other in names:
                 if words(other) == wanted:
                     return other
-    for other in names if not looks(name) else ():  # set_blocked, unblock
-        if other != name and _takes_back(words(other), own):
+    for other in names if not has_lookup_verb(name) else ():  # set_blocked, unblock
+        if other != name and _is_inverse(words(other), own):
             return other
     return None
 
 
-def registers(name: str) -> bool:
+def is_registration(name: str) -> bool:
     """Whether it may register, by its name alone."""
     own = words(name)
-    return bool(own) and own[0] in ALONE
+    return bool(own) and own[0] in REGISTRATION_VERBS
 
 
-def looks(name: str) -> bool:
+def has_lookup_verb(name: str) -> bool:
     """Whether it may only look, by its name."""
-    return any(word in LOOKS for word in words(name)[:1] + words(name)[-1:])
+    return any(word in LOOKUP_VERBS for word in words(name)[:1] + words(name)[-1:])
 
 
 def is_scope(name: str) -> bool:
     """Whether it may be a context manager, by its name."""
-    return any(word in SCOPES for word in words(name))
+    return any(word in SCOPE_WORDS for word in words(name))
 
 
-def _takes_back(other: tuple[str, ...], own: tuple[str, ...]) -> bool:
+def _is_inverse(other: tuple[str, ...], own: tuple[str, ...]) -> bool:
     head = other[:1]
     if not head or not head[0].startswith("un") or len(head[0]) < 5:
         return False

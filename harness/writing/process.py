@@ -26,7 +26,7 @@ from harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
 WIDTH = 88
 
 # What the printed file imports from us.
-FACE = "everyorder"
+PACKAGE = "everyorder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _docstring(draft: Draft) -> str:
 
 def _imports(draft: Draft) -> list[str]:
     """Imports by section: the standard library, others, the project's own."""
-    face = f"from {FACE} import Scenario, step{', use' if draft.uses else ''}"
+    face = f"from {PACKAGE} import Scenario, step{', use' if draft.uses else ''}"
     sections: list[list[str]] = [[], [], []]
     for module in draft.imports:
         top = module.partition(".")[0]
@@ -222,9 +222,9 @@ def _quoted(text: str) -> str:
 SECONDS = 30.0
 
 # An interpreter of its own, and the target, have to be loaded first.
-STARTING = 60.0
+START_SECONDS = 60.0
 
-HOME = Path(__file__).parents[2]
+PACKAGE_FOLDER = Path(__file__).parents[2]
 
 _SCRIPT = (
     "import sys; sys.path.insert(0, {home!r}); "
@@ -245,7 +245,7 @@ def scenario_text(
         TrialEnded: it ended the process it was tried in, or stood still.
     """
     folder = str(Path(path).resolve())
-    script = _SCRIPT.format(home=str(HOME))
+    script = _SCRIPT.format(home=str(PACKAGE_FOLDER))
     with TemporaryDirectory() as empty:
         process = subprocess.Popen(  # noqa: S603  # this interpreter and ourselves
             [sys.executable, "-P", "-c", script, target, folder, str(seconds)],
@@ -256,7 +256,7 @@ def scenario_text(
             start_new_session=True,
         )
         try:
-            told, errors = process.communicate(timeout=seconds + STARTING)
+            told, errors = process.communicate(timeout=seconds + START_SECONDS)
         except subprocess.TimeoutExpired:
             reason = "it did not come to an end"
             raise TrialEnded(target=target, reason=reason) from None

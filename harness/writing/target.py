@@ -33,7 +33,14 @@ from typing import (
 )
 
 from harness.errors import BadArgument, NotFound, near_modules
-from harness.writing.draft import OUTSIDE, looks, partner, registers, word_set, words
+from harness.writing.draft import (
+    EXTERNAL_MODULES,
+    has_lookup_verb,
+    inverse_of,
+    is_registration,
+    word_set,
+    words,
+)
 
 Kind: TypeAlias = Literal["class", "function", "object", "module"]
 
@@ -74,7 +81,7 @@ def find(name: str, folder: str) -> Target:
         raise NotFound(code="NoTarget", wanted=name, reason=reason, near=near) from None
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from error
-    if place.partition(".")[0] in OUTSIDE:
+    if place.partition(".")[0] in EXTERNAL_MODULES:
         raise BadArgument(code="ActsOutside", name=name)
     value: Any = module
     for count, part in enumerate(attribute.split(".") if colon else ()):
@@ -152,14 +159,14 @@ def near_registries(target: Target) -> tuple[str, ...]:
         ):
             continue
         names = [each for each in names_of(kind) if not each.startswith("_")]
-        if any(partner(each, names) or registers(each) for each in names):
+        if any(inverse_of(each, names) or is_registration(each) for each in names):
             found.append(f"{target.module.__name__}:{name}")
     return tuple(each for each in found if each != target.name)[:8]
 
 
-def is_look(name: str) -> bool:
+def is_lookup(name: str) -> bool:
     """Whether a name only looks."""
-    return looks(name) and name not in ("__setitem__", "__delitem__")
+    return has_lookup_verb(name) and name not in ("__setitem__", "__delitem__")
 
 
 def _kind(value: Any) -> Kind:
@@ -169,7 +176,7 @@ def _kind(value: Any) -> Kind:
         return "module"
     # A function may be a registry itself, as those of `functools.singledispatch` are.
     if inspect.isroutine(value) and not any(
-        map(registers, getattr(value, "__dict__", ()))
+        map(is_registration, getattr(value, "__dict__", ()))
     ):
         return "function"
     return "object"
@@ -236,7 +243,7 @@ class Thing:
 """
 
 # What the words of a parameter's name usually mean.
-NAMED: Mapping[str, frozenset[str]] = {
+KIND_NOUNS: Mapping[str, frozenset[str]] = {
     "function": word_set(
         """
         action callable callback cb check f factory fn fun func function handler hook
@@ -450,7 +457,7 @@ def _instances(kind: type) -> Iterator[Argument]:
 def _meant(parameter: inspect.Parameter) -> Iterator[Argument]:
     """The kind that the words of a name mean, else that of its default."""
     for noun in reversed(words(parameter.name)):
-        for kind, nouns in NAMED.items():
+        for kind, nouns in KIND_NOUNS.items():
             if noun in nouns or noun.removesuffix("s") in nouns:
                 yield Argument(KINDS[kind], kind)
     if parameter.default is not parameter.empty:

@@ -15,15 +15,15 @@ from functools import partial
 from typing import Any
 
 from harness.errors import BadArgument
-from harness.writing.bench import HUNG, Bench, evaluate, perform_step
+from harness.writing.bench import HANG_TEXT, Bench, evaluate, perform_step
 from harness.writing.draft import (
-    ENDS,
+    CLOSING_METHODS,
     RETURNED,
     StepDraft,
     Undo,
+    inverse_of,
+    is_registration,
     is_scope,
-    partner,
-    registers,
 )
 from harness.writing.target import (
     FOR_CREATE,
@@ -40,16 +40,18 @@ from harness.writing.target import (
 # Combinations of arguments whose undo is looked for.
 MOST_KEPT = 3
 
-STAYS = "nothing was found that takes this back; undo=None says that it stays"
-PARTLY = "its undo does not give back the state before; is it the right one?"
-NEWEST = "its undo takes back the newest, whichever step that is of; is that meant?"
+NO_UNDO = "nothing was found that takes this back; undo=None says that it stays"
+INCOMPLETE_UNDO = "its undo does not give back the state before; is it the right one?"
+NEWEST_UNDONE = (
+    "its undo takes back the newest, whichever step that is of; is that meant?"
+)
 
 # The subjects of the trials that make a registry, and that list what it has.
-CREATE = "create"
-NAMES = "dir(registry)"
+CREATION = "create"
+MEMBERS = "dir(registry)"
 
 # What a decorator that registers is given.
-DECORATED = Argument(KINDS["function"], "function")
+DECORATED_FUNCTION = Argument(KINDS["function"], "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,13 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     for arguments in combinations(target.value, target.value.__name__, target.module):
         given = ", ".join(each.text(FOR_CREATE) for each in arguments)
         text = f"{target.text}({given})"
-        said = bench.apart(CREATE, partial(_creation_error, bench, text, arguments))
+        said = bench.run(CREATION, partial(_creation_error, bench, text, arguments))
         if said == "":
             return text, arguments
         tried.append(f"({given})")
         reason = said or "nothing, it did not come back"
-        if bench.hangs(CREATE):
-            reason = f"nothing, it {HUNG}"
+        if bench.is_given_up(CREATION):
+            reason = f"nothing, it {HANG_TEXT}"
             break
     shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
     raise BadArgument(
@@ -141,7 +143,7 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
 
 def _creation_error(bench: Bench, text: str, arguments: Arguments) -> str:
     try:
-        names = bench.fresh(arguments, create=text)
+        names = bench.names(arguments, create=text)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "it made None" if names["registry"] is None else ""
@@ -149,15 +151,15 @@ def _creation_error(bench: Bench, text: str, arguments: Arguments) -> str:
 
 def candidates(target: Target, bench: Bench) -> list[Candidate]:
     """The functions that may register, by their names, those with an undo first."""
-    registry = bench.fresh()["registry"]
+    registry = bench.names()["registry"]
     names, _ = members(registry)
-    pairs = {name: partner(name, names) for name in names}
+    pairs = {name: inverse_of(name, names) for name in names}
     undos = {undo for undo in pairs.values() if undo is not None}
     found = []
     for name in names:
         function = getattr(registry, name)
         undo = pairs[name]
-        alone = registers(name) or is_scope(name) or _is_manager(function)
+        alone = is_registration(name) or is_scope(name) or _is_manager(function)
         if undo is None and (name in undos or not alone):
             continue
         given = required(getattr(registry, undo)) if undo is not None else []
@@ -184,12 +186,14 @@ def step(candidate: Candidate, bench: Bench) -> Trial:
         texts = tuple(
             call_text(candidate.name, arguments, slot) for slot in range(SLOTS)
         )
-        did = bench.apart(candidate.name, partial(_do, bench, texts, arguments))
+        did = bench.run(candidate.name, partial(_do, bench, texts, arguments))
         ends.add(did is not None)
         if did is not None and did.decorates:
-            texts = tuple(f"{t}({DECORATED.text(s)})" for s, t in enumerate(texts))
-            arguments = (*arguments, DECORATED)
-            did = bench.apart(candidate.name, partial(_do, bench, texts, arguments))
+            texts = tuple(
+                f"{t}({DECORATED_FUNCTION.text(s)})" for s, t in enumerate(texts)
+            )
+            arguments = (*arguments, DECORATED_FUNCTION)
+            did = bench.run(candidate.name, partial(_do, bench, texts, arguments))
         if did is not None and not did.raised:
             kept.append((did, tuple(dict.fromkeys(texts)), arguments))
         if sum(each.changed and each.second for each, _, _ in kept) == MOST_KEPT:
@@ -197,14 +201,14 @@ def step(candidate: Candidate, bench: Bench) -> Trial:
     kept.sort(key=lambda each: (not each[0].changed, not each[0].second))
     best: WorkingSteps | None = None
     for did, texts, arguments in kept[:MOST_KEPT]:
-        found = _with_undo(candidate, did, texts, arguments, bench)
+        found = _working_steps(candidate, did, texts, arguments, bench)
         if best is None or found.rank < best.rank:
             best = found
     return Trial(candidate.name, best, ends == {False})
 
 
 def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
-    names = bench.fresh(arguments)
+    names = bench.names(arguments)
     before = bench.state(names)
     try:
         result = evaluate(texts[0], names)
@@ -241,12 +245,12 @@ def _ends(result: Any) -> Iterator[Undo]:
         return
     if callable(result) or hasattr(result, "__enter__"):
         yield RETURNED
-    for name in ENDS:
+    for name in CLOSING_METHODS:
         if callable(getattr(result, name, None)):
             yield RETURNED if name == "close" else f"result.{name}()"
 
 
-def _with_undo(
+def _working_steps(
     candidate: Candidate,
     did: StepEffect,
     texts: tuple[str, ...],
@@ -255,25 +259,25 @@ def _with_undo(
 ) -> WorkingSteps:
     """The steps with the first undo that gives back the state before."""
     best: tuple[Undo, ...] = (None,) * len(texts)
-    remark = STAYS
+    remark = NO_UNDO
     for undos in _undos(candidate, did, len(texts), arguments):
-        trial = partial(_undone, bench, texts, undos, arguments)
-        undone = bench.apart(undo_of(candidate, undos[0]), trial)
+        trial = partial(_undo_effect, bench, texts, undos, arguments)
+        undone = bench.run(undo_subject(candidate, undos[0]), trial)
         if undone is None or (not undone.restored and not candidate.undo):
             continue  # anything may have a close()
         if undone.restored and undone.alone:
             best, remark = undos, ""
             break
-        if undone.restored and remark != NEWEST:
-            best, remark = undos, NEWEST
-        elif remark == STAYS and "result" not in str(undos[0]):
-            best, remark = undos, PARTLY
+        if undone.restored and remark != NEWEST_UNDONE:
+            best, remark = undos, NEWEST_UNDONE
+        elif remark == NO_UNDO and "result" not in str(undos[0]):
+            best, remark = undos, INCOMPLETE_UNDO
     drafts = tuple(map(StepDraft, texts, best, (remark,) * len(texts)))
-    restored = remark in ("", NEWEST)
+    restored = remark in ("", NEWEST_UNDONE)
     return WorkingSteps(candidate.name, drafts, arguments, restored, did.changed)
 
 
-def undo_of(candidate: Candidate, undo: Undo) -> str:
+def undo_subject(candidate: Candidate, undo: Undo) -> str:
     """The function of an undo: of the registry, or of the returned object."""
     own = candidate.undo is not None and f"registry.{candidate.undo}(" in str(undo)
     return str(candidate.undo) if own else f"what {candidate.name} returned"
@@ -285,7 +289,7 @@ def _undos(
     """The possible undos of a step, for each slot."""
     undo = candidate.undo
     if undo is not None:
-        for given in dict.fromkeys(_given(candidate.needed, arguments)):
+        for given in dict.fromkeys(_undo_arguments(candidate.needed, arguments)):
             yield tuple(call_text(undo, given, slot) for slot in range(count))
         if candidate.needed is None or len(candidate.needed) < 2:
             yield (f"registry.{undo}(result)",) * count
@@ -293,7 +297,9 @@ def _undos(
         yield (end,) * count
 
 
-def _given(needed: tuple[str, ...] | None, arguments: Arguments) -> Iterator[Arguments]:
+def _undo_arguments(
+    needed: tuple[str, ...] | None, arguments: Arguments
+) -> Iterator[Arguments]:
     """Which of a step's arguments its undo may want, likeliest first."""
     by_name = {each.parameter: each for each in arguments}
     if needed and all(name in by_name for name in needed):
@@ -316,14 +322,14 @@ class UndoEffect:
     alone: bool
 
 
-def _undone(
+def _undo_effect(
     bench: Bench,
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,
 ) -> UndoEffect:
     """The effect of an undo; raises its exception."""
-    names = bench.fresh(arguments)
+    names = bench.names(arguments)
     before = bench.state(names)
     perform_step(StepDraft(texts[0], undos[0]), names)()
     restored = bench.state(names) == before
@@ -332,7 +338,7 @@ def _undone(
     try:
         held = perform_step(StepDraft(texts[1], undos[1]), names)
         second = bench.state(names)
-        names = bench.fresh(arguments)
+        names = bench.names(arguments)
         end = perform_step(StepDraft(texts[0], undos[0]), names)
         others = (held, perform_step(StepDraft(texts[1], undos[1]), names))
         end()

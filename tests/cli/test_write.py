@@ -780,16 +780,16 @@ def test_time_that_is_up_at_any_trial(
     whole = draft_of("two:Two", str(registries.root), 60.0)
     assert len(whole.steps) == 2
     trials = 0
-    apart = Bench.apart
+    run = Bench.run
 
     def cut(bench: Bench, subject: str, trial: Any) -> Any:
         nonlocal trials
         if not trials:
             bench.until = 0.0
         trials -= 1
-        return apart(bench, subject, trial)
+        return run(bench, subject, trial)
 
-    monkeypatch.setattr(Bench, "apart", cut)
+    monkeypatch.setattr(Bench, "run", cut)
     told = Counter[str]()
     for count in range(100):
         trials = count
