@@ -13,14 +13,14 @@ command line.  Nothing of pytest is imported: its own functions for this are pri
 Rules of the catalogue:
 - without a path, scenarios are those of tests/scenarios, or of tests where there is no
   such folder; a scenario's whole path is found wherever its file is;
-- a module that cannot be imported is kept as `Broken`, with file and line, and the rest
-  of the catalogue is loaded all the same;
-- two variables of one name are no second load of the same: the second is `Broken`;
-- a module that skips itself is kept as `Skipped`, with its reason;
+- a module that cannot be imported is kept as a `LoadFailure`, with file and line, and
+  the rest of the catalogue is loaded all the same;
+- two variables of one name are no second load of the same: the second is a failure;
+- a module that skips itself is kept as a `SkippedModule`, with its reason;
 - scenarios elsewhere than in public variables are kept by their places, as
   `UncollectedScenarios`;
 - asking for something that does not exist is an error that names what is near; where a
-  broken module may have it, what was asked for is `Broken` beside that module.
+  broken module may have it, what was asked for is a failure beside that module.
 
 Rules of pytest (https://docs.pytest.org/en/stable/reference/customize.html):
 - the root is the nearest folder upwards with a file that configures pytest; without
@@ -209,7 +209,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class LoadFailure:
     """A module, or the scenario of that path, that could not be loaded."""
 
     source: str
@@ -224,7 +224,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedModule:
     """A module that skipped itself when it was imported."""
 
     source: str
@@ -237,8 +237,8 @@ class Catalogue:
 
     root: Path
     entries: tuple[Entry, ...] = ()
-    broken: tuple[Broken, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    broken: tuple[LoadFailure, ...] = ()
+    skipped: tuple[SkippedModule, ...] = ()
     uncollected: tuple[UncollectedScenarios, ...] = ()
 
     @property
@@ -292,7 +292,7 @@ def load_file(file: Path, root: Path) -> Catalogue:
         raise
     except BaseException as error:  # SystemExit and pytest's outcomes are such, too
         if _is_skip(error):
-            return Catalogue(root, skipped=(Skipped(source, str(error)),))
+            return Catalogue(root, skipped=(SkippedModule(source, str(error)),))
         return Catalogue(root, broken=(_broken(error, file, source),))
     entries = tuple(
         Entry(scenario, file, root, variable)
@@ -398,7 +398,7 @@ def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Cata
         if not alone:
             files = ", ".join(dict.fromkeys(each.source for each in unsearched))
             reason = f"{str(error).rstrip('.')}; {files} could not be searched"
-            unsearched += (Broken("", None, reason, wanted),)
+            unsearched += (LoadFailure("", None, reason, wanted),)
         return Catalogue(catalogue.root, broken=unsearched)
     # What is called like one of them is as much asked for as they are.
     paths = {entry.scenario.path for entry in entries}
@@ -423,7 +423,7 @@ def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
     return Catalogue(first.root, tuple(known.values()), tuple(broken), skipped, others)
 
 
-def _twin(entry: Entry, other: Entry) -> Broken:
+def _twin(entry: Entry, other: Entry) -> LoadFailure:
     """A scenario that has the path of another one."""
     path, source = entry.scenario.path, entry.scenario.source
     line = assigned_lines(other.file).get(other.variable)
@@ -432,7 +432,8 @@ def _twin(entry: Entry, other: Entry) -> Broken:
         f"{entry.variable} is called {path} like {other.variable} ({place}), so only "
         "that one is explored; give one of them another name"
     )
-    return Broken(source, assigned_lines(entry.file).get(entry.variable), reason, path)
+    line = assigned_lines(entry.file).get(entry.variable)
+    return LoadFailure(source, line, reason, path)
 
 
 def _imported(file: Path, source: str, root: Path) -> ModuleType:
@@ -467,7 +468,7 @@ def _is_skip(error: BaseException) -> bool:
     return outcomes is not None and isinstance(error, outcomes.Skipped)
 
 
-def _broken(error: BaseException, file: Path, source: str) -> Broken:
+def _broken(error: BaseException, file: Path, source: str) -> LoadFailure:
     line = None
     if isinstance(error, SyntaxError) and error.filename == str(file):
         line = error.lineno
@@ -475,7 +476,7 @@ def _broken(error: BaseException, file: Path, source: str) -> Broken:
         if frame.filename == str(file):
             line = frame.lineno
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return Broken(source, line, f"{type(error).__name__}: {text}".rstrip(": "))
+    return LoadFailure(source, line, f"{type(error).__name__}: {text}".rstrip(": "))
 
 
 def _relative(file: Path, root: Path) -> str:

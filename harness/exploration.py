@@ -25,7 +25,7 @@ from harness.child import end_with_parent
 from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.errors import ExplorationRestart, NotAScenario
-from harness.outcome import NOTHING, Report
+from harness.outcome import NO_EXPLORATION, Report
 from harness.scenario.scenario import Scenario
 from harness.systems.isolation import IsolatedSystem, become_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
@@ -65,14 +65,14 @@ def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":
     return DispatcherSystem(scenario)
 
 
-def texts_of(scenario: Scenario) -> Report:
+def empty_report(scenario: Scenario) -> Report:
     """The texts of a scenario, and of its operations: a report of nothing."""
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),
         uses=tuple(use.text for use in scenario.uses),
         order_dependent=scenario.order_dependent,
-        exploration=NOTHING,
+        exploration=NO_EXPLORATION,
         digest=scenario.digest,
         pairs=tuple(sorted(scenario.relations.pairs)),
         again=scenario.relations.again,
@@ -158,7 +158,7 @@ def explore(
                 exploration = (
                     second if second.violations else _with_leak(exploration, kept)
                 )
-    return replace(texts_of(scenario), exploration=exploration)
+    return replace(empty_report(scenario), exploration=exploration)
 
 
 def _short_budget(budget: Budget | None) -> Budget | None:

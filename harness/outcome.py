@@ -48,7 +48,7 @@ _OWN: tuple[Verdict, ...] = ("not fresh", "nondeterminism", "law", "hidden")
 
 
 # What is known before anything was explored.
-NOTHING = Exploration(
+NO_EXPLORATION = Exploration(
     strategy="",
     guarantee="",
     assumptions=(),

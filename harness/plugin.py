@@ -109,7 +109,7 @@ class Run:
             item.user_properties += _properties(report)
             if check:
                 own = strategy is not None and budget is not None
-                effort = own or not self.options.by_hand
+                effort = own or not self.options.is_custom
                 failure = self._failure(report, item, effort=effort)
         except ExplorationDied as error:
             failure = self._death_text(error, item)

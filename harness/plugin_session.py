@@ -100,7 +100,7 @@ class Options:
     update: str = NONE
     strategy: str = "auto"
     budget: float | None = None
-    by_hand: bool = False
+    is_custom: bool = False
     limits: Limits = field(default_factory=Limits)
     in_process: bool = False
 
@@ -132,9 +132,9 @@ def options_of(config: pytest.Config) -> Options:
     update = config.getoption("everyorder_update")
     strategy = config.getoption("everyorder_strategy")
     budget = config.getoption("everyorder_budget")
-    by_hand = strategy is not None or budget is not None
+    is_custom = strategy is not None or budget is not None
     if update is not None:
-        _check_update(config, update, by_hand)
+        _check_update(config, update, is_custom)
     else:
         update = _ini_update(config)
     chosen = strategy or str(config.getini("everyorder_strategy"))
@@ -143,7 +143,7 @@ def options_of(config: pytest.Config) -> Options:
         update=update,
         strategy=chosen,
         budget=budget if budget is not None else _ini_budget(config),
-        by_hand=by_hand,
+        is_custom=is_custom,
         limits=Limits(
             _limit(config, "operation_timeout", OPERATION_SECONDS),
             _limit(config, "timeout", SCENARIO_SECONDS),
@@ -157,11 +157,11 @@ def options_of(config: pytest.Config) -> Options:
 _DEBUGGING = ("everyorder_in_process", "usepdb", "trace")
 
 
-def _check_update(config: pytest.Config, update: str, by_hand: bool) -> None:
+def _check_update(config: pytest.Config, update: str, is_custom: bool) -> None:
     error = _forbidden()
     if error is not None:
         raise pytest.UsageError(f"--everyorder-update: {error}")
-    if by_hand:
+    if is_custom:
         raise pytest.UsageError(
             "--everyorder-update writes down how much is explored, so it does not go "
             "with --everyorder-strategy or --everyorder-budget; put a lasting choice "

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from harness.child import CAN_FORK, Child, Parent, start, wait
-from harness.cli.command import deferring_interrupts
+from harness.cli.command import defer_interrupts
 from harness.cli.task import (
     Effort,
     Listing,
@@ -90,11 +90,14 @@ Event = Started | Advanced | Finished
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Asks a child for the listing of these paths; `died` are not to be imported."""
+    """Asks a child for the listing of these paths.
+
+    Modules in `deaths`, whose import ended a child, are not to be imported.
+    """
 
     paths: tuple[str, ...]
     start: Path
-    died: dict[str, Unexplored]
+    deaths: dict[str, Unexplored]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +161,11 @@ class ChildPool:
         Raises `NotFound`, `BadStrategy`, and `ProcessError` where a child ends
         before it has imported anything.
         """
-        died: dict[str, Unexplored] = {}
+        deaths: dict[str, Unexplored] = {}
         while True:
             child = start(serve, self._effort, fork=self._fork)
             self._busy[child] = _Work(-1, Watch(child, Limits(None, None)))
-            child.send(Load(tuple(paths), Path.cwd(), died))
+            child.send(Load(tuple(paths), Path.cwd(), deaths))
             answer = self._await_listing(child)
             del self._busy[child]
             if isinstance(answer, Listing):
@@ -172,7 +175,7 @@ class ChildPool:
             if isinstance(answer, HarnessError):
                 raise answer
             source, unexplored = answer
-            died[source] = unexplored
+            deaths[source] = unexplored
 
     def _await_listing(
         self, child: Child
@@ -278,22 +281,22 @@ def serve(parent: Parent, effort: Effort) -> None:
 def _load(
     parent: Parent, request: Load, effort: Effort, entries: "dict[str, Entry]"
 ) -> Listing | HarnessError:
-    from harness.catalogue import Broken, Catalogue, load, load_file
+    from harness.catalogue import Catalogue, LoadFailure, load, load_file
 
     def read(file: Path, root: Path, source: str) -> Catalogue:
-        if source in request.died:
-            return Catalogue(root, broken=(Broken(source, None, "it died"),))
+        if source in request.deaths:
+            return Catalogue(root, broken=(LoadFailure(source, None, "it died"),))
         parent.send(Importing(source, file, root))
         try:
             return load_file(file, root)
         except (KeyboardInterrupt, GeneratorExit) as error:
-            broken = Broken(source, None, type(error).__name__)
+            broken = LoadFailure(source, None, type(error).__name__)
             return Catalogue(root, broken=(broken,))
 
     try:
         catalogue = load(request.paths, start=request.start, read=read)
         entries.update((entry.scenario.path, entry) for entry in catalogue.entries)
-        return listing_of(catalogue, effort, request.died)
+        return listing_of(catalogue, effort, request.deaths)
     except HarnessError as error:
         return error
 
@@ -327,10 +330,10 @@ def _send(parent: Parent, task: Task, outcome: Any) -> None:
 
 
 # Lines that stay free for the progress of scenarios that run, and for the totals.
-RESERVED = 14
+RESERVED_LINES = 14
 
 # Ten frames a second look alive; more only cost time.
-DRAW_EVERY = 0.1
+DRAW_SECONDS = 0.1
 
 
 class Display:
@@ -412,7 +415,7 @@ class Display:
         self._bars.update(
             self._whole, completed=sum(self._done), total=sum(self._planned)
         )
-        if monotonic() - self._drawn > DRAW_EVERY:
+        if monotonic() - self._drawn > DRAW_SECONDS:
             self._live.refresh()
             self._drawn = monotonic()
 
@@ -421,7 +424,7 @@ class Display:
 
         from harness.report import overview
 
-        room = max(self._console.height - RESERVED, 3)
+        room = max(self._console.height - RESERVED_LINES, 3)
         latest = self._finished[-room:]
         if not latest:
             return self._bars
@@ -433,7 +436,7 @@ class Display:
 
 # Below this many operations (about a second) a second process does not pay: it has to
 # import what it explores.
-WORTHWHILE = 20_000
+PARALLEL_OPERATIONS = 20_000
 
 
 class Interrupted(KeyboardInterrupt):
@@ -470,7 +473,7 @@ class Campaign:
     def __enter__(self) -> "Campaign":
         if not self._in_process:
             # Interrupts are deferred last, so that they are while the pool is closed.
-            check = self._contexts.enter_context(deferring_interrupts())
+            check = self._contexts.enter_context(defer_interrupts())
             pool = ChildPool(self.effort, self._limits, tick=check)
             self._pool = self._contexts.enter_context(pool)
         return self
@@ -514,7 +517,7 @@ class Campaign:
                     self._explore_here(tasks, show)
                 else:
                     for event in self._pool.explore(
-                        tasks, processes(tasks, self._jobs)
+                        tasks, process_count(tasks, self._jobs)
                     ):
                         show(event)
         except KeyboardInterrupt:
@@ -559,9 +562,9 @@ def load_scenarios(campaign: Campaign, paths: Sequence[str]) -> Listing:
     return listing
 
 
-def processes(tasks: Sequence[Task], jobs: int | None) -> int:
+def process_count(tasks: Sequence[Task], jobs: int | None) -> int:
     """The number of children that explore at once."""
     if jobs is None:
-        small = sum(task.planned for task in tasks) < WORTHWHILE
+        small = sum(task.planned for task in tasks) < PARALLEL_OPERATIONS
         jobs = 1 if small else (os.cpu_count() or 1)
     return max(min(jobs, len(tasks)), 1)

@@ -80,7 +80,7 @@ GATE: Mapping[int, str] = {
     HUNG: "an operation or a scenario was not over in time",
 }
 
-OF_VERDICT: Mapping[Verdict, int] = {
+VERDICT_CODES: Mapping[Verdict, int] = {
     "nondeterminism": RANDOM,
     "law": LAW,
     "order": ORDER,
@@ -94,14 +94,14 @@ OF_VERDICT: Mapping[Verdict, int] = {
     "proven": OK,
 }
 
-OF_FAILURE: Mapping[Failure, int] = {
+FAILURE_CODES: Mapping[Failure, int] = {
     "failed": NOT_EXPLORED,
     "crashed": CRASHED,
     "hung": HUNG,
     "skipped": OK,
 }
 
-OF_COMPARISON: Mapping[str, int] = {
+COMPARISON_CODES: Mapping[str, int] = {
     "unchanged": OK,
     "changed": CHANGED,
     "missing": MISSING,
@@ -120,17 +120,17 @@ _SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def raise_interrupts() -> Iterator[None]:
     """Let both signals raise KeyboardInterrupt."""
-    with _handled(signal.default_int_handler):
+    with _signal_handler(signal.default_int_handler):
         yield
 
 
 @contextmanager
-def deferring_interrupts() -> Iterator[Callable[[], None]]:
-    """Let the first signal wait; what is given raises KeyboardInterrupt if one does.
+def defer_interrupts() -> Iterator[Callable[[], None]]:
+    """Let the first signal wait; the function given raises KeyboardInterrupt for it.
 
-    So does the end of the context.
+    The end of the context raises it as well.
     """
     waiting = False
 
@@ -146,13 +146,13 @@ def deferring_interrupts() -> Iterator[Callable[[], None]]:
             waiting = False
             raise KeyboardInterrupt
 
-    with _handled(note):
+    with _signal_handler(note):
         yield check
         check()
 
 
 @contextmanager
-def _handled(handler: Handler) -> Iterator[None]:
+def _signal_handler(handler: Handler) -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for number in _SIGNALS:
@@ -208,7 +208,7 @@ def console() -> "Console":
     return plain
 
 
-class Refused(click.ClickException):
+class CommandError(click.ClickException):
     """A command that cannot be carried out as typed."""
 
     exit_code = REFUSED
@@ -230,12 +230,12 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the harness become click's."""
-        _speak_all()
+        _escape_unencodable()
         try:
-            with interruptible():
+            with raise_interrupts():
                 return super().invoke(ctx)
         except HarnessError as error:
-            raise Refused(str(error)) from None
+            raise CommandError(str(error)) from None
         except (KeyboardInterrupt, click.Abort):
             click.echo("\ninterrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
@@ -253,17 +253,17 @@ class Commands(click.Group):
         return command
 
 
-def _speak_all() -> None:
-    """Have what a terminal's encoding cannot say written as its escape.
+def _escape_unencodable() -> None:
+    """Print characters that a terminal's encoding lacks as escapes.
 
-    Half of a surrogate pair is none in any; what is observed may hold one.
+    No encoding has half of a surrogate pair, which observations may hold.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
     from importlib.metadata import PackageNotFoundError, version
@@ -282,7 +282,7 @@ def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     is_flag=True,
     expose_value=False,
     is_eager=True,
-    callback=_tell_version,
+    callback=_print_version,
     help="Show the version and exit.",
 )
 def main() -> None:

@@ -42,7 +42,7 @@ from harness.engine.protocol import operations_of
 from harness.engine.reference import canonical_histories
 from harness.engine.session import Meter, Session
 from harness.errors import CannotReplay, HarnessError, NotFound
-from harness.exploration import MOST_VIOLATIONS, ask, closing, system_of, texts_of
+from harness.exploration import MOST_VIOLATIONS, ask, closing, empty_report, system_of
 from harness.outcome import Report
 from harness.report import sections
 from harness.report.observation import difference, readable, whole_text
@@ -174,7 +174,7 @@ def _scenario_of_id(
         found = tuple(each.path for each in fitting)
         raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
     if fitting:
-        return texts_of(fitting[0]), partial(system_of, fitting[0])
+        return empty_report(fitting[0]), partial(system_of, fitting[0])
     raise NotFound(
         code="NoHistory",
         wanted=replay_id,
@@ -295,7 +295,7 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
         _show_operator(name, table)
         return
     entry = _entry(name)
-    texts = texts_of(entry.scenario)
+    texts = empty_report(entry.scenario)
     wanted = _state(state, len(texts.steps))
     with closing(system_of(entry.scenario)) as system:
         # Told when it is over: it may have to begin again.

@@ -37,13 +37,13 @@ from harness.catalogue import file_of, nearest
 from harness.cli.campaign import Campaign, load_scenarios
 from harness.cli.command import (
     CHANGED,
+    COMPARISON_CODES,
     FAILED,
+    FAILURE_CODES,
     NOT_LOADED,
-    OF_COMPARISON,
-    OF_FAILURE,
-    OF_VERDICT,
     OK,
     STALE,
+    VERDICT_CODES,
     console,
     paths_argument,
 )
@@ -142,17 +142,17 @@ def judge(
     if isinstance(outcome, Unexplored):
         if not outcome.failed:
             return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
-        code = OF_FAILURE[outcome.verdict]
+        code = FAILURE_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, outcome.render())
     if not outcome.passed:
-        code = OF_VERDICT[outcome.verdict]
+        code = VERDICT_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
     return _compared(outcome, store, effort=effort)
 
 
 def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
     """The judgements of modules that could not be loaded."""
-    codes = {**OF_FAILURE, "failed": NOT_LOADED}
+    codes = {**FAILURE_CODES, "failed": NOT_LOADED}
     return [
         Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
     ]
@@ -185,7 +185,7 @@ def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
         found = compare(None, report, effort=effort)
         return Judgement(report.scenario, CHANGED, text, found, error.damage)
     comparison = compare(expected, report, effort=effort)
-    code = OF_COMPARISON[comparison.verdict]
+    code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
     text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
@@ -219,7 +219,7 @@ class Change:
         """The scenarios that it touches."""
         return tuple(part.scenario for part in self.parts)
 
-    def only(self, scenarios: Collection[str]) -> "Change":
+    def restricted_to(self, scenarios: Collection[str]) -> "Change":
         """The part of it that touches these scenarios."""
         parts = tuple(part for part in self.parts if part.scenario in scenarios)
         return replace(self, parts=parts)
@@ -368,7 +368,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
         click.echo(f"nothing to review: {_as_expected(found)} as expected")
         raise SystemExit(FAILED if failing or listing.broken else OK)
     if accept:
-        some = [_accepted(each, accept) for each in offered]
+        some = [_accepted_part(each, accept) for each in offered]
         taken = [each for each in some if each.parts]
     elif sys.stdin.isatty() and sys.stdout.isatty():
         taken = ask(offered)
@@ -411,11 +411,11 @@ def ask(offered: Sequence[Change]) -> list[Change]:
     return taken
 
 
-def _accepted(change: Change, accept: Sequence[str]) -> Change:
+def _accepted_part(change: Change, accept: Sequence[str]) -> Change:
     """The part of a change that these values of `--accept` accept; maybe empty."""
     if "all" in accept or ("new" in accept and change.only_new):
         return change
-    return change.only(
+    return change.restricted_to(
         {name for name in change.scenarios if any(_fits(name, a) for a in accept)}
     )
 

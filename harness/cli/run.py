@@ -308,7 +308,7 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
 
     store = Store(listing.root)
     found = [
-        judge(each, store, effort=not campaign.effort.by_hand, width=screen.width)
+        judge(each, store, effort=not campaign.effort.is_custom, width=screen.width)
         for each in outcomes
     ]
     found += broken_judgements(listing.broken)

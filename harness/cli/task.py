@@ -49,7 +49,7 @@ class Effort:
         return Budget(steps=steps, seconds=self.seconds)
 
     @property
-    def by_hand(self) -> bool:
+    def is_custom(self) -> bool:
         """Whether somebody chose it, so that its size is nothing to expect."""
         return self != Effort()
 
@@ -100,13 +100,13 @@ class Listing:
 def listing_of(
     catalogue: "Catalogue",
     effort: Effort,
-    died: Mapping[str, Unexplored] | None = None,
+    deaths: Mapping[str, Unexplored] | None = None,
 ) -> Listing:
-    """The catalogue as data; `died` says more of modules whose import did not end."""
+    """The catalogue as data; `deaths` says more of modules whose import did not end."""
     broken = []
     for each in catalogue.broken:
         name = each.scenario or each.source.removeprefix("tests/")
-        told = (died or {}).get(each.source)
+        told = (deaths or {}).get(each.source)
         broken.append(told or Unexplored(name, each.where, each.reason))
     return Listing(
         catalogue.root,

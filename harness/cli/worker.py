@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.cli.command import deferring_interrupts, path_option
+from harness.cli.command import defer_interrupts, path_option
 from harness.errors import ProcessError
 
 # Between two looks at whether somebody wants it to leave.
@@ -122,7 +122,7 @@ def worker(
         raise ProcessError(code="CannotServe", name=name, reason=str(error)) from None
     agent = agents.current_agent("worker")
     try:
-        with deferring_interrupts() as check:
+        with defer_interrupts() as check:
             click.echo(
                 f"worker {name} (id {agent.info.id}) serves at "
                 f"{agent.transport.endpoint}; Ctrl-C to leave"

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from harness.engine import Base, Budget, explore
 from harness.errors import NotInstalled
-from harness.outcome import NOTHING, Report
+from harness.outcome import NO_EXPLORATION, Report
 
 # Its own namespace: nothing that torch or an extension registers can meet it.
 NAMESPACE = "everyorder_t"
@@ -172,7 +172,7 @@ def _texts() -> Report:
         f'impl("foo", kernel_{number}, "{key}")' for number, key in enumerate(KEYS, 1)
     )
     digest = blake2b("\n".join((path, *steps)).encode(), digest_size=6).hexdigest()
-    return Report(path, steps, (), None, NOTHING, digest)
+    return Report(path, steps, (), None, NO_EXPLORATION, digest)
 
 
 TEXTS = _texts()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.cli.campaign import (
-    WORTHWHILE,
+    PARALLEL_OPERATIONS,
     Advanced,
     Campaign,
     Display,
     Finished,
     Interrupted,
     Started,
-    processes,
+    process_count,
 )
 from harness.cli.task import Effort, Task
 from harness.outcome import Report, Unexplored
@@ -32,12 +32,12 @@ def tasks(*sizes: int) -> list[Task]:
 
 def test_how_many_processes() -> None:
     cores = os.cpu_count() or 1
-    assert processes(tasks(1, 2), None) == 1
-    assert processes(tasks(*[WORTHWHILE] * 99), None) == min(cores, 99)
-    assert processes(tasks(WORTHWHILE), None) == 1
-    assert processes(tasks(1, 2, 3), 2) == 2
-    assert processes(tasks(1), 8) == 1
-    assert processes([], None) == 1
+    assert process_count(tasks(1, 2), None) == 1
+    assert process_count(tasks(*[PARALLEL_OPERATIONS] * 99), None) == min(cores, 99)
+    assert process_count(tasks(PARALLEL_OPERATIONS), None) == 1
+    assert process_count(tasks(1, 2, 3), 2) == 2
+    assert process_count(tasks(1), 8) == 1
+    assert process_count([], None) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.catalogue import (
-    Broken,
-    Skipped,
+    LoadFailure,
+    SkippedModule,
     find,
     import_folders,
     load,
@@ -197,7 +197,9 @@ def test_two_scenarios_of_one_name(project: Project) -> None:
         "b is called scenarios/test_twice/a like a (tests/scenarios/test_twice.py:2), "
         "so only that one is explored; give one of them another name"
     )
-    twin = Broken("tests/scenarios/test_twice.py", 3, reason, "scenarios/test_twice/a")
+    twin = LoadFailure(
+        "tests/scenarios/test_twice.py", 3, reason, "scenarios/test_twice/a"
+    )
     assert found.broken == (twin,)
 
 
@@ -257,7 +259,7 @@ def test_broken_modules_are_kept_with_their_line(
     assert broken.reason.startswith(reason)
     for own in ("scenarios/test_broken/what", "tests/scenarios/test_broken.py::what"):
         assert load((own,)).broken == (broken,)
-    assert Broken("a.py", None, "").where == "a.py"
+    assert LoadFailure("a.py", None, "").where == "a.py"
 
 
 def test_a_wrong_name_is_told_beside_a_broken_module(project: Project) -> None:
@@ -266,7 +268,7 @@ def test_a_wrong_name_is_told_beside_a_broken_module(project: Project) -> None:
     assert found.paths == ("scenarios/test_sound/sound",)
     module, wrong = found.broken
     assert module.source == "tests/scenarios/test_broken.py"
-    assert wrong == Broken(
+    assert wrong == LoadFailure(
         "",
         None,
         "there is no file, folder or scenario 'newst'; did you mean "
@@ -292,7 +294,9 @@ def test_interrupts_are_not_caught(project: Project) -> None:
 def test_modules_that_skip_themselves(project: Project) -> None:
     text = "import pytest\npytest.skip('not here', allow_module_level=True)\n"
     project.scenarios("skips", text)
-    assert load().skipped == (Skipped("tests/scenarios/test_skips.py", "not here"),)
+    assert load().skipped == (
+        SkippedModule("tests/scenarios/test_skips.py", "not here"),
+    )
 
 
 def test_loading_leaves_no_trace(

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from harness.cli import command as exits
-from harness.cli.command import deferring_interrupts, interruptible
+from harness.cli.command import defer_interrupts, raise_interrupts
 from harness.outcome import VERDICTS, Failure
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
@@ -77,12 +77,12 @@ def test_every_code_has_a_sentence_and_every_verdict_a_code() -> None:
     assert {code for code in values if isinstance(code, int) and code >= 10} == (
         set(exits.GATE) - {exits.OK} | {exits.INTERRUPTED}
     )
-    assert set(exits.OF_VERDICT) == set(VERDICTS)
-    assert set(exits.OF_FAILURE) == set(get_args(Failure))
-    used = {*exits.OF_VERDICT.values(), *exits.OF_FAILURE.values()}
-    used |= {*exits.OF_COMPARISON.values(), exits.NOT_LOADED}
+    assert set(exits.VERDICT_CODES) == set(VERDICTS)
+    assert set(exits.FAILURE_CODES) == set(get_args(Failure))
+    used = {*exits.VERDICT_CODES.values(), *exits.FAILURE_CODES.values()}
+    used |= {*exits.COMPARISON_CODES.values(), exits.NOT_LOADED}
     assert used == set(exits.GATE)
-    assert set(exits.OF_COMPARISON) == {"unchanged", "changed", "missing", "stale"}
+    assert set(exits.COMPARISON_CODES) == {"unchanged", "changed", "missing", "stale"}
 
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ two = Scenario(add("b"), create=list, observe=look)
 def test_both_signals_are_interruptible_and_handlers_put_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     for number in (signal.SIGINT, signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt), interruptible():
+        with pytest.raises(KeyboardInterrupt), raise_interrupts():
             signal.raise_signal(number)
     assert before == [
         signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)
@@ -136,13 +136,13 @@ def test_a_deferred_signal_is_raised_where_somebody_asks() -> None:
         done.append("went on")
         check()
 
-    with deferring_interrupts() as check, pytest.raises(KeyboardInterrupt):
+    with defer_interrupts() as check, pytest.raises(KeyboardInterrupt):
         asked(check)
     assert done == ["went on"]
 
 
 def test_a_deferred_signal_is_raised_at_the_end() -> None:
-    with pytest.raises(KeyboardInterrupt), deferring_interrupts():
+    with pytest.raises(KeyboardInterrupt), defer_interrupts():
         signal.raise_signal(signal.SIGINT)
 
 
@@ -150,7 +150,7 @@ def test_a_second_signal_does_not_wait() -> None:
     done = []
 
     def impatient() -> None:
-        with deferring_interrupts():
+        with defer_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append("once")
             signal.raise_signal(signal.SIGINT)
@@ -164,7 +164,7 @@ def test_a_second_signal_does_not_wait() -> None:
 def test_signals_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with deferring_interrupts() as check, interruptible():
+        with defer_interrupts() as check, raise_interrupts():
             signal.raise_signal(signal.SIGINT)
             check()
     finally:

@@ -172,9 +172,11 @@ def test_a_damaged_file_is_a_decision_of_its_own() -> None:
 def test_a_part_of_a_change() -> None:
     reports = [replace(PROVEN, scenario=f"s/{name}") for name in "abc"]
     [change] = changes([judged(report, None) for report in reports], ())
-    assert change.only(("s/b", "s/x")).scenarios == ("s/b",)
-    assert documents([change.only(("s/b",))]) == {"s/b": document_of(reports[1])}
-    assert change.only(()).parts == ()
+    assert change.restricted_to(("s/b", "s/x")).scenarios == ("s/b",)
+    assert documents([change.restricted_to(("s/b",))]) == {
+        "s/b": document_of(reports[1])
+    }
+    assert change.restricted_to(()).parts == ()
 
 
 def test_another_scenario_is_taken_as_a_whole() -> None:

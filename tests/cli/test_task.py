@@ -15,9 +15,9 @@ def test_budgets() -> None:
     assert Effort(seconds=2.0).budget == Budget(DEFAULT_BUDGET.steps, 2.0)
     assert Effort("walk:1", seconds=2.0).budget == Budget(None, 2.0)
     assert Effort(steps=7).budget == Budget(7, None)
-    assert not Effort().by_hand
-    assert Effort("walk:1").by_hand
-    assert Effort(seconds=1.0).by_hand
+    assert not Effort().is_custom
+    assert Effort("walk:1").is_custom
+    assert Effort(seconds=1.0).is_custom
 
 
 def test_sizes_are_known_up_front(project: Project) -> None:
