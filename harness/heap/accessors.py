@@ -50,20 +50,20 @@ from typing import Any
 
 from harness.heap.layout import (
     ABSENT,
-    Known,
+    Accessor,
     Parts,
     Unreadable,
+    add_readable,
     layout_of,
-    learn,
     members,
     module_of,
     mro_of,
     namespace_of,
-    reduced,
+    reduction,
 )
 
 
-def _exception(kind: type) -> Known:
+def _exception(kind: type) -> Accessor:
     """An exception with what its C struct adds to that of its base."""
     fields: Parts = []
     for level in reversed(mro_of(kind)):
@@ -85,10 +85,10 @@ def _exception(kind: type) -> Known:
                 parts.append((name, value))
         return parts
 
-    return Known(parts=read)
+    return Accessor(parts=read)
 
 
-def _exceptions() -> dict[type, Known]:
+def _exceptions() -> dict[type, Accessor]:
     return {
         kind: _exception(kind)
         for kind in vars(builtins).values()
@@ -99,7 +99,7 @@ def _exceptions() -> dict[type, Known]:
 EXCEPTIONS = _exceptions()
 
 
-def _left(kind: type) -> Known:
+def _left(kind: type) -> Accessor:
     """An iterator over a dict or a set: what is left, and of which one."""
     reduce: Any = kind.__reduce__
 
@@ -110,7 +110,7 @@ def _left(kind: type) -> Known:
             left = "invalid"
         return [("left", left), *(("of", each) for each in gc.get_referents(o))]
 
-    return Known(parts=read)
+    return Accessor(parts=read)
 
 
 class _Sequence:
@@ -143,18 +143,18 @@ def _others() -> list[Any]:
     ]
 
 
-def _table() -> dict[type, Known]:
+def _table() -> dict[type, Accessor]:
     found = {type(each): _left(type(each)) for each in _over_tables()}
     for kind in [*map(type, _others()), *vars(itertools).values()]:
         if type(kind) is type and "__reduce__" in namespace_of(kind):
-            found[kind] = reduced(kind)
+            found[kind] = reduction(kind)
     return found
 
 
 ITERATORS = _table()
 
 
-def array_reader(kind: type) -> Known | None:
+def array_reader(kind: type) -> Accessor | None:
     """How to read types of packages that are not imported here."""
     if module_of(kind).partition(".")[0] != "numpy":
         return None
@@ -162,13 +162,13 @@ def array_reader(kind: type) -> Known | None:
     if numpy is None:
         return None
     if kind is numpy.ndarray:
-        return Known(parts=_array)
+        return Accessor(parts=_array)
     mro = mro_of(kind)
     if any(each is numpy.dtype for each in mro):
-        return Known(parts=lambda o: [("state", numpy.dtype.__reduce__(o)[1:])])
+        return Accessor(parts=lambda o: [("state", numpy.dtype.__reduce__(o)[1:])])
     strange = kind is numpy.void or kind is numpy.object_
     if any(each is numpy.generic for each in mro) and not strange:
-        return Known(
+        return Accessor(
             parts=lambda o: [
                 ("dtype", numpy.generic.dtype.__get__(o).str),
                 ("bytes", numpy.generic.tobytes(o)),
@@ -221,7 +221,7 @@ _READ = (
 _OWN_PIPES = 1
 
 
-def loop_reader(kind: type) -> Known | None:
+def loop_reader(kind: type) -> Accessor | None:
     """How to read a loop that is written in Python."""
     if module_of(kind).partition(".")[0] != "asyncio":
         return None
@@ -229,7 +229,7 @@ def loop_reader(kind: type) -> Known | None:
     base = getattr(events, "BaseEventLoop", None)
     if not any(each is base for each in mro_of(kind)):
         return None
-    return Known(parts=_loop, alone=True)
+    return Accessor(parts=_loop, ignores_attributes=True)
 
 
 def _loop(o: Any) -> Parts:
@@ -253,8 +253,8 @@ def _attributes(o: Any) -> dict[str, Any]:
 LRU: Any = functools._lru_cache_wrapper
 
 
-def _value(label: str, convert: Callable[[Any], Any]) -> Known:
-    return Known(parts=lambda o: [(label, convert(o))])
+def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
+    return Accessor(parts=lambda o: [(label, convert(o))])
 
 
 def _nothing(_o: Any) -> Parts:
@@ -397,7 +397,7 @@ def _zone(o: Any) -> Parts:
     return [("key", o.key)]
 
 
-def _stream_state(kind: Any) -> Known:
+def _stream_state(kind: Any) -> Accessor:
     """A stream in memory: its text or bytes, where it stands, whether it is closed."""
     state = kind.__getstate__
 
@@ -407,12 +407,12 @@ def _stream_state(kind: Any) -> Known:
         except ValueError:
             return [("closed", True)]
 
-    return Known(parts=read)
+    return Accessor(parts=read)
 
 
-_TABLE: dict[type, Known] = {
-    object: Known(),
-    type(NotImplemented): Known(parts=_nothing),
+_TABLE: dict[type, Accessor] = {
+    object: Accessor(),
+    type(NotImplemented): Accessor(parts=_nothing),
     # Values and their subclasses.
     int: _value("value", int.__int__),
     str: _value("value", str.__str__),
@@ -420,59 +420,61 @@ _TABLE: dict[type, Known] = {
     complex: _value("value", complex.__complex__),
     bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
     bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
-    range: Known(parts=members(range, "start", "stop", "step")),
-    slice: Known(parts=members(slice, "start", "stop", "step")),
+    range: Accessor(parts=members(range, "start", "stop", "step")),
+    slice: Accessor(parts=members(slice, "start", "stop", "step")),
     decimal.Decimal: _value("value", lambda o: tuple(decimal.Decimal.as_tuple(o))),
     # Containers.
-    list: Known("sequence", items=list.__iter__),
-    tuple: Known("sequence", items=tuple.__iter__),
-    dict: Known("dict"),
-    collections.defaultdict: Known(
+    list: Accessor("sequence", items=list.__iter__),
+    tuple: Accessor("sequence", items=tuple.__iter__),
+    dict: Accessor("dict"),
+    collections.defaultdict: Accessor(
         "dict", members(collections.defaultdict, "default_factory")
     ),
-    collections.OrderedDict: Known("ordered", items=_ordered),
-    set: Known("set", items=set.__iter__),
-    frozenset: Known("set", items=frozenset.__iter__),
-    collections.deque: Known(
+    collections.OrderedDict: Accessor("ordered", items=_ordered),
+    set: Accessor("set", items=set.__iter__),
+    frozenset: Accessor("set", items=frozenset.__iter__),
+    collections.deque: Accessor(
         "sequence",
         members(collections.deque, "maxlen"),
         collections.deque.__iter__,
     ),
-    array.array: Known(parts=_numbers),
-    memoryview: Known(parts=_memory),
-    types.MappingProxyType: Known(parts=_view),
-    types.SimpleNamespace: Known(),
-    types.ModuleType: Known(),
-    type: Known(),
-    weakref.ReferenceType: Known(parts=_reference),
+    array.array: Accessor(parts=_numbers),
+    memoryview: Accessor(parts=_memory),
+    types.MappingProxyType: Accessor(parts=_view),
+    types.SimpleNamespace: Accessor(),
+    types.ModuleType: Accessor(),
+    type: Accessor(),
+    weakref.ReferenceType: Accessor(parts=_reference),
     # Functions and their relatives.
-    types.MethodType: Known(parts=members(types.MethodType, "__func__", "__self__")),
-    functools.partial: Known(
+    types.MethodType: Accessor(parts=members(types.MethodType, "__func__", "__self__")),
+    functools.partial: Accessor(
         parts=members(functools.partial, "func", "args", "keywords")
     ),
-    property: Known(parts=members(property, "fget", "fset", "fdel", "__doc__")),
-    classmethod: Known(parts=members(classmethod, "__func__")),
-    staticmethod: Known(parts=members(staticmethod, "__func__")),
-    super: Known(parts=members(super, "__thisclass__", "__self__", "__self_class__")),
-    LRU: Known(parts=_cached),
-    type(functools.cmp_to_key(_nothing)): Known(parts=_referents),  # type: ignore[arg-type]  # any callable makes one
-    operator.itemgetter: reduced(operator.itemgetter),
-    operator.attrgetter: reduced(operator.attrgetter),
-    operator.methodcaller: reduced(operator.methodcaller),
-    types.GenericAlias: Known(
+    property: Accessor(parts=members(property, "fget", "fset", "fdel", "__doc__")),
+    classmethod: Accessor(parts=members(classmethod, "__func__")),
+    staticmethod: Accessor(parts=members(staticmethod, "__func__")),
+    super: Accessor(
+        parts=members(super, "__thisclass__", "__self__", "__self_class__")
+    ),
+    LRU: Accessor(parts=_cached),
+    type(functools.cmp_to_key(_nothing)): Accessor(parts=_referents),  # type: ignore[arg-type]  # any callable makes one
+    operator.itemgetter: reduction(operator.itemgetter),
+    operator.attrgetter: reduction(operator.attrgetter),
+    operator.methodcaller: reduction(operator.methodcaller),
+    types.GenericAlias: Accessor(
         parts=members(types.GenericAlias, "__origin__", "__args__", "__unpacked__")
     ),
-    types.UnionType: Known(parts=lambda o: [("__args__", o.__args__)]),
+    types.UnionType: Accessor(parts=lambda o: [("__args__", o.__args__)]),
     # What threads and contexts hold; the scope of a proof is one of each.
-    type(threading.Lock()): Known(parts=_lock),
-    _RLock: Known(parts=_rlock),
-    _Local: Known(parts=_local),
-    contextvars.ContextVar: Known(parts=_variable),
-    contextvars.Token: Known(parts=_token),
-    contextvars.Context: Known(parts=_context),
+    type(threading.Lock()): Accessor(parts=_lock),
+    _RLock: Accessor(parts=_rlock),
+    _Local: Accessor(parts=_local),
+    contextvars.ContextVar: Accessor(parts=_variable),
+    contextvars.Token: Accessor(parts=_token),
+    contextvars.Context: Accessor(parts=_context),
     # Values of the standard library.
-    re.Pattern: Known(parts=members(re.Pattern, "pattern", "flags")),
-    re.Match: Known(
+    re.Pattern: Accessor(parts=members(re.Pattern, "pattern", "flags")),
+    re.Match: Accessor(
         parts=lambda o: [
             ("re", o.re),
             ("string", o.string),
@@ -487,13 +489,13 @@ _TABLE: dict[type, Known] = {
     time: _value("state", lambda o: time.__reduce_ex__(o, 4)[1]),
     timedelta: _value("state", lambda o: timedelta.__reduce__(o)[1]),
     timezone: _value("state", timezone.__getinitargs__),  # type: ignore[attr-defined]  # pickles use it
-    struct.Struct: Known(parts=members(struct.Struct, "format", "size")),
+    struct.Struct: Accessor(parts=members(struct.Struct, "format", "size")),
     io.BytesIO: _stream_state(io.BytesIO),
     io.StringIO: _stream_state(io.StringIO),
     random.Random.__base__: _value("state", random.Random.__base__.getstate),  # type: ignore[dict-item, union-attr]  # _random.Random
 }
 
-_EXACT: dict[type, Known] = {
+_EXACT: dict[type, Accessor] = {
     kind: _value("value", str)
     for kind in (
         pathlib.PurePosixPath,
@@ -502,12 +504,12 @@ _EXACT: dict[type, Known] = {
         pathlib.WindowsPath,
     )
 }
-_EXACT[decimal.Context] = reduced(decimal.Context)
-_EXACT[random.SystemRandom] = Known(parts=_nothing)
-_EXACT[zoneinfo.ZoneInfo] = Known(parts=_zone)
+_EXACT[decimal.Context] = reduction(decimal.Context)
+_EXACT[random.SystemRandom] = Accessor(parts=_nothing)
+_EXACT[zoneinfo.ZoneInfo] = Accessor(parts=_zone)
 
 
-def _views() -> dict[type, Known]:
+def _views() -> dict[type, Accessor]:
     """The views of dicts, which have no names."""
     plain: dict[Any, Any] = {}
     ordered: Any = collections.OrderedDict()
@@ -516,10 +518,10 @@ def _views() -> dict[type, Known]:
         for each in (plain, ordered)
         for view in (each.keys(), each.values(), each.items())
     ]
-    return dict.fromkeys(map(type, views), Known(parts=_view))
+    return dict.fromkeys(map(type, views), Accessor(parts=_view))
 
 
-def _links() -> dict[type, Known]:
+def _links() -> dict[type, Accessor]:
     """What links the entries of a cache; the cache itself tells what is in them."""
     cache = functools.lru_cache(1)(_nothing)
     cache(None)
@@ -530,10 +532,10 @@ def _links() -> dict[type, Known]:
         for each in held.values()
         if type(each).__name__ == "_lru_list_elem"
     ]
-    return dict.fromkeys(links, Known(parts=_nothing))
+    return dict.fromkeys(links, Accessor(parts=_nothing))
 
 
-def _type_parameters() -> dict[type, Known]:
+def _type_parameters() -> dict[type, Accessor]:
     """Type variables and their like, which C makes from Python 3.12 on.
 
     They have attributes without showing the dict of them; their referents do.
@@ -546,7 +548,7 @@ def _type_parameters() -> dict[type, Known]:
             flags = ("__covariant__", "__contravariant__", "__infer_variance__")
             names = ("__name__", *(each for each in flags if hasattr(kind, each)))
             if type(namespace_of(kind)["__name__"]) in told:
-                found[kind] = Known(parts=_parameter(members(kind, *names)))
+                found[kind] = Accessor(parts=_parameter(members(kind, *names)))
     return found
 
 
@@ -559,26 +561,26 @@ def _parameter(flags: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
 
 _field = type(collections.namedtuple("_Field", "x").x)  # type: ignore[attr-defined]  # only C makes them
 _TABLE |= ITERATORS | _views() | _links() | EXCEPTIONS
-_TABLE[_field] = reduced(_field)
+_TABLE[_field] = reduction(_field)
 _EXACT |= _type_parameters()
 
 
 # By id: a metaclass may say how its classes are hashed.
-_BY_ID = {id(kind): known for kind, known in _TABLE.items()}
-_EXACT_BY_ID = {id(kind): known for kind, known in _EXACT.items()}
-learn(_BY_ID.keys())
+_BY_ID = {id(kind): accessor for kind, accessor in _TABLE.items()}
+_EXACT_BY_ID = {id(kind): accessor for kind, accessor in _EXACT.items()}
+add_readable(_BY_ID.keys())
 
 
-def known_of(kind: type) -> Known | None:
+def accessor_of(kind: type) -> Accessor | None:
     """How to read the base of an instance whose chain of classes ends at a type."""
     return None if kind is object else _BY_ID.get(id(kind))
 
 
-def known_exactly(kind: type) -> Known | None:
+def exact_accessor(kind: type) -> Accessor | None:
     """How to read instances of exactly this type, if that is special."""
     return _EXACT_BY_ID.get(id(kind)) or array_reader(kind) or loop_reader(kind)
 
 
-def know_exactly(kind: type, known: Known) -> None:
-    """Have instances of exactly this type read so from here on."""
-    _EXACT_BY_ID[id(kind)] = known
+def set_exact_accessor(kind: type, accessor: Accessor) -> None:
+    """Read instances of exactly this type by that accessor from here on."""
+    _EXACT_BY_ID[id(kind)] = accessor

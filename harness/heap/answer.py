@@ -33,11 +33,11 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from harness.heap.accessors import known_exactly, known_of
-from harness.heap.heap import Heap, quiet
+from harness.heap.accessors import accessor_of, exact_accessor
+from harness.heap.heap import Heap, pause_collector
 from harness.heap.layout import (
     ABSENT,
-    Known,
+    Accessor,
     Unreadable,
     layout_of,
     module_dict,
@@ -156,21 +156,21 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
         args = BaseException.__dict__["args"].__get__(value)
         return f"{name}({', '.join(map(inner, args))})"
     parts = []
-    known = known_exactly(kind) or known_of(layout.known) or Known()
-    if id(layout.known) in _SHOWN_VALUES and known.parts is not None:
-        parts.append(inner(known.parts(value)[0][1]))
-    elif known.body == "dict":
+    accessor = exact_accessor(kind) or accessor_of(layout.base) or Accessor()
+    if id(layout.base) in _SHOWN_VALUES and accessor.parts is not None:
+        parts.append(inner(accessor.parts(value)[0][1]))
+    elif accessor.body == "dict":
         parts.append(_dict(dict.items(value), inner, unordered))
-    elif known.body == "ordered" and known.items is not None:
-        parts.append(_dict(known.items(value), inner, False))
-    elif known.body and known.items is not None:
-        shape = tuple if layout.known is tuple else list
-        parts.append(_sequence(list(known.items(value)), shape, inner, unordered))
-        if layout.known is tuple:
+    elif accessor.body == "ordered" and accessor.items is not None:
+        parts.append(_dict(accessor.items(value), inner, False))
+    elif accessor.body and accessor.items is not None:
+        shape = tuple if layout.base is tuple else list
+        parts.append(_sequence(list(accessor.items(value)), shape, inner, unordered))
+        if layout.base is tuple:
             fields = _fields(value, kind, inner)
             parts[-1:] = fields or parts[-1:]
-    elif known.parts is not None:
-        parts += _parts(known, value, inner)
+    elif accessor.parts is not None:
+        parts += _parts(accessor, value, inner)
     for slot, getter in layout.slots:
         try:
             parts.append(f"{slot}={inner(getter(value))}")
@@ -185,11 +185,11 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _parts(known: Known, value: Any, inner: Any) -> list[str]:
-    if known.parts is None:
+def _parts(accessor: Accessor, value: Any, inner: Any) -> list[str]:
+    if accessor.parts is None:
         return []
     try:
-        parts = known.parts(value)
+        parts = accessor.parts(value)
     except Unreadable:
         return []
     return [f"{label}={inner(each)}" for label, each in parts if each is not ABSENT]
@@ -245,7 +245,7 @@ def canonical(
     """
     if type(value) is str:
         return value
-    with quiet():
+    with pause_collector():
         digest = _Digest(unordered, Heap(scope or Scope(), registry)).of(value)
         return Answer(text_of(value, unordered, registry), digest)
 

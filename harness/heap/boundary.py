@@ -13,10 +13,10 @@ Rules:
   the same (`containers.py`);
 - what cannot be told to be the same is told as changed.
 
-How it works: as long as a walk meets the same references as the one before, it knows
-where the next containers stand (`flat.py`); that nothing changed, the usual case, is
-found that way.  Otherwise the levels of a new walk are taken apart and compared from
-the root, only along references that both walks know: an object that came to stand at
+How it works: as long as a scan meets the same references as the one before, it knows
+where the next containers stand (`scan.py`); that nothing changed, the usual case, is
+found that way.  Otherwise the levels of a new scan are taken apart and compared from
+the root, only along references that both scans know: an object that came to stand at
 the address of another is a change of what refers to it, and of nothing else.  Rebinding
 a name to an equal value, or to an equal tuple of the same members, is no change.
 
@@ -47,10 +47,10 @@ from harness.heap.containers import (
     bindings,
     rebound_names,
     reference,
-    shortest,
+    shortest_path,
 )
 from harness.heap.layout import mro_of
-from harness.heap.scan import Level, Rescan, Walk, class_name, comparable, rescan
+from harness.heap.scan import Level, Rescan, Scan, class_name, comparable, rescan
 from harness.heap.scope import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,
@@ -60,7 +60,7 @@ from harness.heap.scope import (
 )
 
 # How many changes are told one by one.
-_TOLD = 20
+_MOST_CAVEATS = 20
 # Up to how many differences the way to each is looked for by itself.
 _FEW = 40
 
@@ -87,15 +87,15 @@ class Snapshot:
     variables: Mapping[int, tuple[str, Hashable]]
     bindings: Bindings
     met: frozenset[int]
-    looking: frozenset[str]
+    onlookers: frozenset[str]
 
-    def again(self, roots: list[Any], extent: "Extent") -> Rescan | None:
+    def rescan(self, roots: list[Any], extent: "Extent") -> Rescan | None:
         """What a scan from these roots would see, if that can be had without one."""
         excluded = extent.members
         if (
             self.roots == tuple(map(id, roots))
             and self.met <= excluded
-            and self.looking == extent.looking
+            and self.onlookers == extent.onlookers
             and self.table.places.keys().isdisjoint(excluded)
         ):
             return rescan(roots, self.levels, self.table.places, excluded)
@@ -136,7 +136,7 @@ class Extent:
         return space in self.members or (space, name) in self.names
 
     @property
-    def looking(self) -> frozenset[str]:
+    def onlookers(self) -> frozenset[str]:
         """What only looks on, as long as nobody names it."""
         return frozenset(filter(self.ignores, NOISE_UNLESS_NAMED))
 
@@ -163,32 +163,32 @@ class Boundary:
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
         values, extent = context_values(), self._extent()
-        return _snapshot(_roots(values), _walk(values, extent), extent)
+        return _snapshot(_roots(values), _scan(values, extent), extent)
 
-    def changed(self, snapshot: Snapshot) -> tuple[str, ...]:
+    def changes(self, snapshot: Snapshot) -> tuple[str, ...]:
         """The paths of what changed since, shortest first; `imports NAME` for modules.
 
         What this thread keeps outside of containers is told in words.
         """
-        return self.since(snapshot)[0]
+        return self.compare(snapshot)[0]
 
-    def since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
-        """What changed since, as `changed` tells it, and how everything is now."""
+    def compare(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
+        """What changed since, as `changes` tells it, and how everything is now."""
         collecting = gc.isenabled()
         gc.disable()  # finalizers would run in the middle of it
         try:
-            return self._since(snapshot)
+            return self._compare(snapshot)
         finally:
             if collecting:
                 gc.enable()
 
-    def _since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
+    def _compare(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
         values, extent = context_values(), self._extent()
         roots = _roots(values)
-        seen = snapshot.again(roots, extent)
+        seen = snapshot.rescan(roots, extent)
         if seen is None:
-            walk = _walk(values, extent)
-            now, objects = _snapshot(roots, walk, extent), walk.objects
+            scan = _scan(values, extent)
+            now, objects = _snapshot(roots, scan, extent), scan.objects
         else:
             now = replace(
                 snapshot,
@@ -200,14 +200,16 @@ class Boundary:
                 met=snapshot.met | seen.met,
             )
             objects = {}
-        told = _beside_containers(snapshot, now, extent)
+        told = _other_changes(snapshot, now, extent)
         if seen is not None and all(map(operator.is_, seen.levels, snapshot.levels)):
             # Without news it is the one which knows its containers.
             return tuple(dict.fromkeys(told)), now if told else snapshot
         if seen is not None:
             nodes = chain.from_iterable(each.nodes for each in seen.levels)
-            objects = dict(zip(nodes, chain.from_iterable(seen.found), strict=True))
-        told += _Comparison(snapshot, now, objects, values, extent).told()
+            objects = dict(
+                zip(nodes, chain.from_iterable(seen.containers), strict=True)
+            )
+        told += _Comparison(snapshot, now, objects, values, extent).changes()
         now.table.forget()
         return tuple(dict.fromkeys(told)), now
 
@@ -216,24 +218,24 @@ def _roots(values: Mapping[str, Any]) -> list[Any]:
     return [sys.modules, *values.values()]
 
 
-def _walk(values: Mapping[str, Any], extent: Extent) -> Walk:
-    return Walk(_roots(values), extent.members, extent.ignores)
+def _scan(values: Mapping[str, Any], extent: Extent) -> Scan:
+    return Scan(_roots(values), extent.members, extent.ignores)
 
 
-def _snapshot(roots: list[Any], walk: Walk, extent: Extent) -> Snapshot:
+def _snapshot(roots: list[Any], scan: Scan, extent: Extent) -> Snapshot:
     return Snapshot(
         tuple(map(id, roots)),
-        tuple(walk.levels),
-        tuple(walk.values),
+        tuple(scan.levels),
+        tuple(scan.values),
         thread_state(),
         variables(extent.members),
         bindings(),
-        walk.met,
-        extent.looking,
+        scan.met,
+        extent.onlookers,
     )
 
 
-def _beside_containers(before: Snapshot, now: Snapshot, extent: Extent) -> list[str]:
+def _other_changes(before: Snapshot, now: Snapshot, extent: Extent) -> list[str]:
     """What changed that no container shows: words for it, or paths."""
     told = [
         what
@@ -255,9 +257,9 @@ def _beside_containers(before: Snapshot, now: Snapshot, extent: Extent) -> list[
 
 def caveats(changes: tuple[str, ...]) -> tuple[Caveat, ...]:
     """What stands between the states and a proof, for each of some changes."""
-    told = [Caveat("outside", _sentence(change)) for change in changes[:_TOLD]]
-    if len(changes) > _TOLD:
-        more = len(changes) - _TOLD
+    told = [Caveat("outside", _sentence(change)) for change in changes[:_MOST_CAVEATS]]
+    if len(changes) > _MOST_CAVEATS:
+        more = len(changes) - _MOST_CAVEATS
         told.append(
             Caveat("outside", f"{more} more changed outside of what is followed")
         )
@@ -282,7 +284,7 @@ def _is_noise(module: str) -> bool:
 
 
 class _Comparison:
-    """Two walks taken apart and compared from the roots; see the module's docstring."""
+    """Two scans taken apart and compared from the roots; see the module's docstring."""
 
     def __init__(
         self,
@@ -303,9 +305,9 @@ class _Comparison:
         self._parents: dict[int, int | None] = dict.fromkeys(self._names)
         self._imported: set[int] = set()
 
-    def told(self) -> Iterator[str]:
+    def changes(self) -> Iterator[str]:
         """The paths of what changed and is no noise."""
-        different = self._new.different(self._old)
+        different = self._new.differences(self._old)
         if len(different) <= _FEW and all(map(self._reach, different)):
             for now in different:
                 yield from self._differences(now, self._old[now], self._new[now])
@@ -323,8 +325,8 @@ class _Comparison:
                 self._enter(now, self._common(old, new), pairs)
 
     def _reach(self, now: int) -> bool:
-        """Whether a shortest way to a container is one that both walks know."""
-        way = shortest(self._levels, now)
+        """Whether a shortest way to a container is one that both scans know."""
+        way = shortest_path(self._levels, now)
         for owner, child in pairwise(way):
             if owner not in self._old or child not in self._old.references(owner):
                 return False

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 from harness.heap.accessors import ITERATORS
 from harness.heap.layout import (
     HEAP_TYPE,
-    Known,
+    Accessor,
     Memo,
     flags_of,
     is_standard,
@@ -178,12 +178,12 @@ def _remaining(iterator: Any) -> Hashable:
     return hint
 
 
-def _told_by(known: Known) -> Callable[[Any], Hashable]:
+def _accessor_token(accessor: Accessor) -> Callable[[Any], Hashable]:
     """What the canonical form reads of an object, as far as that are plain values."""
 
     def token(found: Any) -> Hashable:
-        assert known.parts is not None, "iterators have nothing but parts"
-        return _plain(known.parts(found))
+        assert accessor.parts is not None, "iterators have nothing but parts"
+        return _plain(accessor.parts(found))
 
     return token
 
@@ -195,7 +195,7 @@ def _plain(value: Any) -> Hashable:
     if kind in _ATOMS:
         return kind.__name__, value
     # What `__reduce__` makes for the occasion is told by how far it is.
-    return _remaining(value) if kind in _AHEAD else id(kind)
+    return _remaining(value) if kind in _ITERATOR_TYPES else id(kind)
 
 
 def _members_token(
@@ -240,7 +240,7 @@ _ITERATORS: tuple[Iterator[Any], ...] = (
     iter({}.items()),
     iter(set()),
 )
-_AHEAD = frozenset(map(type, _ITERATORS))
+_ITERATOR_TYPES = frozenset(map(type, _ITERATORS))
 _ATOMS = frozenset({int, bool, str, bytes, float, type(None)})
 _MEMBERS = frozenset(map(id, (types.MemberDescriptorType, types.GetSetDescriptorType)))
 # What stands for members that are no plain values, and for those that are not set.
@@ -285,22 +285,24 @@ _TOKENS: dict[type, Callable[[Any], Hashable]] = {
     decimal.Context: decimal_token,
     **{type(iterator): _remaining for iterator in _ITERATORS},
 }
-_TOKENS = {kind: _told_by(known) for kind, known in ITERATORS.items()} | _TOKENS
-_ACCESSORS = {id(kind): accessor for kind, accessor in _TOKENS.items()}
+_TOKENS = {
+    kind: _accessor_token(accessor) for kind, accessor in ITERATORS.items()
+} | _TOKENS
+_READERS = {id(kind): reader for kind, reader in _TOKENS.items()}
 
 
-def accessor_of(kind: type) -> Callable[[Any], Hashable] | None:
+def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
     """How to read what objects of a type keep in C, if they keep anything there."""
     if _is_buffer(kind):
         return _buffer_token
     for base in mro_of(kind):
-        accessor = _ACCESSORS.get(id(base))
-        if accessor is not None:
-            return accessor
+        reader = _READERS.get(id(base))
+        if reader is not None:
+            return reader
     return None if id(kind) in _TRAVERSED else _members_of(kind)
 
 
-def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
+def _members_reader(kind: type) -> Callable[[Any], Hashable] | None:
     """How to read members of C types and slots of classes, if that is needed."""
     members: list[tuple[weakref.ref[type], Sequence[str]]] = []
     in_c = False
@@ -323,7 +325,7 @@ def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
     return _members_token(members) if in_c or several else None
 
 
-_members_of = Memo(_members_found)
+_members_of = Memo(_members_reader)
 
 
 def _is_buffer(kind: type) -> bool:

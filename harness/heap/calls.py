@@ -231,21 +231,21 @@ class CallAudit:
     def __init__(self) -> None:
         self._calls: set[str] = set()
         self._impure: set[str] = set()
-        self._why_not = _NOTHING
+        self._gap = _NOTHING
         self._callers: dict[int, tuple[CodeType, frozenset[str] | None]] = {}
         self._hook: Callable[[FrameType, str, Any], None] | None = None
 
     def __enter__(self) -> Self:
         found = sys.getprofile()
         if found is None:
-            if self._why_not == _NOTHING:
-                self._why_not = ""
+            if self._gap == _NOTHING:
+                self._gap = ""
             # One object for both looks: each access makes another bound method.
             self._hook = self._event
             sys.setprofile(self._hook)
         else:
             self._hook = None
-            self._why_not = "a profiler is installed"
+            self._gap = "a profiler is installed"
         return self
 
     def __exit__(
@@ -258,7 +258,7 @@ class CallAudit:
             if sys.getprofile() is self._hook:
                 sys.setprofile(None)
             else:
-                self._why_not = "an operation replaced the profiler"
+                self._gap = "an operation replaced the profiler"
             self._hook = None
         # Code of functions made by operations must not live on here.
         self._callers.clear()
@@ -279,13 +279,13 @@ class CallAudit:
     @property
     def complete(self) -> bool:
         """Whether every call of the operations played was seen."""
-        return not self._why_not
+        return not self._gap
 
     def calls(self) -> tuple[str, ...]:
         """The names of all C functions called, sorted."""
         return tuple(sorted(self._calls))
 
-    def impure(self) -> tuple[str, ...]:
+    def impure_calls(self) -> tuple[str, ...]:
         """Those called that are not known to be pure, sorted."""
         return tuple(sorted(self._impure))
 
@@ -294,8 +294,8 @@ class CallAudit:
 
         Nothing is proven of what is decided by chance.
         """
-        why_not = self._why_not and (
-            f"C functions that hide state were not audited: {self._why_not}"
+        why_not = self._gap and (
+            f"C functions that hide state were not audited: {self._gap}"
         )
         return caveats_of(self._impure, why_not)
 
@@ -304,12 +304,12 @@ class CallAudit:
         if event == "c_call":
             sound = self._caller(frame)
             if sound is not None:
-                self._take(arg, sound, frame)
+                self._record(arg, sound, frame)
         elif event == "call" and id(frame.f_code) not in self._callers:
             sound = self._caller(frame)
             if sound is not None:
-                for function in _passed_on(frame):
-                    self._take(function, sound, frame)
+                for function in _passed_functions(frame):
+                    self._record(function, sound, frame)
 
     def _caller(self, frame: FrameType) -> frozenset[str] | None:
         """What this frame may call soundly; None if its calls do not count."""
@@ -326,7 +326,7 @@ class CallAudit:
             self._impure.add(f"__import__({name!r})")
         return known[1]
 
-    def _take(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
+    def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
         name, pure = _identify(function)
         self._calls.add(name)
         if (not pure and name not in sound) or (
@@ -486,7 +486,7 @@ def _loaded(code: CodeType) -> list[_Load]:
 _loads_of = Memo(_loaded)
 
 
-def _passed_on(frame: FrameType) -> list[Any]:
+def _passed_functions(frame: FrameType) -> list[Any]:
     """The impure C functions that a frame's code loads and does not call itself."""
     code = frame.f_code
     if not any(_reach(frame, name) is not None for name in code.co_names):

@@ -1,7 +1,7 @@
 """What two scans met, container by container, and how one object names another.
 
-A level of a walk (`flat.py`) is taken apart when one of its containers is asked for: of
-two walks most levels are the same, and are compared as a whole.
+A level of a scan (`scan.py`) is taken apart when one of its containers is asked for: of
+two scans most levels are the same, and are compared as a whole.
 
 Names (`.name`, `[3]`, `['key']`) are for people.  They are found by identity, by the
 descriptors of base classes and without user code; a name that cannot be had that way is
@@ -77,7 +77,7 @@ class Table:
         node = self[owner]
         return node.slots + node.keys
 
-    def different(self, other: "Table") -> list[int]:
+    def differences(self, other: "Table") -> list[int]:
         """The containers that both tables have and that are not the same in both."""
         found = []
         for at, level in enumerate(self.levels):
@@ -95,7 +95,7 @@ class Table:
     def _part(self, at: int) -> dict[int, Node]:
         part = self._parts.get(at)
         if part is None:
-            part = self._parts[at] = _taken_apart(self.levels[at])
+            part = self._parts[at] = _nodes_of(self.levels[at])
         return part
 
 
@@ -113,7 +113,7 @@ def _is_same(one: Level, other: Level) -> bool:
     )
 
 
-def _taken_apart(level: Level) -> dict[int, Node]:
+def _nodes_of(level: Level) -> dict[int, Node]:
     special = level.nodes[len(level.nodes) - len(level.codes) :]
     read = compress(special, level.readers)
     tokens: dict[int, Hashable] = dict(zip(read, level.tokens, strict=True))
@@ -135,7 +135,7 @@ def _taken_apart(level: Level) -> dict[int, Node]:
     return found
 
 
-def shortest(levels: Sequence[Level], owner: int) -> list[int]:
+def shortest_path(levels: Sequence[Level], owner: int) -> list[int]:
     """A shortest way to a container from a root, by what refers to the next."""
     way = [owner]
     depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
@@ -239,7 +239,10 @@ def _attribute(owner: Any, child: Any) -> str | None:
     kind = type(owner)
     for base in mro_of(kind):
         for name, slot in [*namespace_of(base).items()]:
-            if type(slot) is types.MemberDescriptorType and _held(slot, owner) is child:
+            if (
+                type(slot) is types.MemberDescriptorType
+                and _slot_value(slot, owner) is child
+            ):
                 return str(name)
     if kind is types.FunctionType:
         return "__annotations__" if type(child) is dict else None
@@ -251,7 +254,7 @@ def _attribute(owner: Any, child: Any) -> str | None:
     return None
 
 
-def _held(slot: types.MemberDescriptorType, owner: Any) -> object:
+def _slot_value(slot: types.MemberDescriptorType, owner: Any) -> object:
     try:
         return slot.__get__(owner)
     except AttributeError:
@@ -300,16 +303,16 @@ def bindings() -> Bindings:
         if not issubclass(type(module), types.ModuleType):
             continue
         space = module_dict(module)
-        for key, value in _bound(space):
+        for key, value in _names_of(space):
             found[f"{name}.{key}"] = Binding(id(space), id(value))
-            if issubclass(type(value), type) and _belongs(value, name):
+            if issubclass(type(value), type) and _is_own(value, name):
                 inner = namespace_of(value)
-                for own, each in _bound(inner):
+                for own, each in _names_of(inner):
                     found[f"{name}.{key}.{own}"] = Binding(id(value), id(each))
     return found
 
 
-def _bound(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def _names_of(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """The names that mean something to others, with what they are bound to."""
     for key, value in list(space.items()):
         if type(key) is str and (
@@ -320,7 +323,7 @@ def _bound(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
-def _belongs(kind: type, module: str) -> bool:
+def _is_own(kind: type, module: str) -> bool:
     """Whether a class is one of the module's own, and can be changed."""
     home = module_of(kind).replace("importlib._bootstrap", "_frozen_importlib")
     return home == module and bool(flags_of(kind) & HEAP_TYPE)

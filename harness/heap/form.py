@@ -22,14 +22,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.heap.kinds import HANDLERS, name_of, write_class
-from harness.heap.layout import Known, Unreadable
+from harness.heap.layout import Accessor, Unreadable
 from harness.heap.reach import write_module
 from harness.heap.tokens import (
     ATOM_IDS,
     IGNORED,
     LOWEST_ADDRESS,
     NOTHING,
-    WRITTEN,
+    PLACEHOLDER,
     Plan,
     Space,
     Tokens,
@@ -63,7 +63,7 @@ class Walk(Tokens):
         """Describe everything that the roots reach."""
         self._roots(roots)
         self._complete(0)
-        self.settle()
+        self.finish()
 
     def open(self, roots: Mapping[str, object]) -> int:
         """Describe what the first roots reach, and say where `close` goes on."""
@@ -75,7 +75,7 @@ class Walk(Tokens):
         self.out.append("roots")
         self._roots(roots)
         self._complete(done)
-        self.settle()
+        self.finish()
 
     def _roots(self, roots: Mapping[str, object]) -> None:
         for name, root in roots.items():
@@ -166,11 +166,11 @@ class Walk(Tokens):
                 if type(plan) is not Plan:
                     plan(self, o)
                     continue
-                kind, slots, dict_of, known, opaque, left_out = plan
+                kind, slots, dict_of, accessor, opaque, left_out = plan
                 if opaque:
                     name = name_of(self, o, kind)
                     if name:
-                        self.named("object", name)
+                        self.emit_name("object", name)
                         continue
                     self.opaque.append(number)
                 append("opaque" if opaque else "object")
@@ -182,10 +182,10 @@ class Walk(Tokens):
                 if slots:
                     self.slots(o, slots)
                 append(NOTHING)
-                if known is None:
+                if accessor is None:
                     append(None)
                 else:
-                    self._body(o, known)
+                    self._body(o, accessor)
                 if dict_of is None:
                     append(None)
                     continue
@@ -199,7 +199,7 @@ class Walk(Tokens):
                     continue
                 holder = len(order)
                 seen[identity(attributes)] = holder
-                enqueue(WRITTEN)
+                enqueue(PLACEHOLDER)
                 append(True)
                 if left_out:
                     attributes = {
@@ -267,10 +267,10 @@ class Walk(Tokens):
             return write_module
         return self.plan(kind)
 
-    def _body(self, o: Any, known: Known) -> None:
+    def _body(self, o: Any, accessor: Accessor) -> None:
         """Write what an instance is besides its attributes."""
         out = self.out
-        body, items = known.body, known.items
+        body, items = accessor.body, accessor.items
         out.append(body)
         if body == "dict":
             out.append(dict.__len__(o))
@@ -294,7 +294,7 @@ class Walk(Tokens):
                 self.pairs(values)
             else:
                 write_set(self, values, o)
-        self.read(known, o)
+        self.read(accessor, o)
 
     def _without(
         self, pairs: Iterable[tuple[Any, Any]], keys: bool
@@ -345,5 +345,5 @@ class Walk(Tokens):
         }
         walk.emit(value)
         walk._complete(len(self.order))
-        walk.settle()
+        walk.finish()
         return hashlib.blake2b(marshal.dumps(walk.out, 2), digest_size=16).digest()

@@ -36,7 +36,7 @@ from types import CodeType, MappingProxyType
 from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
-from harness.heap.accessors import known_of
+from harness.heap.accessors import accessor_of
 from harness.heap.boundary import Extent
 from harness.heap.calls import names_of
 from harness.heap.form import Walk
@@ -55,9 +55,9 @@ from harness.heap.layout import (
 )
 from harness.heap.reach import names_in
 from harness.heap.records import Portrait, Records
-from harness.heap.scan import Scan
-from harness.heap.scope import Ignored, Scope, join, paths_named, resolve
-from harness.heap.tokens import Plan, Space, Written, room_of
+from harness.heap.scan import ChangeDetector
+from harness.heap.scope import IgnorePatterns, Scope, join, paths_named, resolve
+from harness.heap.tokens import Placeholder, Plan, Space, room_of
 
 # Kinds that are written by a handler, and whose state the scan sees: all references,
 # and what classes keep in C.  Code and descriptors of C never change.
@@ -65,7 +65,7 @@ _KEPT = frozenset(
     map(
         id,
         (
-            Written,
+            Placeholder,
             dict,
             list,
             tuple,
@@ -88,7 +88,7 @@ _KEPT = frozenset(
 )
 # Of instances that are read by their layout: what their nearest known type may be.
 _KEPT_BASES = frozenset(
-    id(known_of(kind))
+    id(accessor_of(kind))
     for kind in (
         # Values, which never change, and their subclasses.
         *(int, str, float, complex, bytes, range, slice, re.Pattern),
@@ -125,10 +125,12 @@ class Base:
         self._empty = [each for _, each in walk.empty]
         self._room = [(o, room_of(o)) for o in map(walk.order.__getitem__, walk.sets)]
         self._plans = 0
-        self._scan = Scan([*inside, *_attributes(walk, inside)])
+        self._detector = ChangeDetector([*inside, *_attributes(walk, inside)])
 
     @classmethod
-    def of(cls, scope: Scope, roots: Mapping[str, object], walk: Walk) -> "Base | None":
+    def build(
+        cls, scope: Scope, roots: Mapping[str, object], walk: Walk
+    ) -> "Base | None":
         """A base, if all that a walk met up to now may be kept and scanned."""
         if (
             scope.ignore
@@ -140,7 +142,7 @@ class Base:
             return None
         return cls(scope, roots, walk)
 
-    def holds(self, roots: Mapping[str, object]) -> bool:
+    def is_valid(self, roots: Mapping[str, object]) -> bool:
         """Whether a walk from these roots would be the same."""
         return (
             list(roots) == self._names
@@ -155,7 +157,7 @@ class Base:
                 module_of(kind) == module and qualname_of(kind) is name
                 for kind, module, name in self._named
             )
-            and self._scan.same()
+            and self._detector.unchanged()
             and all(room_of(o) == room for o, room in self._room)
             and all(not any(cached_answers(kind)) for kind in self._abstract)
         )
@@ -207,7 +209,7 @@ def _is_kept(walk: Walk, o: Any) -> bool:
     plan: Plan = walk.plan(kind)
     if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
         return False
-    if plan.known is not None and id(plan.known) not in _KEPT_BASES:
+    if plan.accessor is not None and id(plan.accessor) not in _KEPT_BASES:
         return False
     return all(map(partial(_is_set, o), plan.slots))
 
@@ -249,16 +251,16 @@ class Heap:
     fixes roots and values.  What this leaves open is told by `caveats`.
     """
 
-    def __init__(self, scope: Scope, aside: object = None) -> None:
+    def __init__(self, scope: Scope, excluded: object = None) -> None:
         self.scope = scope
         # What is met, and not described.
-        self._aside = aside
+        self._excluded = excluded
         self._opaque: dict[str, tuple[int, str]] = {}
         self._sets: dict[str, None] = {}
         self._counters: dict[str, None] = {}
         self._traces: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
-        self._called: set[str] = set()
+        self._impure_functions: set[str] = set()
         self._most = (0, 0, 0)
         self._abstract: dict[int, weakref.ref[type]] = {}
         self._base: Base | None = None
@@ -276,7 +278,7 @@ class Heap:
         and not again as long as it stays the same.  Equal states have equal forms
         where both were told with the same lasting ones.
         """
-        with quiet():
+        with pause_collector():
             walk = self._walk(roots, lasting)
             tokens = marshal.dumps(walk.out, 2)
             orders = marshal.dumps(walk.orders, 2)
@@ -291,7 +293,7 @@ class Heap:
 
     def portrait(self, roots: Mapping[str, object]) -> Portrait:
         """The state that the roots reach, as a value that `differences` compares."""
-        with quiet():
+        with pause_collector():
             walk = self._walk(roots)
             tokens = marshal.dumps(walk.out, 2)
             orders = walk.orders + walk.variants
@@ -303,7 +305,7 @@ class Heap:
         A walk makes objects of its own, copies of what is left of an iterator: while
         the first ones live, a second walk has others.
         """
-        with quiet():
+        with pause_collector():
             one, other = self._walk(roots), self._walk(roots)
             outside = {id(one.order[number]) for number in one.outside}
             return Extent(
@@ -323,23 +325,24 @@ class Heap:
             )
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no form made so far met something opaque."""
         return not self._opaque
 
     @property
-    def called(self) -> frozenset[str]:
+    def impure_functions(self) -> frozenset[str]:
         """Names of C functions that hide state and that objects met so far hold.
 
         C code may call them where no audit hears it: a `partial`, `map`, `reduce`.
         What code reads by name is not among them; `CallAudit` sees that.
         """
-        return frozenset(self._called)
+        return frozenset(self._impure_functions)
 
     def caveats(self) -> tuple[Caveat, ...]:
         """What the forms made so far leave open, opaque objects first.
 
-        Calls are apart (`called`), to be told in one line with those that were heard.
+        Calls are apart (`impure_functions`): a caveat names them together with those
+        that an audit heard.
         """
         found = [
             Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
@@ -378,9 +381,9 @@ class Heap:
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
     ) -> Walk:
         patterns = self.scope.ignore
-        walk = Walk(self.scope, Ignored(patterns) if patterns else None)
-        if self._aside is not None:
-            walk.leave_out(self._aside)
+        walk = Walk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        if self._excluded is not None:
+            walk.exclude(self._excluded)
         if lasting:
             walk = self._run(walk, roots, lasting)
         else:
@@ -391,16 +394,16 @@ class Heap:
         for kind in walk.abstract:
             self._abstract[id(kind)] = weakref.ref(kind)
         if walk.functions:
-            self._called |= names_of(walk.functions)
+            self._impure_functions |= names_of(walk.functions)
         if id(operator.methodcaller) in walk.seen:
-            self._called |= names_of([operator.methodcaller])
+            self._impure_functions |= names_of([operator.methodcaller])
         return walk
 
     def _run(
         self, walk: Walk, roots: Mapping[str, object], lasting: Mapping[str, object]
     ) -> Walk:
         base = self._base
-        if base is not None and base.holds(lasting):
+        if base is not None and base.is_valid(lasting):
             self._missed = 0
             walk, done = base.walk(), base.done
         else:
@@ -409,7 +412,7 @@ class Heap:
             if self._wait:
                 self._wait -= 1
             elif not self._watched:
-                self._base = Base.of(self.scope, lasting, walk)
+                self._base = Base.build(self.scope, lasting, walk)
                 self._missed += 1
                 self._wait = min(self._missed**2, _LONGEST_WAIT)
         walk.close(done, roots)
@@ -451,7 +454,7 @@ class Heap:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Without the cycle collector, which could run finalizers during a walk."""
     enabled = gc.isenabled()
     gc.disable()

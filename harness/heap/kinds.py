@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from harness.heap.accessors import LRU, known_of
+from harness.heap.accessors import LRU, accessor_of
 from harness.heap.layout import (
     ABSENT,
     Parts,
@@ -43,7 +43,14 @@ from harness.heap.layout import (
 )
 from harness.heap.reach import write_code, write_function, write_module
 from harness.heap.scope import NOISE_OF_CLASSES, NOISE_OF_FLAGS
-from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written, arrange, write_set
+from harness.heap.tokens import (
+    IGNORED,
+    PLACEHOLDER,
+    Placeholder,
+    Tokens,
+    arrange,
+    write_set,
+)
 
 _PREFIXES: dict[type, str] = {
     types.GeneratorType: "gi",
@@ -210,7 +217,7 @@ def write_class(stream: Tokens, o: type) -> None:
     if not stream.follows(module) and (
         not changeable(o) or stream.resolve(module, name) is o
     ):
-        stream.named("class", f"{module}.{name}")
+        stream.emit_name("class", f"{module}.{name}")
         return
     out = stream.out
     out += ("class", module, name)
@@ -322,7 +329,7 @@ def _builtin(stream: Tokens, o: Any) -> None:
     if id(type(owner)) not in _CONTAINERS or o.__name__ == "__sizeof__":
         stream.functions.append(o)
     if owner is None or type(owner) is types.ModuleType:
-        stream.named("function", f"{o.__module__}.{o.__qualname__}")
+        stream.emit_name("function", f"{o.__module__}.{o.__qualname__}")
         return
     stream.out += ("builtin", o.__qualname__)
     stream.emit(owner)
@@ -374,8 +381,8 @@ def _proxy(stream: Tokens, o: Any) -> None:
     found: Any = ABSENT
     if address is not None:
         number = stream.seen.get(address)
-        found = WRITTEN if number is None else stream.order[number]
-        if found is WRITTEN:
+        found = PLACEHOLDER if number is None else stream.order[number]
+        if found is PLACEHOLDER:
             found = proxy_target(o, address)
         if found is ABSENT:
             stream.opaque.append(stream.number)
@@ -404,10 +411,10 @@ def _cache(stream: Tokens, o: Any) -> None:
     info = LRU.cache_info(o)
     stream.variants.append((stream.number, info.hits, info.misses))
     stream.out.append("cache")
-    known = known_of(LRU)
-    if known is None:
+    accessor = accessor_of(LRU)
+    if accessor is None:
         raise AssertionError("the table of known types has caches")
-    stream.read(known, o)
+    stream.read(accessor, o)
 
 
 def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:
@@ -420,7 +427,7 @@ def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:
 
 HANDLERS: dict[int, Handler] = _table(
     {
-        Written: _written,
+        Placeholder: _written,
         (set, frozenset): _set,
         type: write_class,
         types.FunctionType: write_function,

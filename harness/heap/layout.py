@@ -39,21 +39,21 @@ _MOST = 50_000
 class Memo(Generic[K, V]):
     """Calls a function once for each object that can be referred to weakly."""
 
-    __slots__ = ("_known", "_work")
+    __slots__ = ("_entries", "_work")
 
     def __init__(self, work: Callable[[K], V]) -> None:
         self._work = work
-        self._known: dict[int, tuple[weakref.ref[K], V]] = {}
+        self._entries: dict[int, tuple[weakref.ref[K], V]] = {}
 
     def __call__(self, o: K) -> V:
         """What the function returned of this object."""
-        entry = self._known.get(id(o))
+        entry = self._entries.get(id(o))
         if entry is not None and entry[0]() is o:
             return entry[1]
         value = self._work(o)
-        if len(self._known) > _MOST:
-            self._known.clear()
-        self._known[id(o)] = (weakref.ref(o), value)
+        if len(self._entries) > _MOST:
+            self._entries.clear()
+        self._entries[id(o)] = (weakref.ref(o), value)
         return value
 
 
@@ -94,12 +94,12 @@ _ABSENT: Any = object()
 class Layout(NamedTuple):
     """What an instance of one type consists of.
 
-    `known` is the type that reads the base of the instance; `slots` are the names and
+    `base` is the type that reads the base of the instance; `slots` are the names and
     getters of slots, nearest class first; `dict_of` returns the instance's dict; and
     `opaque` says that something remains that nobody can see.
     """
 
-    known: type
+    base: type
     slots: tuple[tuple[str, Getter], ...]
     dict_of: Getter | None
     opaque: bool
@@ -131,27 +131,27 @@ def changeable(kind: type) -> bool:
     return bool(flags & HEAP_TYPE) and not flags & _IMMUTABLE
 
 
-_known = {id(object)}
+_readable = {id(object)}
 
 
-def learn(kinds: Iterable[int]) -> None:
-    """Take note of types whose instances can be read: the ids of types of C."""
-    _known.update(kinds)
+def add_readable(kinds: Iterable[int]) -> None:
+    """Add types of C, by id, whose instances have an accessor."""
+    _readable.update(kinds)
 
 
 def layout_of(kind: type) -> Layout:
-    """What instances of a type consist of, down to the nearest type that is known."""
+    """What instances of a type consist of, down to the first type with an accessor."""
     slots: list[tuple[str, Getter]] = []
     opaque = False
     level = kind
-    while id(level) not in _known:
+    while id(level) not in _readable:
         base = _base_of(level)
         own = _own_slots(level)
         if own is None:
             opaque = True
         else:
             slots += own
-            opaque = opaque or not _explained(level, base, len(own))
+            opaque = opaque or not _is_explained(level, base, len(own))
         level = base
     dict_of: Getter | None = None
     if _dict_at(kind):
@@ -160,7 +160,7 @@ def layout_of(kind: type) -> Layout:
     return Layout(level, tuple(slots), dict_of, opaque)
 
 
-def _explained(kind: type, base: type, slots: int) -> bool:
+def _is_explained(kind: type, base: type, slots: int) -> bool:
     flags = flags_of(kind)
     expected = _size_of(base) + slots * _POINTER
     if _dict_at(kind) and not _dict_at(base) and not flags & _MANAGED_DICT:
@@ -228,19 +228,19 @@ ABSENT = Absent()
 
 
 class Unreadable(Exception):
-    """What an instance holds cannot be seen, although its type is known."""
+    """An instance hides what it holds, although its type has an accessor."""
 
 
-class Known(NamedTuple):
+class Accessor(NamedTuple):
     """How instances of a type are read: the kind of body, and parts beside it.
 
-    `alone` says that the parts are all, and attributes are nobody's business.
+    `ignores_attributes` says that the parts are all that counts.
     """
 
     body: Body = ""
     parts: Callable[[Any], Parts] | None = None
     items: Callable[[Any], Any] | None = None
-    alone: bool = False
+    ignores_attributes: bool = False
 
 
 def members(kind: type, *names: str) -> Callable[[Any], Parts]:
@@ -259,7 +259,7 @@ def members(kind: type, *names: str) -> Callable[[Any], Parts]:
     return read
 
 
-def reduced(kind: type) -> Known:
+def reduction(kind: type) -> Accessor:
     """Read by the `__reduce__` of the type itself, which copies what is left."""
     reduce: Any = kind.__reduce__
 
@@ -273,7 +273,7 @@ def reduced(kind: type) -> Known:
             return [("state", reduce(o))]
 
     late = module_of(kind) == "itertools" and sys.version_info >= (3, 12)
-    return Known(parts=read_quietly if late else read)
+    return Accessor(parts=read_quietly if late else read)
 
 
 def exact_name(kind: type) -> str:

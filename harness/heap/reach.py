@@ -252,7 +252,7 @@ def write_function(stream: Tokens, o: Any) -> None:
     if type(told) is not str or not stream.inside.get(told):
         name = _outside(stream, o)
         if name:
-            stream.named("function", name)
+            stream.emit_name("function", name)
             return
     out, seen, order = stream.out, stream.seen, stream.order
     code = o.__code__
@@ -277,9 +277,9 @@ def write_function(stream: Tokens, o: Any) -> None:
     ):
         _differences(stream, o, code, read.text)
     out.append(None)
-    stream.filled(o.__dict__)
+    stream.emit_rare_dict(o.__dict__)
     if _EAGER:
-        stream.filled(o.__annotations__)
+        stream.emit_rare_dict(o.__annotations__)
     else:
         out.append(None)
     cells = o.__closure__
@@ -288,7 +288,7 @@ def write_function(stream: Tokens, o: Any) -> None:
     else:
         out.append(len(cells))
         if values is _FUNCTOOLS:
-            _leave_out(stream, o, cells)
+            _exclude(stream, o, cells)
         for cell in cells:
             place = seen.get(id(cell))
             if place is None:
@@ -304,7 +304,7 @@ def write_function(stream: Tokens, o: Any) -> None:
     out.append(None)
 
 
-def _leave_out(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
+def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
     """Have caches that a function of the library keeps stand for nothing.
 
     Others refer to them as well, such as what empties them.
@@ -318,7 +318,7 @@ def _leave_out(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
     if type(emptying) is types.MethodType:
         found.append(emptying.__self__)
     for each in found:
-        stream.leave_out(each)
+        stream.exclude(each)
 
 
 def _outside(stream: Tokens, o: Any) -> str:
@@ -380,7 +380,7 @@ def write_module(stream: Tokens, o: Any) -> None:
     name = stream.look_up(values, "__name__")
     told = name if type(name) is str else ""
     if not stream.follows(told) and _loaded(stream, told) is o:
-        stream.named("module", told)
+        stream.emit_name("module", told)
         return
     stream.out.append("module")
     stream.emit(name)

@@ -1,20 +1,20 @@
-"""The flat scan: what every container refers to that modules reach, by ids alone.
+"""The scan: what every container refers to that modules reach, by ids alone.
 
-True only here: a walk looks at everything and enters no user code.  Objects are read by
+True only here: a scan looks at everything and enters no user code.  Objects are read by
 the descriptors of their base classes and by `gc.get_referents`; they are compared by
 identity and hashed by id.
 
 Rules:
-- a walk returns ids, and values (texts, numbers) that nobody can notice being held; its
+- a scan returns ids, and values (texts, numbers) that nobody can notice being held; its
   `objects` are for the caller that has to name a path, and are let go right after;
-- the collector is off meanwhile: nothing of the program runs inside a walk;
-- what an object keeps in C, where it refers to nothing, is read by `in_c.py`.
+- the collector is off meanwhile: nothing of the program runs inside a scan;
+- what an object keeps in C, where it refers to nothing, is read by `c_state.py`.
 
-How it works: `gc.get_referents` tells what a whole level of a breadth-first walk refers
+How it works: `gc.get_referents` tells what a whole level of a breadth-first scan refers
 to, in one call; a seam between any two containers keeps them apart.  Dictionaries leave
 out keys that are texts, so keys are read separately.  An integer or text that is held
-keeps its address to itself, so equal ids mean equal values.  Most of a walk's time goes
-into finding what is new among the references of a level; a second walk that meets the
+keeps its address to itself, so equal ids mean equal values.  Most of a scan's time goes
+into finding what is new among the references of a level; a second scan that meets the
 same references takes that from the first (`rescan`).  Ids are kept as machine words:
 CPython's id of an object is its address, so the items of a tuple, as they lie in
 memory, are their ids, and no integer is made of any (`_ids`).
@@ -33,7 +33,7 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
 from typing import Any, TypeAlias
 
-from harness.heap.c_state import accessor_of, class_reader
+from harness.heap.c_state import class_reader, token_reader
 from harness.heap.layout import (
     HEAP_TYPE,
     Memo,
@@ -51,7 +51,7 @@ Words: TypeAlias = "array.array[int]"
 # What reads the state that an object keeps in C.
 _Reader: TypeAlias = Callable[[Any], Hashable]
 
-# What the objects of a type are to a walk: bits, because they combine.
+# What the objects of a type are to a scan: bits, because they combine.
 _NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
     1 << bit for bit in range(8)
 )
@@ -63,7 +63,7 @@ _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
 _MEMOS_ONLY = bytes(bool(bits & _MEMO) for bits in range(256))
 
-# Values that a walk may hold, and as what they compare: -0.0 is not 0.0.
+# Values that a scan may hold, and as what they compare: -0.0 is not 0.0.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     int: int.__index__,
     str: str.__str__,
@@ -126,7 +126,7 @@ _ids = _addresses if _IN_MEMORY else _numbers
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a walk, by ids: containers, their types, all that they refer to.
+    """One level of a scan, by ids: containers, their types, all that they refer to.
 
     The first `dicts` containers are plain dicts, and the last ones are of special
     kinds, whose bits are `codes`, memos at the very end; `readers` read what these keep
@@ -146,13 +146,13 @@ class Level:
     locals: tuple[tuple[int, int], ...]
 
     def references(self) -> Words:
-        """All that the containers refer to, in the order in which a walk goes on."""
+        """All that the containers refer to, in the order in which a scan goes on."""
         inner = array.array("Q", (each for _, each in self.locals))
         return self.slots + self.keys + inner
 
 
-class Walk:
-    """One walk from `roots`; `skipped` ids and what belongs to `noise` is not entered.
+class Scan:
+    """One scan from `roots`; `skipped` ids and what belongs to `noise` is not entered.
 
     `levels` and `values` may be kept, and `met`, which of the skipped were met;
     `objects` must not be.
@@ -192,7 +192,7 @@ class Walk:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            self._walk(list(roots))
+            self._scan(list(roots))
         finally:
             if collecting:
                 gc.enable()
@@ -200,7 +200,7 @@ class Walk:
             member for member in skipped if self.objects[member] is not None
         )
 
-    def _walk(self, slots: list[Any]) -> None:
+    def _scan(self, slots: list[Any]) -> None:
         known, words = self.objects, _ids(slots)
         while True:
             before = len(known)
@@ -218,7 +218,7 @@ class Walk:
     def _sift(self, new: list[Any]) -> tuple[list[Any], int, bytes]:
         """The containers among new objects, as a level lists them.
 
-        This is most of a walk's time, so whole lists are filtered at once.
+        This is most of a scan's time, so whole lists are filtered at once.
         """
         types_of = list(map(type, new))
         kinds = _ids(types_of)
@@ -290,9 +290,9 @@ def _bits(kind: type) -> int:
         code |= _FUNCTION
     if kind is _lru_cache_wrapper:
         code |= _MEMO
-    if issubclass(kind, _thread._local) and _plain_local(kind):
+    if issubclass(kind, _thread._local) and _is_plain_local(kind):
         code |= _LOCAL
-    if accessor_of(kind) is not None:
+    if token_reader(kind) is not None:
         code |= _TOKEN
     return code
 
@@ -300,7 +300,7 @@ def _bits(kind: type) -> int:
 _bits_of = Memo(_bits)
 
 
-class Scan:
+class ChangeDetector:
     """Some objects and all that they refer to: both are held, to be compared with.
 
     Of instances their class is one of the references.  Not for objects that keep
@@ -322,7 +322,7 @@ class Scan:
         self._held = self._references(), *_keys(self._dicts, self._keyed)
         self._before = self._now()
 
-    def same(self) -> bool:
+    def unchanged(self) -> bool:
         """Whether they refer to the same objects still, and nothing changed in C."""
         return self._now() == self._before
 
@@ -347,7 +347,7 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     slots = _referents(found, codes)
     plain, keyed = list(found[:dicts]), _keyed(special)
     sizes, keys = _keys(plain, keyed)
-    threads = _threads(special)
+    threads = _thread_dicts(special)
     level = Level(
         dicts=dicts,
         codes=codes,
@@ -361,10 +361,10 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
         tokens=tokens,
         locals=tuple((id(owner), id(inner)) for owner, inner in threads),
     )
-    return level, _gone_on(slots, keys, threads)
+    return level, _next_slots(slots, keys, threads)
 
 
-def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
+def _reread(level: Level, found: list[Any]) -> list[Any] | None:
     """All that containers refer to, if a level of them would be the same.
 
     They are of the same types as in the level: readers are for one type each.
@@ -378,10 +378,10 @@ def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
     sizes, keys = _keys(found[: level.dicts], _keyed(special))
     if sizes != level.sizes or _ids(keys) != level.keys:
         return None
-    threads = _threads(special)
+    threads = _thread_dicts(special)
     if tuple((id(owner), id(inner)) for owner, inner in threads) != level.locals:
         return None
-    return _gone_on(slots, keys, threads)
+    return _next_slots(slots, keys, threads)
 
 
 def _special(found: Sequence[Any], codes: bytes) -> list[tuple[Any, int]]:
@@ -392,7 +392,7 @@ def _keyed(special: Iterable[tuple[Any, int]]) -> list[Any]:
     return [owner for owner, code in special if code & _KEYED]
 
 
-def _threads(special: Iterable[tuple[Any, int]]) -> list[tuple[Any, Any]]:
+def _thread_dicts(special: Iterable[tuple[Any, int]]) -> list[tuple[Any, Any]]:
     return [
         (owner, thread_dict(owner, "__dict__"))
         for owner, code in special
@@ -419,10 +419,10 @@ def _referents(found: Sequence[Any], codes: bytes) -> list[Any]:
     return slots
 
 
-def _gone_on(
+def _next_slots(
     slots: list[Any], keys: list[Any], threads: list[tuple[Any, Any]]
 ) -> list[Any]:
-    """What a walk goes on with, in the order of `Level.references`."""
+    """What a scan goes on with, in the order of `Level.references`."""
     slots += keys
     slots += [inner for _, inner in threads]
     return slots
@@ -447,7 +447,7 @@ def _readers(special: Iterable[tuple[Any, int]]) -> tuple[_Reader | None, ...]:
 def _reader(owner: Any, code: int) -> _Reader | None:
     if code & _CLASS:
         return class_reader(owner)
-    return accessor_of(type(owner)) if code & _TOKEN else None
+    return token_reader(type(owner)) if code & _TOKEN else None
 
 
 def _tokens(
@@ -462,17 +462,17 @@ def _tokens(
 
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """What a second walk saw, where it met the same containers as the first.
+    """What a second scan saw, where it met the same containers as the first.
 
-    `levels` are those of the first walk itself where nothing changed; `values` came
-    new, and so did what was `met` of the skipped.  `found` are the containers of each
+    `levels` are those of the first scan itself where nothing changed; `values` came
+    new, and so did what was `met` of the skipped.  `containers` are those of each
     level, and must not be kept.
     """
 
     levels: tuple[Level, ...]
     values: tuple[Any, ...]
     met: frozenset[int]
-    found: tuple[list[Any], ...]
+    containers: tuple[list[Any], ...]
 
 
 def rescan(
@@ -481,10 +481,10 @@ def rescan(
     places: Mapping[int, int],
     skipped: frozenset[int],
 ) -> Rescan | None:
-    """A walk from the same roots, if it meets the same containers on each level.
+    """A scan from the same roots, if it meets the same containers on each level.
 
     As long as all references are the same, so is what is new among them, which is most
-    of the work of a walk: it is alive, and where it was.  So it is where what came and
+    of the work of a scan: it is alive, and where it was.  So it is where what came and
     went are values, and containers that are referred to no later than they were.
     Where noise begins is told by the names of modules, so these have to be the same.
     `places` tells the level of each container.
@@ -503,7 +503,7 @@ def rescan(
             found.append(_objects(level.nodes, slots))
             if _ids(list(map(type, found[at]))) != level.kinds:
                 return None  # another one came to stand where one had been
-            same = _read_again(level, found[at])
+            same = _reread(level, found[at])
             if same is not None:
                 now.append(level)
                 slots = same
@@ -541,7 +541,12 @@ def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
     """
     mark, behind = id(MARK), 0
     for before, after, was, now in (
-        (old.slots, new.slots, _ends(old.slots, mark), _ends(new.slots, mark)),
+        (
+            old.slots,
+            new.slots,
+            _segment_ends(old.slots, mark),
+            _segment_ends(new.slots, mark),
+        ),
         (old.keys, new.keys, accumulate(old.sizes), accumulate(new.sizes)),
     ):
         first = start = 0
@@ -563,12 +568,12 @@ def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
         behind = len(new.slots)
 
 
-def _ends(words: Words, mark: int) -> list[int]:
+def _segment_ends(words: Words, mark: int) -> list[int]:
     return [place for place, each in enumerate(words, 1) if each == mark]
 
 
 def comparable(value: Any) -> Hashable:
-    """A value that a walk holds, in the form in which it compares."""
+    """A value that a scan holds, in the form in which it compares."""
     return id(type(value)), _VALUES[type(value)](value)
 
 
@@ -577,7 +582,7 @@ def class_name(kind: type) -> str:
     return f"{raw_module_of(kind)}.{qualname_of(kind)}"
 
 
-def _plain_local(kind: type) -> bool:
+def _is_plain_local(kind: type) -> bool:
     """Whether a thread-local runs nothing when a thread first looks at it."""
     return all(
         base in (kind, object, _thread._local) or "__init__" not in namespace_of(base)

@@ -150,7 +150,7 @@ def matcher(patterns: Iterable[str]) -> re.Pattern[str] | None:
 _LAST_PIECE = re.compile(r"(\[[^\[\]]*\]|[^.\[\]]*)$")
 
 
-class Ignored:
+class IgnorePatterns:
     """The ignored paths of a scope, for one walk."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
@@ -284,7 +284,7 @@ NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
 
 # What they remember of a scenario, which a module may hold, is no state of it; nor is
 # what hears all that is logged, or written.
-LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
+ONLOOKERS = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
 
 
 def _noise_of(kind: type) -> frozenset[str]:

@@ -22,11 +22,11 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from harness.heap.accessors import known_exactly, known_of
+from harness.heap.accessors import accessor_of, exact_accessor
 from harness.heap.layout import (
     ABSENT,
+    Accessor,
     Getter,
-    Known,
     Parts,
     Unreadable,
     exact_name,
@@ -35,8 +35,8 @@ from harness.heap.layout import (
     mro_of,
 )
 from harness.heap.scope import (
-    LOOKS_ON,
-    Ignored,
+    ONLOOKERS,
+    IgnorePatterns,
     Scope,
     function_modules,
     noise_of,
@@ -54,15 +54,15 @@ IGNORED = ("", "ignored")
 LOWEST_ADDRESS = 1 << 20
 
 
-_REFERENCE = known_of(weakref.ReferenceType)
+_REFERENCE = accessor_of(weakref.ReferenceType)
 _target_of = weakref.ReferenceType.__call__
 
 
-class Written:
+class Placeholder:
     """The type of what stands in the queue for what is not described by itself."""
 
 
-WRITTEN = Written()
+PLACEHOLDER = Placeholder()
 
 
 class Plan(NamedTuple):
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
     kind: type
     slots: tuple[tuple[str, Getter], ...]
     dict_of: Getter | None
-    known: Known | None
+    accessor: Accessor | None
     opaque: bool
     left_out: frozenset[str] = frozenset()
 
@@ -103,7 +103,7 @@ class Tokens:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
     """
 
-    def __init__(self, scope: Scope, ignoring: Ignored | None = None) -> None:
+    def __init__(self, scope: Scope, ignoring: IgnorePatterns | None = None) -> None:
         self.scope = scope
         self.ignoring = ignoring
         self.out: list[Any] = []
@@ -158,7 +158,7 @@ class Tokens:
         self.addresses.append(len(self.out))
         self.out.append((value,))
 
-    def filled(self, value: dict[Any, Any]) -> None:
+    def emit_rare_dict(self, value: dict[Any, Any]) -> None:
         """Write a dict that hardly ever has something in it.
 
         Without contents it is an object only if something else refers to it as well,
@@ -170,13 +170,13 @@ class Tokens:
             self.empty.append((len(self.out), value))
             self.out.append(None)
 
-    def leave_out(self, value: Any) -> None:
+    def exclude(self, value: Any) -> None:
         """Give an object a number without ever describing it."""
         if id(value) not in self.seen:
             self.seen[id(value)] = len(self.order)
-            self.order.append(WRITTEN)
+            self.order.append(PLACEHOLDER)
 
-    def named(self, kind: str, name: str) -> None:
+    def emit_name(self, kind: str, name: str) -> None:
         """Write the record of something that is told by its name alone."""
         self.outside.append(self.number)
         self.out += ("named", kind, name)
@@ -191,15 +191,15 @@ class Tokens:
             else:
                 self.emit(value)
 
-    def read(self, known: Known, o: Any) -> None:
+    def read(self, accessor: Accessor, o: Any) -> None:
         """Write the parts of an instance of a known type."""
-        if known.parts is None:
+        if accessor.parts is None:
             self.out.append(0)
             return
-        if known is _REFERENCE:
+        if accessor is _REFERENCE:
             self._references.append(o)
         try:
-            parts = known.parts(o)
+            parts = accessor.parts(o)
         except Unreadable:
             self.opaque.append(self.number)
             parts = []
@@ -228,7 +228,7 @@ class Tokens:
             else:
                 self.emit(value)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Write what can be known only at the end."""
         find = self.seen.get
         for place in self.addresses:
@@ -262,27 +262,27 @@ class Tokens:
         """How instances of a type are read."""
         plan = self.plans.get(id(kind))
         if plan is None:
-            known = known_exactly(kind)
+            accessor = exact_accessor(kind)
             layout = layout_of(kind)
-            if self._looks_on(kind):
+            if self._is_onlooker(kind):
                 plan = Plan(kind, (), None, None, False)
-            elif known is not None:
-                dict_of = None if known.alone else layout.dict_of
-                plan = Plan(kind, (), dict_of, known, False)
+            elif accessor is not None:
+                dict_of = None if accessor.ignores_attributes else layout.dict_of
+                plan = Plan(kind, (), dict_of, accessor, False)
             else:
-                base = layout.known
+                base = layout.base
                 self.weak = self.weak or base is weakref.ReferenceType
-                known = known_of(base)
-                parts = layout.slots, layout.dict_of, known, layout.opaque
+                accessor = accessor_of(base)
+                parts = layout.slots, layout.dict_of, accessor, layout.opaque
                 plan = Plan(kind, *parts, noise_of(kind))
             self.plans[id(kind)] = plan
         return plan
 
-    def _looks_on(self, kind: type) -> bool:
+    def _is_onlooker(self, kind: type) -> bool:
         """Whether instances belong to who explores, unless that is what is explored."""
         module = module_of(kind)
         package = module.partition(".")[0]
-        return bool(LOOKS_ON & {module, package}) and not self.follows(package)
+        return bool(ONLOOKERS & {module, package}) and not self.follows(package)
 
     def resolve(self, module: str, qualname: str) -> object:
         """What a module has under a dotted name, or None."""
@@ -439,21 +439,23 @@ class _Look:
                 continue
         if plan.dict_of is not None:
             found += self._items(dict.items(plan.dict_of(value)), depth)
-        known = plan.known
-        if known is None:
+        accessor = plan.accessor
+        if accessor is None:
             return found
-        if known.body == "sequence" and known.items is not None:
-            for place, each in enumerate(known.items(value)):
+        if accessor.body == "sequence" and accessor.items is not None:
+            for place, each in enumerate(accessor.items(value)):
                 if place == _WIDTH:
                     break
                 found.append(self.at(each, depth))
-        elif known.body in ("dict", "ordered"):
+        elif accessor.body in ("dict", "ordered"):
             found += self._items(dict.items(value), depth)
-        elif known.body == "set" and known.items is not None:
-            found += self._items(((each, None) for each in known.items(value)), depth)
-        if known.parts is not None:
+        elif accessor.body == "set" and accessor.items is not None:
+            found += self._items(
+                ((each, None) for each in accessor.items(value)), depth
+            )
+        if accessor.parts is not None:
             try:
-                parts = known.parts(value)
+                parts = accessor.parts(value)
             except Unreadable:
                 parts = []
             found += [self.at(part, depth) for _, part in parts[:_WIDTH]]

@@ -246,13 +246,13 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
     """A loop of the platform's kind, which `harness.heap` can read."""
     import asyncio
 
-    from harness.heap.accessors import know_exactly
+    from harness.heap.accessors import set_exact_accessor
     from harness.heap.calls import pause_call_audit
-    from harness.heap.layout import Known
+    from harness.heap.layout import Accessor
 
     with pause_call_audit():
         loop = asyncio.new_event_loop()
-    know_exactly(type(loop), Known(parts=_changes, alone=True))
+    set_exact_accessor(type(loop), Accessor(parts=_changes, ignores_attributes=True))
     loop.set_exception_handler(_record_failure)
     _BASELINES[loop] = _Baseline([], frozenset(_attributes(loop)), _settings(loop))
     return loop

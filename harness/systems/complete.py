@@ -264,7 +264,7 @@ class Audit:
             return
         with self._of(roots):
             # A change is reported once, and costs time where it is found.
-            changed, self._before = self._boundary.since(self._before)
+            changed, self._before = self._boundary.compare(self._before)
         self._outside.update(dict.fromkeys(changed))
 
 
@@ -394,7 +394,7 @@ class Complete:
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         form = self._loop.call(self.heap.form, passing, self._fixed)
-        self.collector.state(weak=form.weak, whole=self.heap.whole)
+        self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
 
     def fingerprint_form(self, told: object) -> StateForm:
@@ -462,7 +462,7 @@ class Complete:
         elif self._heap is not None:
             told += self._heap.caveats()
         # Whatever is told by a fingerprint: C code may call what the registry holds.
-        called = self._heap.called if self._heap is not None else ()
+        called = self._heap.impure_functions if self._heap is not None else ()
         found = (*told, *self.audit.caveats(), *self._seen, *caveats_of(called))
         return merge_caveats(found)
 

@@ -1,4 +1,4 @@
-"""A walk that goes on along an old one sees what a new one sees, whatever happens."""
+"""A scan that goes on along an old one sees what a new one sees, whatever happens."""
 
 import random
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.heap.containers import Node, Table
-from harness.heap.scan import Rescan, Walk, rescan
+from harness.heap.scan import Rescan, Scan, rescan
 
 
 class Open:
@@ -103,21 +103,21 @@ def test_it_sees_what_a_new_walk_sees(seed: int) -> None:
     skipped = frozenset(map(id, (Open, Narrow, OrderedDict)))
     for _ in range(30):
         change(chance, root)
-    walk = Walk([root], skipped, noise)
-    levels, values, times = tuple(walk.levels), list(walk.values), 0
-    del walk
+    scan = Scan([root], skipped, noise)
+    levels, values, times = tuple(scan.levels), list(scan.values), 0
+    del scan
     for _ in range(60):
         for _ in range(chance.randrange(1, 3)):
             change(chance, root)
         seen: Rescan | None = rescan([root], levels, Table(levels).places, skipped)
-        walk = Walk([root], skipped, noise)
+        scan = Scan([root], skipped, noise)
         if seen is None:
-            levels, values = tuple(walk.levels), list(walk.values)
+            levels, values = tuple(scan.levels), list(scan.values)
         else:
             times += 1
             levels = seen.levels
             values += seen.values
-            assert contents(levels) == contents(walk.levels)
-            assert {*map(id, walk.values)} <= {*map(id, values)}
-        del walk, seen
+            assert contents(levels) == contents(scan.levels)
+            assert {*map(id, scan.values)} <= {*map(id, values)}
+        del scan, seen
     assert times > 10

@@ -400,11 +400,11 @@ def tell(sources: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     }
     boundary = scan()
     before = boundary.snapshot()
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
     for case, module in modules.items():
         play(module, sources[case][1])
-    told = boundary.changed(before)
-    assert boundary.changed(boundary.snapshot()) == ()
+    told = boundary.changes(before)
+    assert boundary.changes(boundary.snapshot()) == ()
     paths: dict[str, tuple[str, ...]] = {}
     for case, module in modules.items():
         name = module.__name__
@@ -514,9 +514,9 @@ def test_what_replaces_a_function_of_a_module_full_of_caches_is_told(
     boundary = scan()
     before = boundary.snapshot()
     monkeypatch.setattr(owner, name, len, raising=False)
-    assert boundary.changed(before) == (f"{place.replace(':', '.')}.{name}",)
+    assert boundary.changes(before) == (f"{place.replace(':', '.')}.{name}",)
     monkeypatch.undo()
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
 
 
 def test_noise_that_code_names_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,7 +532,7 @@ def test_noise_that_code_names_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         before = boundary.snapshot()
         with monkeypatch.context() as patch:
             patch.setitem(sys.path_importer_cache, "planted", None)
-            return boundary.changed(before)
+            return boundary.changes(before)
 
     assert changed(importer, other) == ("sys.path_importer_cache",)
     assert changed(other) == ()
@@ -546,7 +546,7 @@ def test_what_replaces_a_function_that_is_followed_is_not_told(
     boundary = Boundary(lambda: Extent(names=frozenset({followed})))
     before = boundary.snapshot()
     monkeypatch.setattr(module, "compile", len)
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
 
 
 def test_a_path_through_what_was_looked_at_still_leads_on(
@@ -556,7 +556,7 @@ def test_a_path_through_what_was_looked_at_still_leads_on(
     boundary = scan()
     before = boundary.snapshot()
     play(module, "vars(box)\nbox.b.append(2)")
-    assert boundary.changed(before) == ("planted.box.b",)
+    assert boundary.changes(before) == ("planted.box.b",)
 
 
 def test_what_an_equal_tuple_holds_is_still_compared(
@@ -566,7 +566,7 @@ def test_what_an_equal_tuple_holds_is_still_compared(
     boundary = scan()
     before = boundary.snapshot()
     play(module, "global t\nt = (t[0], 1)\nt[0].append(1)")
-    assert boundary.changed(before) == ("planted.t[0]",)
+    assert boundary.changes(before) == ("planted.t[0]",)
 
 
 def test_a_replaced_container_is_a_change_of_its_parent_alone(
@@ -577,7 +577,7 @@ def test_a_replaced_container_is_a_change_of_its_parent_alone(
     before = boundary.snapshot()
     replaced = module.table["a"]
     play(module, "table['a'] = [2]")
-    assert boundary.changed(before) == ("planted.table",)
+    assert boundary.changes(before) == ("planted.table",)
     assert replaced == [1]
 
 
@@ -593,7 +593,7 @@ def test_another_object_at_the_same_address_is_told_as_what_it_replaced(
         others.append(module.table["a"] if others else [])
         module.table["a"] = None
         module.table["a"] = [2]
-    assert boundary.changed(before) == ("planted.table['a']",)
+    assert boundary.changes(before) == ("planted.table['a']",)
 
 
 def test_a_new_and_shorter_way_to_what_changed_is_not_taken(
@@ -603,7 +603,7 @@ def test_a_new_and_shorter_way_to_what_changed_is_not_taken(
     boundary = scan()
     before = boundary.snapshot()
     play(module, "global short\nshort = table['a']['b']\nshort.append(1)")
-    assert boundary.changed(before) == ("planted.short", "planted.table['a']['b']")
+    assert boundary.changes(before) == ("planted.short", "planted.table['a']['b']")
 
 
 def test_a_cache_of_levels_is_noise_and_the_loggers_are_not() -> None:
@@ -611,9 +611,9 @@ def test_a_cache_of_levels_is_noise_and_the_loggers_are_not() -> None:
     boundary = scan()
     before = boundary.snapshot()
     logger.isEnabledFor(7)
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
     logger.addHandler(logging.NullHandler())
-    told = boundary.changed(before)
+    told = boundary.changes(before)
     logger.handlers.clear()
     assert [path for path in told if path.endswith("['planted'].handlers")] != []
 
@@ -623,7 +623,7 @@ def test_changed_and_below_it(plant: Callable[[str], types.ModuleType]) -> None:
     boundary = scan()
     before = boundary.snapshot()
     play(module, "table['a'].append(1)\ntable['b'] = 1")
-    assert boundary.changed(before) == ("planted.table", "planted.table['a']")
+    assert boundary.changes(before) == ("planted.table", "planted.table['a']")
 
 
 def test_members_of_the_followed_state_are_not_told(
@@ -634,7 +634,7 @@ def test_members_of_the_followed_state_are_not_told(
     boundary = scan(members)
     before = boundary.snapshot()
     play(module, "box.items.append(1)\nbox.new = 1\nother.append(1)")
-    assert boundary.changed(before) == ("planted.other",)
+    assert boundary.changes(before) == ("planted.other",)
 
 
 def test_members_may_come_and_go_between_two_scans(
@@ -645,12 +645,12 @@ def test_members_may_come_and_go_between_two_scans(
     boundary = Boundary(lambda: Extent(frozenset(members)))
     before = boundary.snapshot()
     members.add(id(module.second))
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
     play(module, "first.append(1)\nsecond.append(1)\nthird.append(1)")
-    assert boundary.changed(before) == ("planted.third",)
+    assert boundary.changes(before) == ("planted.third",)
     members.clear()
-    assert boundary.changed(before) == ("planted.second", "planted.third")
-    assert boundary.changed(boundary.snapshot()) == ()
+    assert boundary.changes(before) == ("planted.second", "planted.third")
+    assert boundary.changes(boundary.snapshot()) == ()
 
 
 def test_followed_names_of_a_namespace_are_not_told(
@@ -661,7 +661,7 @@ def test_followed_names_of_a_namespace_are_not_told(
     boundary = Boundary(lambda: Extent(names=names))
     before = boundary.snapshot()
     play(module, "global followed, other\nfollowed = 2000\nother = 2000")
-    assert boundary.changed(before) == ("planted.other",)
+    assert boundary.changes(before) == ("planted.other",)
 
 
 def test_an_import_is_told_by_its_name() -> None:
@@ -671,17 +671,17 @@ def test_an_import_is_told_by_its_name() -> None:
     before = boundary.snapshot()
     sys.modules["planted_import"] = types.ModuleType("planted_import")
     try:
-        assert boundary.changed(before) == ("imports planted_import",)
+        assert boundary.changes(before) == ("imports planted_import",)
         sys.modules["planted_import"] = types.ModuleType("planted_import")
-        assert boundary.changed(before) == ("imports planted_import",)
+        assert boundary.changes(before) == ("imports planted_import",)
         again = boundary.snapshot()
         keep = sys.modules["planted_import"]
         sys.modules["planted_import"] = types.ModuleType("planted_import")
-        assert boundary.changed(again) == ("sys.modules['planted_import']",)
+        assert boundary.changes(again) == ("sys.modules['planted_import']",)
         del keep
     finally:
         del sys.modules["planted_import"]
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
 
 
 @pytest.mark.parametrize("container", ["[]", "{}", "Box()", "WeakSet()"])
@@ -701,9 +701,9 @@ def test_nothing_is_kept_alive(
     ]
     boundary = scan()
     before = boundary.snapshot()
-    boundary.changed(before)
+    boundary.changes(before)
     module.keep.append(1)
-    boundary.changed(before)
+    boundary.changes(before)
     gc.disable()
     try:
         module.keep.clear()
@@ -723,7 +723,7 @@ def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
     boundary = scan()
     (gc.enable if enabled else gc.disable)()
     try:
-        boundary.changed(boundary.snapshot())
+        boundary.changes(boundary.snapshot())
         assert gc.isenabled() is enabled
     finally:
         gc.enable()
@@ -795,10 +795,10 @@ def test_what_this_thread_keeps_is_told(
     before = boundary.snapshot()
     restore = change()
     try:
-        assert boundary.changed(before) == told
+        assert boundary.changes(before) == told
     finally:
         restore()
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
 
 
 def test_the_decimal_context_is_told() -> None:
@@ -807,7 +807,7 @@ def test_the_decimal_context_is_told() -> None:
     before = boundary.snapshot()
     restore = _set_precision()
     try:
-        assert boundary.changed(before) == ("the decimal context",)
+        assert boundary.changes(before) == ("the decimal context",)
     finally:
         restore()
 
@@ -819,7 +819,7 @@ def test_the_inside_of_a_context_variable_is_told() -> None:
         boundary = scan()
         before = boundary.snapshot()
         seen.append(1)
-        assert boundary.changed(before) == ("contextvars['planted']",)
+        assert boundary.changes(before) == ("contextvars['planted']",)
     finally:
         VARIABLE.reset(token)
 
@@ -830,10 +830,10 @@ def test_a_context_variable_that_is_followed_is_not_outside() -> None:
     before = boundary.snapshot()
     token = VARIABLE.set(1)
     try:
-        assert boundary.changed(before) == ()
+        assert boundary.changes(before) == ()
         other = namesake.set(1)
         try:
-            assert boundary.changed(before) == ("the context variable planted",)
+            assert boundary.changes(before) == ("the context variable planted",)
         finally:
             namesake.reset(other)
     finally:
@@ -847,9 +847,9 @@ def test_of_two_context_variables_of_one_name_both_are_seen() -> None:
         boundary = scan()
         before = boundary.snapshot()
         VARIABLE.get().append(1)
-        one = boundary.changed(before)
+        one = boundary.changes(before)
         other.get().append(1)
-        both = boundary.changed(before)
+        both = boundary.changes(before)
     finally:
         other.reset(tokens[1])
         VARIABLE.reset(tokens[0])
@@ -902,7 +902,7 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
     def same() -> bool:
         decimal.getcontext()
         roots = [sys.modules, *context_values().values()]
-        seen = before.again(roots, Extent())
+        seen = before.rescan(roots, Extent())
         return seen is not None and all(
             one is other for one, other in zip(seen.levels, before.levels, strict=True)
         )
@@ -926,7 +926,7 @@ def test_libraries_that_the_command_line_uses_are_looked_at(
     boundary = scan()
     before = boundary.snapshot()
     monkeypatch.setattr(library, "planted", 1, raising=False)
-    assert boundary.changed(before) == (f"{name}.planted",)
+    assert boundary.changes(before) == (f"{name}.planted",)
 
 
 def test_what_stands_in_the_place_of_a_slot_is_not_called(plant: Any) -> None:
@@ -939,7 +939,7 @@ def test_what_stands_in_the_place_of_a_slot_is_not_called(plant: Any) -> None:
     boundary = scan()
     before = boundary.snapshot()
     module.Box.a = module.Lazy()
-    assert boundary.changed(before) == ("planted.Box.a",)
+    assert boundary.changes(before) == ("planted.Box.a",)
 
 
 def test_an_abstract_class_that_is_none_any_more(plant: Any) -> None:
@@ -948,7 +948,7 @@ def test_an_abstract_class_that_is_none_any_more(plant: Any) -> None:
     before = boundary.snapshot()
     module.Box._abc_impl = None
     told = ("planted.Box.register", "planted.Box._abc_impl")
-    assert boundary.changed(before) == told
+    assert boundary.changes(before) == told
 
 
 def test_a_look_keeps_no_class_alive(plant: Any) -> None:
@@ -956,7 +956,7 @@ def test_a_look_keeps_no_class_alive(plant: Any) -> None:
     kind = weakref.ref(module.Box)
     boundary = scan()
     before = boundary.snapshot()
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
     del module.Box, module.box
     gc.collect()
     assert kind() is None
@@ -978,7 +978,7 @@ def test_what_is_only_called_like_noise_is_told(
     boundary = scan()
     before = boundary.snapshot()
     table["a"] = 1
-    assert boundary.changed(before) == (f"{module}.{name}",)
+    assert boundary.changes(before) == (f"{module}.{name}",)
 
 
 def test_a_translation_that_is_installed_is_told(
@@ -987,7 +987,7 @@ def test_a_translation_that_is_installed_is_told(
     boundary = scan()
     before = boundary.snapshot()
     monkeypatch.setattr("builtins._", str.upper, raising=False)
-    assert boundary.changed(before) == ("builtins._",)
+    assert boundary.changes(before) == ("builtins._",)
 
 
 def test_who_looks_at_annotations_changes_nothing(
@@ -997,6 +997,6 @@ def test_who_looks_at_annotations_changes_nothing(
     boundary = scan()
     before = boundary.snapshot()
     assert module.f.__annotations__ == {"a": int, "b": str, "return": None}
-    assert boundary.changed(before) == ()
+    assert boundary.changes(before) == ()
     module.g.__annotations__["a"] = str
-    assert boundary.changed(before) == ("planted.g",)
+    assert boundary.changes(before) == ("planted.g",)

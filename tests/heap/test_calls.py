@@ -276,7 +276,7 @@ def audited(operation: Callable[[], Any]) -> CallAudit:
 def test_c_functions_that_hide_state_are_told(operation: str) -> None:
     function, names = IMPURE[operation]
     audit = audited(function)
-    assert audit.impure() == names
+    assert audit.impure_calls() == names
     assert audit.complete
     assert audit.caveats() == (Caveat("assumed", f"calls {', '.join(names)}"),)
 
@@ -292,7 +292,7 @@ def test_nothing_is_proven_of_what_is_decided_by_chance() -> None:
 @pytest.mark.parametrize("operation", PURE_OPERATIONS)
 def test_pure_operations_are_not_told(operation: str) -> None:
     audit = audited(PURE_OPERATIONS[operation])
-    assert audit.impure() == ()
+    assert audit.impure_calls() == ()
     assert audit.caveats() == ()
     assert audit.calls() != ()
 
@@ -312,7 +312,7 @@ def test_an_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.syspath_prepend(tmp_path)
     audit = audited(lambda: importlib.import_module("planted_module"))
     del sys.modules["planted_module"]
-    assert audit.impure() == ("__import__('planted_module')", "time.time")
+    assert audit.impure_calls() == ("__import__('planted_module')", "time.time")
 
 
 def test_an_operation_that_is_a_c_function_itself_is_counted() -> None:
@@ -324,7 +324,7 @@ def test_an_operation_that_is_a_c_function_itself_is_counted() -> None:
     audit.count([].append)
     audit.count(_nothing)
     assert audit.calls() == ("atexit.register", "list.append", "time.time")
-    assert audit.impure() == ("atexit.register", "time.time")
+    assert audit.impure_calls() == ("atexit.register", "time.time")
 
 
 def test_several_passes_add_up() -> None:
@@ -334,7 +334,7 @@ def test_several_passes_add_up() -> None:
     id(audit)
     with audit:
         sys.getrefcount(None)
-    assert audit.impure() == ("sys.getrefcount", "time.time")
+    assert audit.impure_calls() == ("sys.getrefcount", "time.time")
 
 
 def test_calls_of_the_harness_and_of_pytest_do_not_count() -> None:
@@ -343,7 +343,7 @@ def test_calls_of_the_harness_and_of_pytest_do_not_count() -> None:
             raise ValueError("planted")
         CallAudit().caveats()
 
-    assert audited(operation).impure() == ()
+    assert audited(operation).impure_calls() == ()
 
 
 def test_the_profiler_of_before_is_restored() -> None:
@@ -395,7 +395,7 @@ def test_what_the_harness_does_itself_is_not_listed() -> None:
         with pause_call_audit():
             time.time()
         time.monotonic()
-    assert audit.impure() == ("time.monotonic",)
+    assert audit.impure_calls() == ("time.monotonic",)
     assert audit.complete
 
 
@@ -451,7 +451,7 @@ def test_nothing_is_kept_alive() -> None:
         (lambda: time.time())()
     del box
     assert watched() is None
-    assert audit.impure() == ("time.time",)
+    assert audit.impure_calls() == ("time.time",)
 
 
 def _everything_in(module: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ import pytest
 
 from harness.heap import Heap, differences, scope_of
 from harness.heap.form import Walk
-from harness.heap.heap import quiet
+from harness.heap.heap import pause_collector
 from harness.heap.records import Records
 
 VALUES = frozenset(
@@ -174,7 +174,7 @@ def told_otherwise(o: Any, referent: Any) -> bool:
 def test_whatever_an_object_refers_to_is_in_the_form(name: str) -> None:
     root = SYSTEMS[name]()
     walk = Walk(scope_of([root, SYSTEMS[name]]))
-    with quiet():
+    with pause_collector():
         walk.run({"root": root})
         records = Records(walk.out)
         records.read()

@@ -44,7 +44,7 @@ def test_a_dict_of_somebodys_own_is_not_asked(plant: Any) -> None:
     outside = Boundary(Extent)
     before = outside.snapshot()
     dict.update(module.liar, b=2)
-    assert outside.changed(before) == ("planted.liar",)
+    assert outside.changes(before) == ("planted.liar",)
     assert module.called == []
 
 
@@ -56,10 +56,10 @@ def test_both_ways_to_read_ids_see_the_same(
     monkeypatch.setattr(scan, "_ids", getattr(scan, way))
     outside = Boundary(Extent)
     before = outside.snapshot()
-    assert outside.changed(before) == ()
+    assert outside.changes(before) == ()
     module.table["a"].append(2)
     module.box.a = 2
-    assert outside.changed(before) == ("planted.box", "planted.table['a']")
+    assert outside.changes(before) == ("planted.box", "planted.table['a']")
 
 
 def test_what_was_told_is_what_is_compared_with(
@@ -69,11 +69,11 @@ def test_what_was_told_is_what_is_compared_with(
     outside = Boundary(Extent)
     before = outside.snapshot()
     module.items.append(1)
-    told, now = outside.since(before)
+    told, now = outside.compare(before)
     assert told == ("planted.items",)
-    # Nothing changed since, and that is found without another walk.
-    monkeypatch.delattr(module_of_boundary, "Walk")
-    told, after = outside.since(now)
+    # Nothing changed since, and that is found without another scan.
+    monkeypatch.delattr(module_of_boundary, "Scan")
+    told, after = outside.compare(now)
     assert (told, after) == ((), now)
 
 
@@ -103,11 +103,11 @@ def test_somebody_writes_while_it_is_looked(plant: Any) -> None:
     with writing(module):
         before = outside.snapshot()
         for _ in range(8):
-            told, before = outside.since(before)
+            told, before = outside.compare(before)
             assert all(each.startswith("planted") for each in told), told
 
 
-# What one operation does to the module, and whether that is found without a walk.
+# What one operation does to the module, and whether that is found without a scan.
 CHANGES: dict[str, tuple[str, str, Any, bool]] = {
     "a number": ("count = 1000", "count", 2000, True),
     "a text": ("name = 'a b'", "name", "b a", True),
@@ -120,7 +120,7 @@ CHANGES: dict[str, tuple[str, str, Any, bool]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_comes_and_goes_is_told_as_by_a_walk(
+def test_what_comes_and_goes_is_told_as_by_a_scan(
     change: str, plant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, name, value, quick = CHANGES[change]
@@ -128,33 +128,33 @@ def test_what_comes_and_goes_is_told_as_by_a_walk(
     outside = Boundary(Extent)
     before = outside.snapshot()
     setattr(module, name, value)
-    whole, anew = Boundary(Extent).since(_apart(before))
-    walks: list[object] = []
+    whole, anew = Boundary(Extent).compare(_apart(before))
+    scans: list[object] = []
 
-    def walked(*of: Any) -> scan.Walk:
-        walks.append(of)
-        return scan.Walk(*of)
+    def counted(*of: Any) -> scan.Scan:
+        scans.append(of)
+        return scan.Scan(*of)
 
-    monkeypatch.setattr(module_of_boundary, "Walk", walked)
-    told, now = outside.since(before)
+    monkeypatch.setattr(module_of_boundary, "Scan", counted)
+    told, now = outside.compare(before)
     assert told == whole == (f"planted.{name}",)
-    assert (walks == []) is quick
+    assert (scans == []) is quick
     assert [*map(_contents, now.levels)] == [*map(_contents, anew.levels)]
-    assert outside.changed(now) == ()
+    assert outside.changes(now) == ()
     monkeypatch.setattr(module, name, b"0")
-    assert outside.changed(now) == (f"planted.{name}",)
+    assert outside.changes(now) == (f"planted.{name}",)
 
 
-def test_what_went_from_a_level_is_looked_for_by_a_walk(plant: Any) -> None:
+def test_what_went_from_a_level_is_looked_for_by_a_scan(plant: Any) -> None:
     """It stands lower now, or nowhere: what refers to it last is told by its path."""
     module = plant("inner = [[]]\nouter = [[1, inner]]\n")
     outside = Boundary(Extent)
     before = outside.snapshot()
     module.inner = 1
-    told, now = outside.since(before)
+    told, now = outside.compare(before)
     assert told == ("planted.inner",)
     module.outer[0][1][0].append(2)
-    assert outside.changed(now) == ("planted.outer[0][1][0]",)
+    assert outside.changes(now) == ("planted.outer[0][1][0]",)
 
 
 def test_what_is_followed_no_more_is_looked_into(plant: Any) -> None:
@@ -164,12 +164,12 @@ def test_what_is_followed_no_more_is_looked_into(plant: Any) -> None:
     before = outside.snapshot()
     module.table = [1]
     members.add(id(module.table))
-    told, now = outside.since(before)
+    told, now = outside.compare(before)
     assert told == ("planted.table",)
     members.clear()
-    _, now = outside.since(now)
+    _, now = outside.compare(now)
     module.table.append(2)
-    assert outside.changed(now) == ("planted.table",)
+    assert outside.changes(now) == ("planted.table",)
 
 
 class Large:
@@ -195,7 +195,7 @@ def test_another_object_stands_where_a_dict_was(plant: Any) -> None:
         others.append(other)
     module.table = other
     del others, other
-    assert outside.changed(before) == ("planted.table",)
+    assert outside.changes(before) == ("planted.table",)
 
 
 def test_who_is_named_is_looked_into(plant: Any) -> None:
@@ -210,10 +210,10 @@ def test_who_is_named_is_looked_into(plant: Any) -> None:
         before = outside.snapshot()
         modules.add("coverage")
         module.count = 2000
-        told, now = outside.since(before)
+        told, now = outside.compare(before)
         assert "planted.count" in told
         noisy.count = 2000  # type: ignore[attr-defined]  # as above
-        assert "coverage.planted.count" in outside.changed(now)
+        assert "coverage.planted.count" in outside.changes(now)
 
 
 def test_noise_that_is_no_module_any_more_is_looked_into(plant: Any) -> None:
@@ -223,24 +223,24 @@ def test_noise_that_is_no_module_any_more_is_looked_into(plant: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, noisy.__name__, noisy)
         before = outside.snapshot()
-    _, now = outside.since(before)
+    _, now = outside.compare(before)
     module.kept.count = 2000
-    assert outside.changed(now) == ("planted.kept.count",)
+    assert outside.changes(now) == ("planted.kept.count",)
 
 
-def test_what_moves_within_one_container_is_found_without_a_walk(
+def test_what_moves_within_one_container_is_found_without_a_scan(
     plant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = plant("table = {str(n): [n] for n in range(200)}")
     outside = Boundary(Extent)
     before = outside.snapshot()
     module.table["0"] = module.table.pop("0")
-    monkeypatch.delattr(module_of_boundary, "Walk")
-    assert outside.changed(before) == ("planted.table",)
+    monkeypatch.delattr(module_of_boundary, "Scan")
+    assert outside.changes(before) == ("planted.table",)
 
 
 def _apart(snapshot: Snapshot) -> Snapshot:
-    """The same, of which nobody can tell what a second walk meets."""
+    """The same, of which nobody can tell what a second scan meets."""
     return replace(snapshot, met=frozenset({0}))
 
 

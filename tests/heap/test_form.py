@@ -297,7 +297,7 @@ def test_what_proxies_point_at_is_looked_for_once(
         assert heap.form({"root": proxies}) != first
     finally:
         gc.unfreeze()
-    assert heap.whole
+    assert heap.is_complete
 
 
 def test_nothing_is_left_behind() -> None:

@@ -209,7 +209,7 @@ def _reads_clock(value: float) -> float:
 def called(value: object) -> frozenset[str]:
     heap = Heap(Scope(frozenset({HERE})))
     heap.form({"registry": value})
-    return heap.called
+    return heap.impure_functions
 
 
 @pytest.mark.parametrize("name", HIDING)
