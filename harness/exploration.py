@@ -90,7 +90,7 @@ def closing(system: System) -> Iterator[System]:
             close()
 
 
-def ask(question: Callable[[], T]) -> T:
+def retry(question: Callable[[], T]) -> T:
     """The answer to a question about one system, asked again where it must be.
 
     Raises:
@@ -136,7 +136,7 @@ def explore(
     pinned = scenario.order_dependent is not None
 
     def exploration_within(within: Budget | None, tell: Progress | None) -> Exploration:
-        return ask(
+        return retry(
             lambda: explore_system(
                 system,
                 strategy,
@@ -151,9 +151,9 @@ def explore(
     with closing(system):
         exploration = exploration_within(budget, progress)
         if dispatcher is not None and not exploration.violations:
-            kept = dispatcher.last()
+            kept = dispatcher.remaining_leaks()
             if kept:
-                dispatcher.hurry()
+                dispatcher.collect_always()
                 second = exploration_within(_short_budget(budget), None)
                 exploration = (
                     second if second.violations else _with_leak(exploration, kept)

@@ -30,7 +30,7 @@ class SpawnedChild:
         self._line, theirs = context.Pipe()
         self._closed = False
         self._process = context.Process(
-            target=_begin, args=(main, theirs, memory, arguments), daemon=True
+            target=_run_child, args=(main, theirs, memory, arguments), daemon=True
         )
         self._process.start()
         self.pid = self._process.pid or 0
@@ -100,7 +100,7 @@ class _ParentPipe:
         return self._line.recv()
 
 
-def _begin(
+def _run_child(
     main: Callable[..., None], line: Connection, memory: Any, arguments: tuple[Any, ...]
 ) -> None:
     """The child's own main function."""

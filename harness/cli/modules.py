@@ -25,7 +25,7 @@ from harness.imports import (
     of_imports,
     usual_isolation,
 )
-from harness.imports.exploration import Tell
+from harness.imports.exploration import ProgressCallback
 from harness.report.table import duration
 from harness.report.text import plural
 from harness.writing import SECONDS as OF_TRIALS
@@ -173,7 +173,7 @@ def _verdict(row: Row) -> Text:
 
 
 @contextmanager
-def _progress() -> Iterator[Tell]:
+def _progress() -> Iterator[ProgressCallback]:
     """A bar on a terminal; nothing elsewhere."""
     screen = console()
     if not screen.is_terminal:

@@ -42,7 +42,7 @@ from harness.engine.protocol import operations_of
 from harness.engine.reference import canonical_histories
 from harness.engine.session import Meter, Session
 from harness.errors import CannotReplay, HarnessError, NotFound
-from harness.exploration import MOST_VIOLATIONS, ask, closing, empty_report, system_of
+from harness.exploration import MOST_VIOLATIONS, closing, empty_report, retry, system_of
 from harness.outcome import Report
 from harness.report import sections
 from harness.report.observation import difference, readable, whole_text
@@ -73,7 +73,7 @@ def _answer(texts: Report, question: Callable[[], T]) -> T:
     Raises `CannotReplay`, and whatever the question does.
     """
     try:
-        return ask(question)
+        return retry(question)
     except ScenarioSkipped as error:
         reason = error.reason
     raise CannotReplay(code="SkipsItself", scenario=texts.scenario, reason=reason)

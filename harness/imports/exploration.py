@@ -53,7 +53,7 @@ from harness.imports.processes import (
 from harness.imports.report import VERDICTS, Finding, ImportReport, Record, Row, Verdict
 
 # Called with how many orders are played, and how many will be.
-Tell: TypeAlias = Callable[[int, int], None]
+ProgressCallback: TypeAlias = Callable[[int, int], None]
 
 # A large package takes some seconds the first time, and who waits longer hangs.
 SECONDS = 60.0
@@ -91,7 +91,10 @@ class ImportOrders:
         return replace(self, orders=tuple(orders))
 
     def explore(
-        self, *, jobs: int | None = None, tell: Tell = lambda done, planned: None
+        self,
+        *,
+        jobs: int | None = None,
+        tell: ProgressCallback = lambda done, planned: None,
     ) -> ImportReport:
         """Play the orders, each in a process of its own, and compare them.
 
@@ -186,13 +189,13 @@ def of_imports(
 
 # How often two orders that differ are played before that is believed: of what is drawn
 # at random out of two, one of 128 stays the same in all plays of each order.
-TURNS = 4
+PLAYS = 4
 
 # How often a set is played again without what was found to differ each time.
 MOST_ROUNDS = 8
 
 # After the first time; the clocks that modules read at their import tick in seconds.
-PAUSE = 1.1
+PAUSE_SECONDS = 1.1
 
 # Lines at the end of what a process printed; the stack of one that hangs is there.
 MOST_LINES = 12
@@ -207,7 +210,7 @@ class _Judge:
         modules: Order,
         processes: Processes,
         sets: Plan,
-        tell: Tell,
+        tell: ProgressCallback,
         *,
         given: bool,
     ) -> None:
@@ -234,7 +237,7 @@ class _Judge:
         forwards, backwards = self._modules, self._modules[::-1]
         play = self._processes.play
         outcomes = play((forwards, backwards), whole=True)
-        outcomes += play((forwards,), whole=True, disturbed=1)
+        outcomes += play((forwards,), whole=True, disturbance=1)
         seen = [each for each in outcomes if isinstance(each, Observation)]
         folder = self._request.path
         for name in self._modules if len(seen) == len(outcomes) else ():
@@ -284,7 +287,7 @@ class _Judge:
                 return "holds"
             if pair is not None:
                 finding = (
-                    Finding("order", pair, "") if explained else self._explained(*pair)
+                    Finding("order", pair, "") if explained else self._explain(*pair)
                 )
             if finding is not None:
                 break
@@ -341,24 +344,24 @@ class _Judge:
         count = f"{len(ended)} of {len(orders)}"
         claim = f"a process {first.reason}, in {count} orders of these modules:"
         printed = "\n".join(_without_frames(first.printed)[-MOST_LINES:])
-        verdict: Verdict = "hung" if first.how == "hung" else "crashed"
+        verdict: Verdict = "hung" if first.kind == "hung" else "crashed"
         return Finding(verdict, (order,), claim, printed=printed)
 
-    def _explained(self, first: Order, second: Order) -> Finding | None:
+    def _explain(self, first: Order, second: Order) -> Finding | None:
         """The differences between two orders, with as few modules as show them.
 
         None if that is nothing but what differs each time, which is remembered.
         """
         noise = self.record.noise
         if not self._plan.every and (first, second) not in neighbours((first, second)):
-            first, second = self._reduced(first, second)
+            first, second = self._reduce(first, second)
         plays: list[list[Outcome]] = []
         differences: tuple[Difference, ...] = ()
-        for turn in range(TURNS):
+        for turn in range(PLAYS):
             if turn == 1:
-                sleep(PAUSE)
+                sleep(PAUSE_SECONDS)
             plays.append(
-                self._processes.play((first, second), whole=True, disturbed=turn)
+                self._processes.play((first, second), whole=True, disturbance=turn)
             )
             ended = self._process_failure((first, second), plays[-1])
             if ended is not None:
@@ -401,7 +404,7 @@ class _Judge:
         other = next(order for order in orders if kind[order])
         return orders[0], other
 
-    def _reduced(self, first: Order, second: Order) -> tuple[Order, Order]:
+    def _reduce(self, first: Order, second: Order) -> tuple[Order, Order]:
         """Two orders of fewer modules, if possible neighbours, that still differ."""
         for module in first:
             fewer = [tuple(m for m in o if m != module) for o in (first, second)]

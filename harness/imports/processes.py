@@ -120,10 +120,10 @@ Isolation: TypeAlias = Literal["fork", "spawn"]
 SCRIPT = Path(__file__).with_name("zygote.py")
 
 # An interpreter of its own has to start before it can be asked anything.
-STARTING = 10.0
+START_SECONDS = 10.0
 
 # What a child imports of ours, beside all of `harness.heap`.
-OURS = (
+OWN_MODULES = (
     "harness",
     "harness.errors",
     "harness.engine",
@@ -138,14 +138,14 @@ OURS = (
 class ProcessEnd:
     """A process that ended or was ended before it could tell what it sees."""
 
-    how: Literal["died", "hung"]
+    kind: Literal["died", "hung"]
     code: int
     printed: str
 
     @property
     def reason(self) -> str:
         """The end in words."""
-        if self.how == "hung":
+        if self.kind == "hung":
             return "did not end in time"
         if self.code < 0:
             return f"died of signal {-self.code}, {signal.strsignal(-self.code)}"
@@ -185,7 +185,7 @@ class Processes:
                 zygote = _start(request, subprocess.DEVNULL)
                 assert zygote.stdin is not None, "it was started with a pipe"
                 with suppress(OSError):
-                    zygote.stdin.write(_framed(_codes()))
+                    zygote.stdin.write(_frame(_codes()))
                 self._zygotes.append(zygote)
                 self._idle.put(zygote)
 
@@ -210,16 +210,16 @@ class Processes:
         orders: Sequence[Order],
         *,
         whole: bool = False,
-        disturbed: int = 0,
+        disturbance: int = 0,
         tell: Callable[[], None] = lambda: None,
     ) -> list[Outcome]:
         """The observation after each of the orders; with `whole`, the states as well.
 
-        `disturbed` is how much memory is taken before, so that addresses differ, and
+        `disturbance` is how much memory is taken before, so that addresses differ, and
         `tell` is called when one is done.
         """
         futures: list[Future[Outcome]] = [
-            self._pool.submit(self._play, order, whole, disturbed) for order in orders
+            self._pool.submit(self._play, order, whole, disturbance) for order in orders
         ]
         outcomes = []
         for future in futures:
@@ -227,16 +227,16 @@ class Processes:
             tell()
         return outcomes
 
-    def _play(self, order: Order, whole: bool, disturbed: int) -> Outcome:
+    def _play(self, order: Order, whole: bool, disturbance: int) -> Outcome:
         request = self._request
-        message = _framed(
+        message = _frame(
             {
                 "modules": list(order),
                 "uses": list(request.uses),
                 "watch": list(request.watch),
                 "seconds": request.seconds,
                 "whole": whole,
-                "disturbed": disturbed,
+                "disturbance": disturbance,
             }
         )
         if request.isolation == "spawn":
@@ -258,7 +258,7 @@ class Processes:
             self._spawned.add(process)
             try:
                 body, _ = process.communicate(
-                    _framed(_codes()) + message, request.seconds + STARTING
+                    _frame(_codes()) + message, request.seconds + START_SECONDS
                 )
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -277,7 +277,7 @@ def _codes() -> dict[str, tuple[str, bool, CodeType]]:
     heap = find_spec("harness.heap")
     assert heap is not None, "it is a part of us"
     found = iter_modules(heap.submodule_search_locations)
-    names = (*OURS, *(f"harness.heap.{each.name}" for each in found))
+    names = (*OWN_MODULES, *(f"harness.heap.{each.name}" for each in found))
     codes = {}
     for name in names:
         spec = find_spec(name)
@@ -292,7 +292,7 @@ def _codes() -> dict[str, tuple[str, bool, CodeType]]:
     return codes
 
 
-def _framed(message: dict[str, Any]) -> bytes:
+def _frame(message: dict[str, Any]) -> bytes:
     body = marshal.dumps(message)
     return len(body).to_bytes(8, "little") + body
 

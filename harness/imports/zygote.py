@@ -42,22 +42,22 @@ if sys.platform != "win32":
 SIGKILL = 9
 
 # After its stack is written, a child gets this long to end by itself.
-GRACE = 0.5
+GRACE_SECONDS = 0.5
 
 # How often it is asked whether a child lives whose pipes are held by its children.
-LOOK_EVERY = 0.1
+POLL_SECONDS = 0.1
 
 # A traceback fits; who prints more at an import is no child that dies.
 MOST_PRINTED = 8_000
 
 # A child of ours that fails to look, as `sysexits.h` has it for internal errors.
-INTERNAL = 70
+INTERNAL_ERROR = 70
 
 
 def serve(start: frozenset[str], codes: "Codes") -> None:
     """Fork a child for each request until the input ends."""
     while (request := _receive(0)) is not None:
-        reply = _forked(request, start, codes)
+        reply = _run_in_child(request, start, codes)
         if reply is None:
             return
         _send(1, marshal.dumps(reply))
@@ -65,7 +65,7 @@ def serve(start: frozenset[str], codes: "Codes") -> None:
 
 def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
     """Import in the order of the request; what is seen then, packed."""
-    _taken = _scattered_memory(request["disturbed"])
+    _taken = _scatter_memory(request["disturbance"])
     raised: list[tuple[str, str, str, str]] = []
     names: dict[str, object] = {}
     for module in request["modules"]:
@@ -78,15 +78,15 @@ def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> by
     return observe(request, start, modules, names, tuple(raised))
 
 
-def _scattered_memory(disturbed: int) -> list[bytearray]:
+def _scatter_memory(disturbance: int) -> list[bytearray]:
     """Memory taken with holes in it, so that what is made next lies in another order.
 
     Which are the holes, and which is filled first, is drawn (Knuth's MMIX generator:
     `random` is not to be imported here), so that objects made one after another lie in
     an order that no other play has as well.
     """
-    drawn, kept, holes = disturbed, [], {}
-    for _ in range(9_973 * disturbed):
+    drawn, kept, holes = disturbance, [], {}
+    for _ in range(9_973 * disturbance):
         drawn = (drawn * 6364136223846793005 + 1442695040888963407) % 2**64
         block = bytearray((drawn >> 40) % 480)
         if drawn >> 63:
@@ -118,7 +118,9 @@ def _error_texts(error: BaseException) -> tuple[str, str, str]:
 
 def _observer(codes: "Codes") -> "Callable[..., bytes]":
     """The function that looks: ours, also where they have a package of that name."""
-    theirs = {name: sys.modules.pop(name) for name in list(sys.modules) if _ours(name)}
+    theirs = {
+        name: sys.modules.pop(name) for name in list(sys.modules) if _is_own(name)
+    }
     finder = _Finder(codes)
     sys.meta_path.insert(0, finder)
     try:
@@ -126,7 +128,7 @@ def _observer(codes: "Codes") -> "Callable[..., bytes]":
     finally:
         sys.meta_path.remove(finder)
         if theirs:
-            for name in [name for name in sys.modules if _ours(name)]:
+            for name in [name for name in sys.modules if _is_own(name)]:
                 del sys.modules[name]
             sys.modules.update(theirs)
     return observe
@@ -162,11 +164,11 @@ class _Finder:
         exec(self._codes[module.__name__][2], module.__dict__)  # noqa: S102  # ours
 
 
-def _ours(name: str) -> bool:
+def _is_own(name: str) -> bool:
     return name == "harness" or name.startswith("harness.")
 
 
-def _forked(
+def _run_in_child(
     request: "dict[str, Any]", start: frozenset[str], codes: "Codes"
 ) -> tuple[str, int, bytes, bytes] | None:
     """The result of a child; None where the parent has gone."""
@@ -178,23 +180,25 @@ def _forked(
             os.setsid()
             os.close(seen_out)
             os.close(printed_out)
-            _shut(printed_in)
+            _redirect(printed_in)
             faulthandler.dump_traceback_later(request["seconds"], file=2)
             _send(seen_in, play(request, start, codes))
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
-            os._exit(INTERNAL)
+            os._exit(INTERNAL_ERROR)
     os.close(seen_in)
     os.close(printed_in)
     try:
-        return _awaited(child, seen_out, printed_out, request["seconds"] + GRACE)
+        return _wait_for(
+            child, seen_out, printed_out, request["seconds"] + GRACE_SECONDS
+        )
     finally:
         os.close(seen_out)
         os.close(printed_out)
 
 
-def _shut(printed: int) -> None:
+def _redirect(printed: int) -> None:
     """No input; the two outputs go where they are kept."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -204,7 +208,7 @@ def _shut(printed: int) -> None:
     os.close(printed)
 
 
-def _awaited(
+def _wait_for(
     child: int, seen_out: int, printed_out: int, seconds: float
 ) -> tuple[str, int, bytes, bytes] | None:
     """The kind of end of a child, its exit code, its output and its message."""
@@ -213,7 +217,7 @@ def _awaited(
     waited, code, how = {0, seen_out, printed_out}, None, ""
     while not how:
         left = deadline - time.monotonic()
-        ready, _, _ = select.select(waited, (), (), max(0.0, min(left, LOOK_EVERY)))
+        ready, _, _ = select.select(waited, (), (), max(0.0, min(left, POLL_SECONDS)))
         for pipe in ready:
             data = os.read(pipe, 1 << 16)
             if not pipe:
@@ -273,7 +277,7 @@ def _send(target: int, body: bytes) -> None:
         rest = rest[os.write(target, rest) :]
 
 
-def _once(start: frozenset[str], codes: "Codes") -> None:
+def _play_once(start: frozenset[str], codes: "Codes") -> None:
     """Play one order in this very process, where nothing can be forked."""
     request = _receive(0)
     assert request is not None, "whoever starts this sends a request at once"
@@ -296,4 +300,4 @@ if __name__ == "__main__":
     if isolation == "fork":
         serve(before, ours)
     else:
-        _once(before, ours)
+        _play_once(before, ours)

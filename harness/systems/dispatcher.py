@@ -33,8 +33,8 @@ from harness.scenario.step import Closable, Perform
 from harness.scenario.uses import answer_per_system, answers, answers_and_calls
 from harness.systems.outcomes import (
     ScenarioSkipped,
-    call_unskipped,
-    checked_answer,
+    call_without_skips,
+    check_answer,
     name_and_text,
 )
 from harness.systems.registry import ScenarioSystem
@@ -261,7 +261,7 @@ class DispatcherSystem(ScenarioSystem):
             raise
         except Exception as error:
             return self.failure(error)
-        return answer if type(answer) is str else checked_answer(asked, answer)
+        return answer if type(answer) is str else check_answer(asked, answer)
 
     def _call(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
@@ -272,7 +272,7 @@ class DispatcherSystem(ScenarioSystem):
             ScenarioSkipped: it skipped the scenario, and was never performed before.
         """
         performed = self._performed
-        result = call_unskipped(lambda: operation not in performed, function, *args)
+        result = call_without_skips(lambda: operation not in performed, function, *args)
         performed.add(operation)
         return result
 
@@ -319,7 +319,7 @@ class DispatcherSystem(ScenarioSystem):
         dispatcher = self.dispatcher
         several = len(self._handles) > 1
         lines = []
-        judged = not self._checks or self._judged(texts)
+        judged = not self._checks or self._is_judged(texts)
         for handle in self._handles:
             prefix = f"{handle.name} " if several else ""
             if judged:
@@ -338,7 +338,7 @@ class DispatcherSystem(ScenarioSystem):
             lines += [f"{prefix}{kind}: {said}\n" for kind, said in found]
         return "".join(lines)
 
-    def _judged(self, texts: tuple[str, ...]) -> bool:
+    def _is_judged(self, texts: tuple[str, ...]) -> bool:
         """Whether calls were judged at a state that reads the same."""
         if texts in self._read:
             return True
@@ -380,7 +380,7 @@ class DispatcherSystem(ScenarioSystem):
             broken += left.memory_violations()
         return broken
 
-    def last(self) -> Sequence[Hashable]:
+    def remaining_leaks(self) -> Sequence[Hashable]:
         """The law about memory, for what was undone but not looked for yet.
 
         To be asked when exploring is over; see `leftovers`.
@@ -388,7 +388,7 @@ class DispatcherSystem(ScenarioSystem):
         self._forget()
         return self._left.final_violations()
 
-    def hurry(self) -> None:
+    def collect_always(self) -> None:
         """From here on `laws` tells of whatever is kept alive; see `leftovers`."""
         self._left.hurry()
 

@@ -326,7 +326,7 @@ class IsolatedSystem(ScenarioSystem):
             self._channel.send((name, *arguments))
             kind, value = self._channel.receive()
         except (EOFError, OSError):
-            raise self._died(operation) from None
+            raise self._death_error(operation) from None
         if kind == "value":
             return value
         if kind == "raised":
@@ -346,7 +346,7 @@ class IsolatedSystem(ScenarioSystem):
         self._memory = memory
         self.retract(memory.undeclared)
 
-    def _died(self, operation: str) -> ProcessError:
+    def _death_error(self, operation: str) -> ProcessError:
         assert self._source is not None, "it had a child"
         status = self._source.status(self._pid)
         self._forget()

@@ -41,7 +41,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 # Their texts tell where the machine gave up, not what the registry did.
-_OF_THE_MACHINE = (RecursionError, MemoryError)
+_MACHINE_ERRORS = (RecursionError, MemoryError)
 # Whoever raises these wants to end the process, or what runs.
 _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
@@ -70,7 +70,9 @@ class ErrorOutcome(Exception):
         self.kind = kind
 
 
-def call_settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_with_outcomes(
+    function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
     """Call a function whose exceptions are outcomes; they are `Exception` then.
 
     Raises:
@@ -93,7 +95,7 @@ def call_settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
     raise told
 
 
-def call_unskipped(
+def call_without_skips(
     may_skip: Callable[[], bool],
     function: Callable[P, T],
     *args: P.args,
@@ -109,7 +111,7 @@ def call_unskipped(
     """
     told: ErrorOutcome
     try:
-        return call_settled(function, *args, **kw)
+        return call_with_outcomes(function, *args, **kw)
     except ScenarioSkipped as skipped:
         if may_skip():
             raise
@@ -131,7 +133,7 @@ def name_and_text(error: BaseException) -> tuple[str, str]:
     """The name of an error's class and its text, without addresses."""
     if isinstance(error, ErrorOutcome):
         return error.name, error.text
-    if type(error) in _OF_THE_MACHINE:
+    if type(error) in _MACHINE_ERRORS:
         return type(error).__name__, ""
     return type(error).__name__, _ADDRESS.sub("at 0x...", _text(error))
 
@@ -169,7 +171,7 @@ def _is(error: BaseException, name: str) -> bool:
 
 
 # What to write in place of what `observe` must not return.
-_INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
+_REPLACEMENTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (type(None), "text; does it lack a return?"),
     ((bytes, bytearray), "text: repr(...), or .decode() if it is one"),
     (dict, "text: '\\n'.join(f'{key}: {value}' for key, value in ...items())"),
@@ -178,7 +180,7 @@ _INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def checked_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable:
+def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable:
     """The answer of a use as a value; text stays the text it is.
 
     What is in the registry, where the answer leads back to it, is no part of that.
@@ -198,7 +200,7 @@ def checked_answer(use: UseStep, answer: Any, registry: object = None) -> Hashab
     return canonical(answer, unordered=use.unordered, registry=registry)
 
 
-def checked_observation(seen: Any, *, unordered: bool) -> str:
+def check_observation(seen: Any, *, unordered: bool) -> str:
     """What was observed; lines are sorted if their order does not count.
 
     Raises:
@@ -209,14 +211,14 @@ def checked_observation(seen: Any, *, unordered: bool) -> str:
         text = str.__str__(seen)
         return "\n".join(sorted(text.splitlines())) if unordered else text
     instead = "text: str(...)"
-    for kinds, words in _INSTEAD:
+    for kinds, words in _REPLACEMENTS:
         if isinstance(seen, kinds):
             instead = words
             break
     raise NotAScenario(found=f"{kind_of(seen)}, returned by observe", wanted=instead)
 
 
-def checked_laws(told: Any) -> tuple[str, ...]:
+def check_laws(told: Any) -> tuple[str, ...]:
     """What a check reported, one text for each broken law.
 
     Raises:

@@ -29,10 +29,10 @@ from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform, Step, UseStep
 from harness.systems.complete import Complete, Memory, argument_count
 from harness.systems.outcomes import (
-    call_unskipped,
-    checked_answer,
-    checked_laws,
-    checked_observation,
+    call_without_skips,
+    check_answer,
+    check_laws,
+    check_observation,
     is_failed_check,
     is_one_of,
     name_and_text,
@@ -182,7 +182,7 @@ class RegistrySystem(ScenarioSystem):
         try:
             asking = ("use", use), self._call, asked.perform
             answer = self._perform(*asking, self._target)
-            found: Hashable = checked_answer(asked, answer, self._target)
+            found: Hashable = check_answer(asked, answer, self._target)
         except HarnessError:
             raise
         except Exception as error:
@@ -199,7 +199,7 @@ class RegistrySystem(ScenarioSystem):
             return ()
         try:
             seen = self._perform(("observe", 0), self._call, observe, self._target)
-            text = checked_observation(seen, unordered=self.scenario.unordered)
+            text = check_observation(seen, unordered=self.scenario.unordered)
         except HarnessError:
             raise
         except Exception as error:
@@ -216,7 +216,7 @@ class RegistrySystem(ScenarioSystem):
             return broken
         try:
             asked = ("check", 0), self._call, check
-            told = checked_laws(self._perform(*asked, self._target))
+            told = check_laws(self._perform(*asked, self._target))
         except HarnessError:
             raise
         except Exception as error:
@@ -240,7 +240,7 @@ class RegistrySystem(ScenarioSystem):
         complete.collector.note(operation)
         watched = (*operation, min(self._active, self.steps))
         try:
-            return call_unskipped(
+            return call_without_skips(
                 lambda: not complete.is_repeated(operation),
                 *(complete.audit.call, watched, function, *args),
             )

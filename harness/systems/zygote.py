@@ -146,7 +146,7 @@ class _Zygote:
             gc.disable()
             gc.collect()
             gc.freeze()
-            while self._answered():
+            while self._answer_request():
                 pass
         finally:
             for pid in self._children:
@@ -154,7 +154,7 @@ class _Zygote:
                     os.kill(pid, signal.SIGKILL)
             os._exit(0)
 
-    def _answered(self) -> bool:
+    def _answer_request(self) -> bool:
         """Answer one request; whether there may be more."""
         while not select.select([self._control], [], [], _PATIENCE)[0]:
             if os.getppid() != self._parent:
@@ -164,19 +164,19 @@ class _Zygote:
             if what == "fork":
                 for pid in argument:
                     self._reap(pid)
-                pid, theirs = self._spare or self._forked()
+                pid, theirs = self._spare or self._fork_child()
                 socket.send_fds(
                     self._control, [pid.to_bytes(_PID_BYTES)], [theirs.fileno()]
                 )
                 theirs.close()
-                self._spare = self._forked()
+                self._spare = self._fork_child()
             elif what == "wait":
                 self._channel.send(self._reap(argument))
         except (EOFError, OSError):
             return False
         return bool(what != "end")
 
-    def _forked(self) -> tuple[int, socket.socket]:
+    def _fork_child(self) -> tuple[int, socket.socket]:
         """A child that waits for its first request, and the parent's end of it."""
         theirs, ours = socket.socketpair()
         zygote = os.getpid()
@@ -234,7 +234,7 @@ class Spawner:
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        files = _files(scenario)
+        files = _source_files(scenario)
         if not files:
             raise NotAScenario(
                 found="isolation='spawn' for functions that no file has",
@@ -283,7 +283,7 @@ class Spawner:
         self._children.clear()
 
 
-def _files(scenario: Scenario) -> list[Path]:
+def _source_files(scenario: Scenario) -> list[Path]:
     """The files that may have made it, the likeliest first."""
     functions: list[Any] = [
         *(function for step in scenario.steps for function in step.functions),
@@ -292,19 +292,19 @@ def _files(scenario: Scenario) -> list[Path]:
         scenario.observe,
         scenario.check,
     ]
-    paths = (Path(name) for each in functions for name in _names(each))
+    paths = (Path(name) for each in functions for name in _function_files(each))
     found = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
     its_own = [path for path in found if path.as_posix().endswith(scenario.source)]
     return its_own or found
 
 
-def _names(function: Any) -> Iterator[str]:
+def _function_files(function: Any) -> Iterator[str]:
     """The files of a function, and of those that it was made of."""
     if isinstance(function, partial):
         for each in (function.func, *function.args):
-            yield from _names(each)
+            yield from _function_files(each)
     elif isinstance(function, MethodType):
-        yield from _names(function.__func__)
+        yield from _function_files(function.__func__)
     elif isinstance(function, FunctionType):
         yield function.__code__.co_filename
     elif isinstance(function, type):

@@ -73,7 +73,7 @@ again:
 def modules(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Packages that have to do with each other; clocks stand still."""
     monkeypatch.setattr("harness.imports.exploration.monotonic", lambda: 0.0)
-    monkeypatch.setattr("harness.imports.exploration.PAUSE", 0.0)
+    monkeypatch.setattr("harness.imports.exploration.PAUSE_SECONDS", 0.0)
     for name, text in {
         "core": "NAMES = {}\nPLACES = {}\nclass Base:\n    pass\n",
         "red": "import core\ncore.NAMES['red'] = 1\n",

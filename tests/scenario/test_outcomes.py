@@ -15,8 +15,8 @@ from harness.scenario import Scenario, step, steps, use
 from harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
-    call_settled,
-    checked_answer,
+    call_with_outcomes,
+    check_answer,
     is_failed_check,
     is_one_of,
     name_and_text,
@@ -26,7 +26,7 @@ ASKED = use("listed", lambda _: None)
 
 
 def answer(value: object) -> Any:
-    return checked_answer(ASKED, value)
+    return check_answer(ASKED, value)
 
 
 def test_text_stays_the_text_it_is() -> None:
@@ -62,8 +62,8 @@ def test_answers_differ_by_type_value_and_order(one: object, other: object) -> N
 )
 def test_order_that_does_not_count(one: object, other: object) -> None:
     asked = use("listed", lambda _: None, unordered=True)
-    assert checked_answer(asked, one) == checked_answer(asked, other)
-    assert checked_answer(asked, one) != checked_answer(asked, [one, other])
+    assert check_answer(asked, one) == check_answer(asked, other)
+    assert check_answer(asked, one) != check_answer(asked, [one, other])
 
 
 class Switches:
@@ -176,19 +176,19 @@ def raising(error: BaseException) -> Callable[[], Any]:
 
 
 def test_a_result_passes() -> None:
-    assert call_settled(divmod, 7, 2) == (3, 1)
+    assert call_with_outcomes(divmod, 7, 2) == (3, 1)
 
 
 def test_an_exception_passes() -> None:
     error = KeyError("a")
     with pytest.raises(KeyError) as caught:
-        call_settled(raising(error))
+        call_with_outcomes(raising(error))
     assert caught.value is error
 
 
 def test_pytest_fail_is_an_outcome() -> None:
     with pytest.raises(ErrorOutcome) as caught:
-        call_settled(pytest.fail, "three of them")
+        call_with_outcomes(pytest.fail, "three of them")
     assert name_and_text(caught.value) == ("Failed", "three of them")
     assert caught.value.__context__ is None
     assert is_failed_check(caught.value)
@@ -199,7 +199,7 @@ def test_other_outcomes_that_are_no_exception() -> None:
         pass
 
     with pytest.raises(ErrorOutcome) as caught:
-        call_settled(raising(Cancelled("by hand")))
+        call_with_outcomes(raising(Cancelled("by hand")))
     assert name_and_text(caught.value) == ("Cancelled", "by hand")
     assert not is_failed_check(caught.value)
 
@@ -213,7 +213,7 @@ def test_other_outcomes_that_are_no_exception() -> None:
 )
 def test_skip_skips_the_scenario(skip: Callable[[], Any]) -> None:
     with pytest.raises(ScenarioSkipped) as caught:
-        call_settled(skip)
+        call_with_outcomes(skip)
     assert str(caught.value) == "no database"
 
 
@@ -222,13 +222,13 @@ def test_skip_skips_the_scenario(skip: Callable[[], Any]) -> None:
 )
 def test_who_wants_to_end_is_let_through(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
-        call_settled(raising(error))
+        call_with_outcomes(raising(error))
     assert caught.value is error
 
 
 def test_pytest_exit_is_let_through() -> None:
     with pytest.raises(pytest.exit.Exception):
-        call_settled(pytest.exit, "enough")
+        call_with_outcomes(pytest.exit, "enough")
 
 
 def test_texts_without_addresses() -> None:
@@ -262,7 +262,7 @@ def test_an_error_without_a_text_that_is_no_exception() -> None:
     """It ended the process."""
     assert name_and_text(Silent()) == ("Silent", "<no text: Silent>")
     with pytest.raises(ErrorOutcome) as caught:
-        call_settled(raising(Silent()))
+        call_with_outcomes(raising(Silent()))
     told = caught.value
     assert (told.name, told.text) == ("Silent", "<no text: Silent>")
 
@@ -279,7 +279,7 @@ def test_who_wants_to_end_is_let_through_by_a_text(end: type[BaseException]) -> 
 
 def test_what_an_outcome_stands_for() -> None:
     with pytest.raises(ErrorOutcome) as caught:
-        call_settled(raising(Silent()))
+        call_with_outcomes(raising(Silent()))
     assert is_one_of(caught.value, (ValueError, Silent))
     assert not is_one_of(caught.value, (ValueError,))
     assert is_one_of(KeyError("a"), (LookupError,))

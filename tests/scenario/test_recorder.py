@@ -256,12 +256,12 @@ class LateSystem(DispatcherSystem):
 
     found = False
 
-    def last(self) -> Sequence[Hashable]:
-        super().last()
+    def remaining_leaks(self) -> Sequence[Hashable]:
+        super().remaining_leaks()
         return ("kept",)
 
-    def hurry(self) -> None:
-        super().hurry()
+    def collect_always(self) -> None:
+        super().collect_always()
         KEPT.append(self)
 
     def laws(self) -> Sequence[Hashable]:

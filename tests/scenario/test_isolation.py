@@ -224,7 +224,7 @@ def test_a_create_that_fails() -> None:
     assert (caught.value.error, caught.value.text) == ("KeyError", "'nothing'")
     told = str(caught.value)
     assert told.startswith("reset failed: KeyError: 'nothing'\nTraceback")
-    assert "test_isolated.py" in told
+    assert "test_isolation.py" in told
     system.close()
 
 
