@@ -1,7 +1,7 @@
 """The harness: plays every order of registrations and says what was proven.
 
-True only here: the public surface.  Names load when they are first asked for, because
-a pytest plugin must cost nothing to those who do not use it.
+This is the public surface.  Names load when they are first asked for, because a pytest
+plugin must cost nothing to those who do not use it.
 """
 
 from importlib import import_module

@@ -42,7 +42,7 @@ from harness.errors import ExplorationDied
 from harness.outcome import Report
 from harness.scenario import Scenario
 from harness.watch import (
-    TICK,
+    POLL_SECONDS,
     Limits,
     Subject,
     Watch,
@@ -318,7 +318,7 @@ def _remote_values(texts: Mapping[str, str]) -> dict[str, _RemoteValue]:
 
 
 # Packages of ours: what is imported of them says nothing to anybody else.
-_OURS = ("harness", "invariants", "runtime")
+_OWN_PACKAGES = ("harness", "invariants", "runtime")
 
 # Different warnings, and records of a log, that one exploration may give; one that logs
 # at every step would give millions.
@@ -373,7 +373,7 @@ def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
     """Wait for it, and pass on what is logged meanwhile.  Raises `ExplorationDied`."""
     watch = Watch(child, limits)
     while True:
-        wait((child,), TICK)
+        wait((child,), POLL_SECONDS)
         how = child.termination()
         for message in child.read():
             if isinstance(message, _Result):
@@ -421,7 +421,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
     modules = tuple(
         name
         for name in sys.modules
-        if name.partition(".")[0] in _OURS and name not in known
+        if name.partition(".")[0] in _OWN_PACKAGES and name not in known
     )
     try:
         parent.send(_Result(outcome, _picklable_warnings(noted.values()), modules))

@@ -1,13 +1,13 @@
 """Time limits of children, and the reports on those that crashed or hang.
 
-A child is polled every `TICK` for its pulse, which says what it is doing.  An operation
-or a scenario that takes longer than its limit hangs; the report has the operation, the
-history before it, and the stack.
+A child is polled every `POLL_SECONDS` for its pulse, which says what it is doing.  An
+operation or a scenario that takes longer than its limit hangs; the report has the
+operation, the history before it, and the stack.
 
 Rules:
 - time in which the watcher itself stood still (Ctrl-Z, a laptop that sleeps, a machine
-  without a free core) is not held against the child: between two looks at most `MOST`
-  seconds are counted;
+  without a free core) is not held against the child: between two polls at most
+  `MOST_BETWEEN_POLLS` seconds are counted;
 - the engine's own work between operations is no operation; only the limit of the whole
   scenario holds there;
 - of a stack only the frames below the harness are shown: those of the scenario.
@@ -38,16 +38,16 @@ OPERATION_SECONDS = 10.0
 SCENARIO_SECONDS = 3600.0
 
 # Between two looks at a child: a person takes a twentieth of a second for at once.
-TICK = 0.05
+POLL_SECONDS = 0.05
 
 # Of the time between two looks so much is counted.
-MOST = 1.0
+MOST_BETWEEN_POLLS = 1.0
 
 # The files of the harness begin with this.
-_OURS = f"{Path(__file__).parent}{os.sep}"
+_OWN_FOLDER = f"{Path(__file__).parent}{os.sep}"
 
 # Of a stack that has no frame below the harness so many are told: the harness hangs.
-_MOST_OURS = 6
+_MOST_OWN_FRAMES = 6
 
 _FATAL = re.compile("Fatal Python error: (.*)")
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x")
@@ -122,7 +122,7 @@ class Watch:
     def exceeded_limit(self) -> Literal["operation", "scenario"] | None:
         """Which limit is exceeded, if one is; to be asked at every look."""
         now = monotonic()
-        passed = min(now - self._looked, MOST)
+        passed = min(now - self._looked, MOST_BETWEEN_POLLS)
         self._looked = now
         self._whole += passed
         beats = pulse.count(self._child.cells)
@@ -236,10 +236,10 @@ def _frames(text: str) -> list[tuple[str, str, str]]:
     ]
     below = []
     for frame in frames:
-        if frame[0].startswith(_OURS):
+        if frame[0].startswith(_OWN_FOLDER):
             break
         below.append(frame)
-    return below or frames[:_MOST_OURS]
+    return below or frames[:_MOST_OWN_FRAMES]
 
 
 def _threads(text: str) -> list[list[str]]:

@@ -46,7 +46,7 @@ from harness.cli.task import (
 from harness.engine import pulse
 from harness.errors import HarnessError, NotFound, ProcessError
 from harness.outcome import Report, Unexplored
-from harness.watch import MOST, TICK, Limits, Watch, import_death
+from harness.watch import MOST_BETWEEN_POLLS, POLL_SECONDS, Limits, Watch, import_death
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -184,7 +184,7 @@ class ChildPool:
         module: Importing | None = None
         looked, passed = monotonic(), 0.0
         while True:
-            wait((child,), TICK)
+            wait((child,), POLL_SECONDS)
             self._tick()
             how = child.termination()
             for message in child.read():
@@ -195,7 +195,7 @@ class ChildPool:
                     return message
                 module, passed = message, 0.0
             now = monotonic()
-            looked, passed = now, passed + min(now - looked, MOST)
+            looked, passed = now, passed + min(now - looked, MOST_BETWEEN_POLLS)
             if how is None and passed <= IMPORT_SECONDS:
                 continue
             if module is None:
@@ -222,7 +222,7 @@ class ChildPool:
                 child = self._begin(tasks[index], index)
                 del child
                 yield Started(index)
-            wait(self._busy, TICK)
+            wait(self._busy, POLL_SECONDS)
             self._tick()
             for child, work in list(self._busy.items()):
                 outcome = self._poll(child, work, tasks[work.index])

@@ -45,7 +45,7 @@ from harness.errors import CannotReplay, HarnessError, NotFound
 from harness.exploration import MOST_VIOLATIONS, closing, empty_report, retry, system_of
 from harness.outcome import Report
 from harness.report import sections
-from harness.report.observation import difference, readable, whole_text
+from harness.report.observation import difference, readable_lines, whole_text
 from harness.report.text import explanation, plural
 from harness.scenario.scenario import Scenario
 from harness.systems.outcomes import ScenarioSkipped
@@ -245,7 +245,7 @@ def _outcome(texts: Report, action: Action) -> str:
     where = texts.state_name(action.state)
     if action.kind in ("failing", "use"):
         what = "fails" if action.kind == "failing" else "answers"
-        lines = readable(whole_text(action.value).split("\n"))
+        lines = readable_lines(whole_text(action.value).split("\n"))
         indented = "\n          ".join(lines)
         return f"     at {where}; {what}: {indented}"
     return f"     at {where}"
@@ -256,7 +256,7 @@ def _print_change(title: str, was: str, now: str) -> None:
         return
     click.echo(f"       {title or 'observed'}:")
     lines = [line for line in difference(was, now) if line[:1] in "+-"]
-    for line in readable(lines, MOST_LINES):
+    for line in readable_lines(lines, MOST_LINES):
         click.echo(f"       {line}")
 
 

@@ -64,7 +64,7 @@ from harness.expectations import (
 from harness.expectations.compare import header_diffs
 from harness.outcome import Report, Unexplored
 from harness.report import render
-from harness.report.observation import readable
+from harness.report.observation import readable_lines
 from harness.report.text import plural
 
 
@@ -394,7 +394,7 @@ def ask(offered: Sequence[Change]) -> list[Change]:
     taken: list[Change] = []
     for number, change in enumerate(offered, 1):
         click.echo(f"\n[{number}/{len(offered)}] {change.headline()}")
-        for line in readable(change.lines, MOST_LINES):
+        for line in readable_lines(change.lines, MOST_LINES):
             click.secho(f"    {line}", fg={"+": "green", "-": "red"}.get(line[:1]))
         answer = click.prompt(
             f"  {CHOICES}",

@@ -1,14 +1,14 @@
 """Scenarios as tasks: data that a child process can act on.
 
-True only here: a scenario crosses to another process as the file and path that it can
-be loaded from again, never as an object; its report comes back as frozen data.  What
-was loaded is listed the same way, so that no process but those that explore ever runs
-a line of the scenarios' files.
+A scenario crosses to another process as the file and path that it can be loaded from
+again, never as an object; its report comes back as frozen data.  A `Listing` has the
+scenarios that a child loaded, in the same form, so that only children run lines of the
+scenarios' files.
 
 Rules:
-- whatever goes wrong with one scenario becomes an `Unexplored`, so that the others are
-  explored all the same; only the question as a whole (an unknown strategy) is raised;
-- what makes and explores scenarios is imported where that happens.
+- an error of one scenario becomes an `Unexplored`, so that the others are explored all
+  the same; only the question as a whole (an unknown strategy) is raised;
+- functions that load and explore scenarios import what they need when they are called.
 """
 
 from collections.abc import Mapping

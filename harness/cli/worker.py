@@ -1,8 +1,8 @@
 """`everyorder worker`: a process that runs the remote calls of other workers.
 
-True only here: how such a process is started, what it says, and how it leaves.  What
-it is, is told in `runtime.rpc`; that needs the extra `rpc`, and is imported when the
-command runs.
+The command starts such a process, prints where it serves, and lets it leave in good
+order.  `runtime.rpc` says what a worker is; it needs the extra `rpc`, and is imported
+when the command runs.
 """
 
 import sys

@@ -30,7 +30,7 @@ from harness.expectations.document import (
     same,
 )
 from harness.outcome import Report
-from harness.report.observation import readable
+from harness.report.observation import readable_lines
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 
@@ -227,7 +227,7 @@ def explain(comparison: Comparison, flag: str) -> str:
     groups = classes(comparison)
     for group in groups[:MOST_CLASSES]:
         lines.append(f"  {group.verdict}: {_names(group.keys, comparison)}")
-        lines += [f"    {line}" for line in readable(group.lines, MOST_LINES)]
+        lines += [f"    {line}" for line in readable_lines(group.lines, MOST_LINES)]
     rest = groups[MOST_CLASSES:]
     if rest:
         count = sum(len(group.keys) for group in rest)

@@ -1,8 +1,8 @@
 """The canonical form of an object graph: one walk from named roots.
 
-True only here: the walk is iterative, runs no code of a user, and leaves nothing
-behind.  Equal streams of tokens are isomorphic graphs: whatever is written, is written
-so that it can be read again (`records.py` does), and sorting only chooses the order.
+The walk is iterative, runs no code of a user, and leaves nothing behind.  Equal streams
+of tokens are isomorphic graphs: everything is written so that `records.py` can read it
+again, and sorting only chooses the order.
 
 How it works: objects are numbered when they are first met, and described in the order
 of their numbers, each by one record that says what kind of thing it is and refers to

@@ -1,8 +1,8 @@
 """The scan: what every container refers to that modules reach, by ids alone.
 
-True only here: a scan looks at everything and enters no user code.  Objects are read by
-the descriptors of their base classes and by `gc.get_referents`; they are compared by
-identity and hashed by id.
+A scan looks at everything and enters no user code.  Objects are read by the descriptors
+of their base classes and by `gc.get_referents`; they are compared by identity and
+hashed by id.
 
 Rules:
 - a scan returns ids, and values (texts, numbers) that nobody can notice being held; its

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from harness.imports.observation import Difference, Observation
 from harness.imports.processes import STRENGTH, Order, Plan, Request
-from harness.report.text import WIDTH, plural, unbroken
+from harness.report.text import WIDTH, plural, wrap_words
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
 
@@ -99,7 +99,7 @@ class ImportReport:
         lines.append("")
         for name, text in self.notes:
             head = f"  {name:<10}"
-            lines += unbroken(text, width, head, " " * len(head))
+            lines += wrap_words(text, width, head, " " * len(head))
         return "\n".join(lines)
 
     def summary(self) -> str:

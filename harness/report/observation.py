@@ -4,9 +4,9 @@ Our own systems return (title, text) pairs; others return what they like (a stri
 named tuple, any hashable value), and everything below reads them through `sections`.
 
 Rules:
-- nothing is cut but by `readable`, where it is printed: what no person would read to
-  its end, and never the place where two lines begin to differ;
-- a law is told by its own words where it has some (`str`), else by its value.
+- only `readable_lines` cuts, where texts are printed: what no person would read to its
+  end, and never the place where two lines begin to differ;
+- a law is shown by its own words where it has some (`str`), else by its value.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -101,7 +101,7 @@ def difference(was: str, now: str) -> tuple[str, ...]:
     return tuple(lines)[2:]
 
 
-def readable(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
+def readable_lines(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
     """The first lines, of a diff or another text, each of a length that can be read.
 
     Of a very long one that part is shown where it begins to differ from the line that
@@ -109,7 +109,7 @@ def readable(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
     """
     shown = list(lines[:most])
     places = _places(shown)
-    shown = [_cut(line, places.get(at, 0)) for at, line in enumerate(shown)]
+    shown = [_cut_line(line, places.get(at, 0)) for at, line in enumerate(shown)]
     rest = len(lines) - len(shown)
     return [*shown, f"... and {rest:,} more lines"] if rest else shown
 
@@ -137,7 +137,7 @@ def _places(lines: Sequence[str]) -> dict[int, int]:
     return places
 
 
-def _cut(line: str, place: int) -> str:
+def _cut_line(line: str, place: int) -> str:
     """The part of a line around a place of it; all of it where it is not long."""
     if len(line) <= MOST_CHARACTERS:
         return line
@@ -178,15 +178,15 @@ def _is_pairs(value: object) -> bool:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    if not isinstance(value, tuple) and _speaks(value):
+    if not isinstance(value, tuple) and _has_own_text(value):
         return str(value)
     parts = value if isinstance(value, tuple) else ()
-    if parts and all(_speaks(part) for part in parts):
+    if parts and all(_has_own_text(part) for part in parts):
         return "".join(f"{part}\n" for part in parts)
     return pformat(value, width=WIDTH)
 
 
-def _speaks(value: object) -> bool:
+def _has_own_text(value: object) -> bool:
     """Whether the value's class says how it reads, and is not text itself."""
     known = (object.__str__, tuple.__str__, str.__str__)
     return type(value).__str__ not in known

@@ -27,7 +27,7 @@ from harness.report.text import (
     guarantees,
     plural,
     short_guarantee,
-    unbroken,
+    wrap_words,
 )
 
 # Green where it passed, red for a broken claim, yellow where nothing is known.
@@ -274,7 +274,7 @@ def _texts(every: Iterable[ScenarioNotes], *, guaranteed: bool) -> list[str]:
 
 
 def _wrapped(some: Iterable[str], width: int) -> list[str]:
-    return [line for text in some for line in unbroken(text, width, indent="  ")]
+    return [line for text in some for line in wrap_words(text, width, indent="  ")]
 
 
 def _names(names: list[str]) -> str:

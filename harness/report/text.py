@@ -27,7 +27,7 @@ from harness.report.observation import (
     Divergence,
     divergence,
     law_text,
-    readable,
+    readable_lines,
     sections,
     whole_text,
 )
@@ -250,7 +250,7 @@ def _effort_shares(report: Report) -> tuple[str, ...]:
     return (", ".join(shares),)
 
 
-def unbroken(text: str, width: int, head: str = "", indent: str = "") -> list[str]:
+def wrap_words(text: str, width: int, head: str = "", indent: str = "") -> list[str]:
     """The text as lines that break no name; `head` before the first, then `indent`."""
     return wrap(
         text,
@@ -281,7 +281,7 @@ def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
 
 def titled_silent_steps(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
     """Lines of `silent_step_lines` below a title and wrapped; empty without any."""
-    told = [each for line in lines for each in unbroken(line, width, "  ", "      ")]
+    told = [each for line in lines for each in wrap_words(line, width, "  ", "      ")]
     title = f"steps that fail {ALWAYS}, so nothing is shown but that:"
     return [title, *told] if told else []
 
@@ -370,7 +370,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
 
     `whole` is for programs: what is very long is not cut.
     """
-    shown: Selection = list if whole else readable
+    shown: Selection = list if whole else readable_lines
     if violation.kind == "law":
         return _laws(violation.found, shown)
     if violation.kind == "leak":

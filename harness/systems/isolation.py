@@ -1,21 +1,21 @@
-"""A registry whose every fresh system has a process of its own.
+"""Isolation: each fresh system of a registry has a process of its own.
 
-What a registry keeps in the process (module globals, tables of C libraries, patched
-classes) is fresh after each reset because the process is: forked from one in which
-nothing has run (`isolation="fork"`, POSIX), or started anew ("spawn").  The child makes
-the system, keeps the undo handles by number, performs one request after the other, and
-ends with its channel.
+State that a registry keeps in the process (module globals, tables of C libraries,
+patched classes) is fresh after each reset because the process is: forked from one in
+which nothing has run (`isolation="fork"`, POSIX), or started anew ("spawn").  The child
+makes the system, keeps the undo handles by number, performs one request after the
+other, and ends with its channel.
 
 Rules:
 - answers, observations, states and portraits are values and cross as such; undo handles
   stay in the child, and the engine holds a token for each;
 - an exception that is an outcome crosses as its name and text; errors of the harness
   cross whole; anything else crosses as a traceback, for it is somebody's mistake;
-- a child that ends by itself is told by name (`ProcessError`), with what it was doing;
+- a child that ends by itself is an error (`ProcessError`) that names what it was doing;
 - `kill` ends a child that hangs, from any thread; `close` ends everything;
 - Ctrl-C is the parent's affair;
-- a child leaves by `os._exit`, because what would run at exit is the parent's; what was
-  printed is flushed before.
+- a child leaves by `os._exit`, because callbacks at exit are the parent's; its streams
+  are flushed before.
 """
 
 import gc

@@ -1,13 +1,13 @@
 """Anybody's registry as a system.
 
-True only here: what is asked of a registry that knows nothing of this package: how a
-fresh one is made, what of it must depend on the active steps only, and steps that
-return what undoes them.  Everything the engine checks follows from that.
+Of a registry that knows nothing of this package the scenario says how a fresh one is
+made, and what of it must depend on the active steps only; its steps return what undoes
+them.  Everything the engine checks follows from that.
 
 Rules:
-- what is state, and what is not seen of it, is told in `harness.systems.complete`;
-- exceptions are outcomes (`harness.systems.outcomes`), in what observes as well: a look
-  that fails after one history alone is a fault of that history;
+- `harness.systems.complete` decides what is state, and what of it cannot be seen;
+- exceptions are outcomes (`harness.systems.outcomes`), those of `observe` as well: a
+  look that fails after one history alone is a fault of that history;
 - all functions of the scenario run in the context and on the loop of their system.
 
 Steps and uses of the dispatcher are refused unless `create` makes one: elsewhere they

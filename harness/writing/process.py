@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.errors import HarnessError, TrialEnded
-from harness.report.text import unbroken
+from harness.report.text import wrap_words
 from harness.writing.discovery import draft_of
 from harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
 
@@ -71,7 +71,7 @@ class Call:
 def comment(text: str, indent: int = 0) -> list[str]:
     """A remark as `# TODO:` lines."""
     head = " " * indent + "# "
-    return unbroken(f"TODO: {text}.".replace("?.", "?"), WIDTH, head, head)
+    return wrap_words(f"TODO: {text}.".replace("?.", "?"), WIDTH, head, head)
 
 
 def render_draft(draft: Draft) -> str:

@@ -1,7 +1,7 @@
 """Trials of steps on fresh registries, and of what undoes them.
 
-True only here: how a registry is made, and which possible steps are kept: one is kept
-with the arguments that change the state of the registry, and with what takes it back.
+`create` finds how a registry is made; `step` finds the arguments with which a function
+changes the state of the registry, and the call that takes that back.
 
 How it works: names give candidates (`draft.py`), parameters give arguments
 (`target.py`), and each combination is tried on fresh registries (`bench.py`) until

@@ -10,7 +10,7 @@ from harness.report.observation import (
     difference,
     divergence,
     law_text,
-    readable,
+    readable_lines,
     sections,
 )
 
@@ -96,31 +96,31 @@ def test_law_text(law: object, text: str) -> None:
 
 def test_lines_that_can_be_read_stay_as_they_are() -> None:
     lines = ["-a", "+" + "b" * (MOST_CHARACTERS - 1), " c"]
-    assert readable(lines) == lines
-    assert readable(lines, 2) == [*lines[:2], "... and 1 more lines"]
+    assert readable_lines(lines) == lines
+    assert readable_lines(lines, 2) == [*lines[:2], "... and 1 more lines"]
     many = [str(number) for number in range(3_000)]
-    assert readable(many) == [*many[:MOST_LINES], "... and 2,960 more lines"]
+    assert readable_lines(many) == [*many[:MOST_LINES], "... and 2,960 more lines"]
 
 
 def test_a_very_long_line_is_shown_where_it_begins_to_differ() -> None:
     """Megabytes were printed, and the difference stood at their end."""
     same, half = "y" * 3_000_000, "y" * (MOST_CHARACTERS // 2)
-    assert readable([f"-{same}ab", f"+{same}ba", " end"]) == [
+    assert readable_lines([f"-{same}ab", f"+{same}ba", " end"]) == [
         f"-(2,999,602 characters) ...{half}{half[:-2]}ab",
         f"+(2,999,602 characters) ...{half}{half[:-2]}ba",
         " end",
     ]
     rest = "... and 2,999,801 more characters"
-    assert readable([f"-{same}a{same}", f"+{same}b{same}"]) == [
+    assert readable_lines([f"-{same}a{same}", f"+{same}b{same}"]) == [
         f"-(2,999,800 characters) ...{half}a{half[1:]}{rest}",
         f"+(2,999,800 characters) ...{half}b{half[1:]}{rest}",
     ]
-    assert readable([same]) == [half * 2 + "... and 2,999,600 more characters"]
+    assert readable_lines([same]) == [half * 2 + "... and 2,999,600 more characters"]
 
 
 def test_long_lines_of_a_diff_are_shown_beside_their_like() -> None:
     long = "x" * 1_000
-    shown = readable(
+    shown = readable_lines(
         ["-1", f"-{long}a", "+1", f"+{long}b", f"-{long}", " ", f"+{long}"]
     )
     cut = "(601 characters) ..." + "x" * 399
