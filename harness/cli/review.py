@@ -371,7 +371,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
         some = [_accepted_part(each, accept) for each in offered]
         taken = [each for each in some if each.parts]
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        taken = ask(offered)
+        taken = decide(offered)
     else:
         _print_commands(offered)
         raise SystemExit(FAILED)
@@ -389,7 +389,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     raise SystemExit(FAILED if left or failing or listing.broken else OK)
 
 
-def ask(offered: Sequence[Change]) -> list[Change]:
+def decide(offered: Sequence[Change]) -> list[Change]:
     """Let a person decide on each change; those that were accepted."""
     taken: list[Change] = []
     for number, change in enumerate(offered, 1):
