@@ -69,7 +69,7 @@ def root_of(path: Path) -> Path:
     folder = path if path.is_dir() else path.parent
     above = (folder, *folder.parents)
     for candidate in above:
-        if _configured(candidate) is not None:
+        if _configuration(candidate) is not None:
             return candidate
     for name in ("pyproject.toml", "setup.py"):
         for candidate in above:
@@ -96,7 +96,7 @@ def root_of_all(paths: Iterable[Path], start: Path) -> Path:
 
 def import_folders(file: Path, root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The folders to put before and after all others on the path of imports."""
-    settings = _configured(root) or Settings()
+    settings = _configuration(root) or Settings()
     before = [root / each for each in settings.pythonpath]
     own = file.parent
     while (own / "__init__.py").is_file() and own != own.parent:
@@ -116,12 +116,12 @@ def _common(folders: list[str]) -> str | None:
 
 def _is_marked(folder: Path) -> bool:
     names = ("pyproject.toml", "setup.py")
-    return _configured(folder) is not None or any(
+    return _configuration(folder) is not None or any(
         (folder / name).is_file() for name in names
     )
 
 
-def _configured(folder: Path) -> Settings | None:
+def _configuration(folder: Path) -> Settings | None:
     """The settings of the first file of a folder that configures pytest."""
     for name, read in _READERS.items():
         file = folder / name
@@ -269,7 +269,7 @@ def load(
     root = root_of_all([each for each in places if each.exists()], start)
     found = Catalogue(root)
     for path in paths or (str(default_folder(root)),):
-        found = _merged(found, _load_one(path, start, root, read))
+        found = _merge(found, _load_one(path, start, root, read))
     return found
 
 
@@ -287,20 +287,20 @@ def load_file(file: Path, root: Path) -> Catalogue:
     """The scenarios of one file, in its order; never raises for what is in the file."""
     source = _relative(file, root)
     try:
-        module = _imported(file, source, root)
+        module = _import(file, source, root)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # SystemExit and pytest's outcomes are such, too
         if _is_skip(error):
             return Catalogue(root, skipped=(SkippedModule(source, str(error)),))
-        return Catalogue(root, broken=(_broken(error, file, source),))
+        return Catalogue(root, broken=(_failure_of(error, file, source),))
     entries = tuple(
         Entry(scenario, file, root, variable)
         for variable, scenario in _variables(module, source)
     )
     others = uncollected_scenarios(module, file, source)
     found = Catalogue(root, entries, uncollected=(others,) if others else ())
-    return _merged(Catalogue(root), found)
+    return _merge(Catalogue(root), found)
 
 
 def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]]:
@@ -358,17 +358,17 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
         found = Catalogue(root)
         for file in files:
             home = root if file.is_relative_to(root) else root_of(file)
-            found = _merged(found, read(file, home, _relative(file, home)))
-        return _selected(found, variable, alone=place.is_file()) if colons else found
+            found = _merge(found, read(file, home, _relative(file, home)))
+        return _select(found, variable, single=place.is_file()) if colons else found
     its_file = None if colons else file_of(path, root, least=1)[0]
     if its_file is not None:
         loaded = read(its_file, root, _relative(its_file, root))
-        return _selected(loaded, path, alone=True)
+        return _select(loaded, path, single=True)
     folder = default_folder(root)
     if colons or path.endswith(".py") or not folder.is_dir():
         raise NotFound(code="NoSuchPath", wanted=path, folders=DEFAULTS)
     everything = _load_one(str(folder), start, root, read)
-    return _selected(everything, path)
+    return _select(everything, path)
 
 
 def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[str]]:
@@ -386,8 +386,8 @@ def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[st
     return None, parts
 
 
-def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Catalogue:
-    """The part of a catalogue with that name; `alone` if no other file may have it."""
+def _select(catalogue: Catalogue, wanted: str, *, single: bool = False) -> Catalogue:
+    """The part of a catalogue with that name; `single` if no other file may have it."""
     unsearched = tuple(each for each in catalogue.broken if not each.scenario)
     try:
         entries = find(catalogue, wanted)
@@ -395,7 +395,7 @@ def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Cata
         if not unsearched:
             raise
         # What was asked for may be in a module that cannot be loaded.
-        if not alone:
+        if not single:
             files = ", ".join(dict.fromkeys(each.source for each in unsearched))
             reason = f"{str(error).rstrip('.')}; {files} could not be searched"
             unsearched += (LoadFailure("", None, reason, wanted),)
@@ -406,7 +406,7 @@ def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Cata
     return Catalogue(catalogue.root, entries, broken)
 
 
-def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
+def _merge(first: Catalogue, second: Catalogue) -> Catalogue:
     """Both, each scenario once; another scenario of the same path is broken."""
     known = {entry.scenario.path: entry for entry in first.entries}
     broken = [*first.broken, *(b for b in second.broken if b not in first.broken)]
@@ -436,7 +436,7 @@ def _twin(entry: Entry, other: Entry) -> LoadFailure:
     return LoadFailure(source, line, reason, path)
 
 
-def _imported(file: Path, source: str, root: Path) -> ModuleType:
+def _import(file: Path, source: str, root: Path) -> ModuleType:
     name = source.removesuffix(".py").replace("/", ".")
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -468,7 +468,7 @@ def _is_skip(error: BaseException) -> bool:
     return outcomes is not None and isinstance(error, outcomes.Skipped)
 
 
-def _broken(error: BaseException, file: Path, source: str) -> LoadFailure:
+def _failure_of(error: BaseException, file: Path, source: str) -> LoadFailure:
     line = None
     if isinstance(error, SyntaxError) and error.filename == str(file):
         line = error.lineno

@@ -57,7 +57,7 @@ from harness.report.text import (
     reasons,
     render_violation,
     silent_step_lines,
-    vacuous,
+    vacuity_lines,
 )
 from harness.scenario import Scenario, Step
 from harness.systems.outcomes import ScenarioSkipped
@@ -263,7 +263,7 @@ def _properties(report: Report) -> list[tuple[str, object]]:
         ("assumes", assumptions(report)),
         ("open", report.bounds),
         ("skipped", found.skipped),
-        ("vacuous", vacuous(report)),
+        ("vacuous", vacuity_lines(report)),
     ):
         properties += [(name, text) for text in texts]
     properties += [("replay id", report.replay_id(each)) for each in found.violations]

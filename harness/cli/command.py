@@ -109,7 +109,7 @@ COMPARISON_CODES: Mapping[str, int] = {
 }
 
 
-def table() -> str:
+def exit_code_table() -> str:
     """The codes of `gate` for its help, one a line."""
     return "\n".join(f"  {code:>2}  {sentence}" for code, sentence in GATE.items())
 

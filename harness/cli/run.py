@@ -25,8 +25,8 @@ from harness.cli.command import (
     INTERRUPTED,
     OK,
     console,
+    exit_code_table,
     paths_argument,
-    table,
 )
 from harness.cli.task import Effort, Listing, Outcome, Task
 from harness.engine import KNOWN_STRATEGIES, parse
@@ -271,7 +271,7 @@ def _print_outcomes(
 
 EPILOG = f"""\b
 Exit codes; where several apply, the lowest one:
-{table()}
+{exit_code_table()}
 """
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from harness.engine.result import Violation
 from harness.outcome import Report, Unexplored
 from harness.report.states import Allowance, draw, state_id, states_html
-from harness.report.table import COMMON, duration, texts
+from harness.report.table import COMMON, duration, note_texts
 from harness.report.text import (
     counts_text,
     explanation,
@@ -37,7 +37,7 @@ from harness.report.text import (
     sentence,
     short_guarantee,
     square_sentence,
-    vacuous,
+    vacuity_lines,
 )
 
 CSS = """
@@ -360,7 +360,7 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
 
 def _notes(reports: Sequence[Report]) -> str:
     """The notes below the table."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts(reports))
+    items = "".join(f"<li>{escape(text)}</li>" for text in note_texts(reports))
     return f'<ul class="plain soft">{items}</ul>' if items else ""
 
 
@@ -514,7 +514,7 @@ def _scenario_data(report: Report) -> dict[str, Any]:
         "assumed": report.assumes,
         "open": report.bounds,
         "skipped": found.skipped,
-        "vacuous": vacuous(report),
+        "vacuous": vacuity_lines(report),
         "proven": found.proven,
         "closure": None
         if found.closure is None

@@ -242,14 +242,14 @@ def notes_by_text(every: Iterable[ScenarioNotes]) -> list[tuple[str, str]]:
     ]
 
 
-def texts(reports: Iterable[Report]) -> list[str]:
+def note_texts(reports: Iterable[Report]) -> list[str]:
     """The notes of a table as texts, the legend first where it is needed."""
     return _texts(map(notes_of, reports), guaranteed=False)
 
 
 def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
     """The notes as wrapped lines."""
-    return _wrapped(texts(reports), width)
+    return _wrapped(note_texts(reports), width)
 
 
 def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:

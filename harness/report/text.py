@@ -158,7 +158,7 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("pinned", pinned),
         ("fails", tuple(f"{text}, {ALWAYS}" for text in _failing_steps(report))),
         ("strategy", (found.strategy,)),
-        ("vacuous", tuple(vacuous(report))),
+        ("vacuous", tuple(vacuity_lines(report))),
         ("states", _closure(report)),
         ("guarantee", guarantees(report)),
         ("assumes", assumptions(report)),
@@ -207,7 +207,7 @@ def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def vacuous(report: Report) -> list[str]:
+def vacuity_lines(report: Report) -> list[str]:
     """Operations that could not have shown a fault, and how to declare them."""
     texts = []
     for each in report.exploration.vacuous:
