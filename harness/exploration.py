@@ -27,7 +27,7 @@ from harness.engine import explore as explore_system
 from harness.errors import ExplorationRestart, NotAScenario
 from harness.outcome import NO_EXPLORATION, Report
 from harness.scenario.scenario import Scenario
-from harness.systems.isolation import IsolatedSystem, become_child
+from harness.systems.isolation import IsolatedSystem, serve_child
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
 from harness.systems.zygote import Channel
@@ -186,7 +186,7 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
     os.dup2(2, 1)
     scenario = _scenario_of(files, digest, name)
     if scenario is not None:
-        become_child(scenario, channel)
+        serve_child(scenario, channel)
     with suppress(EOFError, OSError):
         channel.receive()
         found = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"

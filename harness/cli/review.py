@@ -68,47 +68,6 @@ from harness.report.observation import readable_lines
 from harness.report.text import plural
 
 
-def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
-    """The scenarios that have an expect file and are gone, sorted."""
-    return tuple(
-        name
-        for name in store.stale(listing.paths)
-        if not _may_be_alive(name, listing.root, listing.unknown, listing.loaded)
-    )
-
-
-def _may_be_alive(
-    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
-) -> bool:
-    file, rest = file_of(name, root)
-    if file is None:
-        return False
-    source = file.relative_to(root).as_posix()
-    if source in unknown or not rest:
-        return True
-    return _defines(file, rest[0], variables=source not in loaded)
-
-
-def _defines(file: Path, name: str, *, variables: bool) -> bool:
-    """Whether a file has a function or class of that name, its parameters left out.
-
-    With `variables`, something that is assigned counts, too.
-    """
-    plain = name.partition("[")[0]
-    body = statements_of(file)
-    if body is None:
-        return True
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    names = {each.name for each in body if isinstance(each, kinds)}
-    if variables:
-        assigning = (ast.Assign, ast.AnnAssign)
-        assigned = (each for each in body if isinstance(each, assigning))
-        nodes = (node for each in assigned for node in ast.walk(each))
-        stored = (node for node in nodes if isinstance(node, ast.Name))
-        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
-    return any(plain == each or plain.startswith(f"{each}-") for each in names)
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One scenario's exit code, and the text that explains it ("" for OK).
@@ -126,7 +85,7 @@ class Judgement:
     skipped: bool = False
 
     @property
-    def expected(self) -> bool:
+    def is_expected(self) -> bool:
         """Whether it was explored, and all is as expected."""
         return self.code == OK and not self.skipped
 
@@ -147,31 +106,10 @@ def judge(
     if not outcome.passed:
         code = VERDICT_CODES[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
-    return _compared(outcome, store, effort=effort)
+    return _compare_with_file(outcome, store, effort=effort)
 
 
-def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
-    """The judgements of modules that could not be loaded."""
-    codes = {**FAILURE_CODES, "failed": NOT_LOADED}
-    return [
-        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
-    ]
-
-
-def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
-    """The judgements of expect files without a scenario."""
-    return [
-        Judgement(
-            name,
-            STALE,
-            f"{store.name(name)} belongs to no scenario; give it up: "
-            f"everyorder review --accept {name}",
-        )
-        for name in names
-    ]
-
-
-def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
+def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgement:
     command = f"everyorder review --accept {report.scenario}"
     try:
         expected = store.read(report.scenario)
@@ -190,6 +128,68 @@ def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
         return Judgement(report.scenario, OK, comparison=comparison)
     text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)
+
+
+def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
+    """The judgements of modules that could not be loaded."""
+    codes = {**FAILURE_CODES, "failed": NOT_LOADED}
+    return [
+        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
+    ]
+
+
+def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
+    """The paths of expect files that belong to no scenario any more, sorted."""
+    return tuple(
+        name
+        for name in store.stale(listing.paths)
+        if not _may_exist(name, listing.root, listing.unknown, listing.loaded)
+    )
+
+
+def _may_exist(
+    name: str, root: Path, unknown: Collection[str], loaded: Collection[str]
+) -> bool:
+    file, rest = file_of(name, root)
+    if file is None:
+        return False
+    source = file.relative_to(root).as_posix()
+    if source in unknown or not rest:
+        return True
+    return _defines(file, rest[0], variables=source not in loaded)
+
+
+def _defines(file: Path, name: str, *, variables: bool) -> bool:
+    """Whether a file has a function or class of that name, its parameters left out.
+
+    With `variables`, an assigned name counts, too.
+    """
+    plain = name.partition("[")[0]
+    body = statements_of(file)
+    if body is None:
+        return True
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = {each.name for each in body if isinstance(each, kinds)}
+    if variables:
+        assigning = (ast.Assign, ast.AnnAssign)
+        assigned = (each for each in body if isinstance(each, assigning))
+        nodes = (node for each in assigned for node in ast.walk(each))
+        stored = (node for node in nodes if isinstance(node, ast.Name))
+        names |= {node.id for node in stored if isinstance(node.ctx, ast.Store)}
+    return any(plain == each or plain.startswith(f"{each}-") for each in names)
+
+
+def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
+    """The judgements of expect files without a scenario."""
+    return [
+        Judgement(
+            name,
+            STALE,
+            f"{store.name(name)} belongs to no scenario; give it up: "
+            f"everyorder review --accept {name}",
+        )
+        for name in names
+    ]
 
 
 # Names in a headline; more would push the rest off the line.
@@ -236,12 +236,12 @@ class Change:
         return f"{self.verdict}: {count} of {names}"
 
 
-def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
+def changes(judgements: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
     """Every decision that there is to take, equal differences together."""
     new: list[Part] = []
     single: list[Change] = []
     groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
-    for each in found:
+    for each in judgements:
         comparison = each.comparison
         if comparison is None or comparison.passed:
             continue
@@ -274,10 +274,10 @@ def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
     return single + decisions
 
 
-def documents(taken: Sequence[Change]) -> Mapping[str, Document | None]:
+def documents(accepted: Sequence[Change]) -> Mapping[str, Document | None]:
     """The documents to write for accepted changes; None stands for a file to delete."""
     parts: dict[str, list[Part]] = {}
-    for change in taken:
+    for change in accepted:
         for part in change.parts:
             parts.setdefault(part.scenario, []).append(part)
     return {scenario: _document(each) for scenario, each in parts.items()}
@@ -436,8 +436,8 @@ def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
         raise NotFound(code="NothingToAccept", wanted=each, near=near)
 
 
-def _as_expected(found: Sequence[Judgement]) -> str:
-    return plural(sum(each.expected for each in found), "scenario")
+def _as_expected(judgements: Sequence[Judgement]) -> str:
+    return plural(sum(each.is_expected for each in judgements), "scenario")
 
 
 def _print_commands(offered: Sequence[Change]) -> None:

@@ -46,7 +46,7 @@ from harness.systems.registry import RegistrySystem, ScenarioSystem
 from harness.systems.zygote import Channel, Spawner, Zygote
 
 
-class Server:
+class ChildServer:
     """Performs requests on one system."""
 
     def __init__(self, scenario: Scenario, channel: Channel) -> None:
@@ -146,13 +146,13 @@ class Server:
         return [None if each is None else self._handles[each] for each in numbers]
 
 
-def become_child(scenario: Scenario, channel: Channel) -> None:
+def serve_child(scenario: Scenario, channel: Channel) -> None:
     """Serve a channel in this process, which ends with it; never returns."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.disable()
-        Server(scenario, channel).serve()
+        ChildServer(scenario, channel).serve()
         status = 0
     except SystemExit as exit_:
         status = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
@@ -232,7 +232,7 @@ class IsolatedSystem(ScenarioSystem):
             self._source = source = (
                 Spawner(self.scenario)
                 if spawns
-                else Zygote(partial(become_child, self.scenario))
+                else Zygote(partial(serve_child, self.scenario))
             )
             self._closing = finalize(self, _close, source, os.getpid())
         self._pid, self._channel = self._source.child(self._ended)

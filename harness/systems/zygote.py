@@ -91,7 +91,7 @@ class Zygote:
         self.pid = _fork()
         if not self.pid:
             ours.close()
-            _Zygote(theirs, serve, parent).run()
+            _ZygoteProcess(theirs, serve, parent).run()
         theirs.close()
         self._socket = ours
         self._channel = Channel(ours.fileno(), ours.fileno())
@@ -123,7 +123,7 @@ class Zygote:
             os.waitpid(self.pid, 0)
 
 
-class _Zygote:
+class _ZygoteProcess:
     """The zygote's own side."""
 
     def __init__(
