@@ -13,7 +13,7 @@ Not here, because nobody can read it back: the umask, the codecs and error handl
 registered, audit hooks.  The audit of C calls tells those who write them.
 """
 
-import _abc
+import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
 import _locale
 import _random
 import _thread
