@@ -182,9 +182,6 @@ COMMANDS = {
 }
 
 
-# Logs have no width of their own; 80 columns is what they are read in.
-LOG_WIDTH = 80
-
 # Of commands that load scenarios.
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
@@ -204,7 +201,7 @@ def console() -> "Console":
 
     plain = Console(highlight=False, markup=False, emoji=False)
     if not plain.is_terminal:
-        plain.width = LOG_WIDTH
+        plain.width = 80  # logs have no width of their own, and are read in this one
     return plain
 
 

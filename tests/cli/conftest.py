@@ -137,7 +137,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.fixture(scope="session")
-def _accepted_part() -> dict[str, str]:
+def _accepted() -> dict[str, str]:
     """The expect files of the sound scenarios, once they were accepted."""
     return {}
 
