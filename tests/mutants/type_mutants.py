@@ -143,7 +143,7 @@ TYPES: tuple[TypeMutant, ...] = (
             types.UnionType((types.IntType, types.NoneType_, types.StrType)),
             "Union(int, str)?",
         ),
-        replacing(subtyping, "_flattened", _same),
+        replacing(subtyping, "_flatten", _same),
     ),
     TypeMutant(
         "the_order_of_kinds_is_ignored",
