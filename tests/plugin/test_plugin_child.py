@@ -164,13 +164,13 @@ OWN_WORK = {
     PAIR: (
         "harness.engine.explorer.choose",
         "harness.engine.strategy.Strategy.measure",
-        "harness.engine.explorer.vacuous",
+        "harness.engine.explorer._vacuities",
     ),
     BROKEN: (
         "harness.engine.explorer.refutations",
         "harness.engine.refutation.shrink",
         "harness.engine.refutation.find_square",
-        "harness.engine.judge._renamed",
+        "harness.engine.judge._with_precise_kind",
     ),
 }
 
