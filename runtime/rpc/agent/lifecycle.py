@@ -57,7 +57,7 @@ from runtime.rpc.agent.options import (
 )
 from runtime.rpc.agent.rendezvous import check_name, check_rank, join, parse_init_method
 from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.transport.interface import LOG
+from runtime.rpc.transport.interface import BEFORE_CLOSING, LOG
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -260,15 +260,19 @@ def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
 
 
 def stop_all() -> None:
-    """Stop all workers of this process that have not stopped, at once."""
+    """Stop all workers of this process that have not stopped, at once.
+
+    At the end of a program, before transports are closed.
+    """
     for agent in [*DRIVERS]:
         if isinstance(agent, Agent) and not agent.ended:
             with suppress(Exception):
                 stop(agent, graceful=False)
 
 
-# Runs before transports are closed, whose module was imported earlier.
 atexit.register(stop_all)
+# Modules of transports are loaded when they are needed, and then end before this one.
+BEFORE_CLOSING.append(stop_all)
 
 
 # Local groups ----------------------------------------------------------------------

@@ -185,6 +185,9 @@ def _in_child() -> None:
         each.in_child()
 
 
+# What is called at the end of a program, before transports are closed.
+BEFORE_CLOSING: list[Callable[[], None]] = []
+
 # Some systems have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)

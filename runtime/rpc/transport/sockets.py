@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from queue import Empty
+from time import monotonic
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -48,6 +49,7 @@ from runtime.rpc.transport.addresses import (
     zap_answer,
 )
 from runtime.rpc.transport.interface import (
+    BEFORE_CLOSING,
     LARGE,
     LOG,
     MOST_FRAMES,
@@ -82,8 +84,6 @@ _RETRY, _RETRY_MOST = 20, 500
 _HANDSHAKE = 10_000
 # Seconds between two looks, at the end, whether a thread is away.
 _AWAY = 0.05
-# Seconds that a program waits, at its end, for what is closed and still lingers.
-_AT_EXIT = 2.0
 # The longest path of a socket, everywhere (`sun_path` less its zero).
 _LONGEST_PATH = 103
 
@@ -160,7 +160,8 @@ class SocketTransport:
         self._changes = LinkChanges()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
-        self._ends: threading.Thread | None = None
+        # What closes everything, and until when it is waited for.
+        self._ends: tuple[threading.Thread, float] | None = None
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
@@ -345,14 +346,15 @@ class SocketTransport:
             self._closed = True
             peers = [*self._peers.values()]
             self._peers.clear()
+            ends = threading.Thread(
+                target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
+            )
+            ends.start()
+            self._ends = ends, monotonic() + linger + 1
         for peer in peers:
             _end(peer, linger)
         self._wake()
         self._receiving.end()
-        ends = self._ends = threading.Thread(
-            target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
-        )
-        ends.start()
         here = threading.current_thread()
         if here not in self._threads and here.ident != self._receiving.turns.leader:
             # A callback may take as long as it needs, and is not waited for.
@@ -559,11 +561,14 @@ _OPEN: WeakSet[SocketTransport] = WeakSet()
 
 def _close_all() -> None:
     """Close what is left open: buffers are still sent that are about to be freed."""
+    for call in BEFORE_CLOSING:
+        call()
     for each in [*_OPEN]:
         each.close(linger=0)
         if each._ends is not None:
-            # A callback has closed it, and was not made to wait.
-            each._ends.join(_AT_EXIT)
+            # A callback may have closed it, and was not made to wait.
+            ends, until = each._ends
+            ends.join(max(until - monotonic(), 0.0))
 
 
 # The function that was registered last is called first: this one before ZeroMQ's, which

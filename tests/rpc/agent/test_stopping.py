@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,16 @@ from runtime.errors.rpc import (
     RpcTimeout,
     WorkerLost,
 )
-from runtime.rpc.agent import Agent, Request, current_agent, stop
+from runtime.rpc.agent import (
+    Agent,
+    Request,
+    RpcBackendOptions,
+    current_agent,
+    init_rpc,
+    seated,
+    shutdown,
+    stop,
+)
 from runtime.rpc.agent import lifecycle as chapter
 from tests.coded import code, coded
 from tests.rpc.worlds import (
@@ -253,6 +263,48 @@ def test_a_process_that_just_ends_does_not_hang(tmp_path: Path) -> None:
             cwd=ROOT,
         )
     assert (done.returncode, done.stdout, done.stderr) == (0, "there\n", "")
+
+
+ENDS_AT_A_LINE = """
+import sys
+import runtime.rpc
+from runtime.rpc.agent import RpcBackendOptions, init_rpc
+init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method=sys.argv[1]))
+print("there", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_process_that_just_ends_says_good_bye() -> None:
+    """Before its sockets are closed, whose module was loaded last."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        place = f"ipc://{folder}/g"
+        process = subprocess.Popen(
+            [sys.executable, "-c", ENDS_AT_A_LINE, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        with process, seated():
+            assert process.stdout is not None
+            assert process.stdout.readline() == "there\n"
+            init_rpc("b", rpc_backend_options=RpcBackendOptions(init_method=place))
+            try:
+                agent = current_agent("test")
+                asked = Request(time.sleep, (10 * SECONDS,))
+                future = agent.call(agent.find("a"), asked, timeout=None)
+                here = Request(number)
+                there = agent.find("a")
+                assert agent.call_and_wait(there, here, timeout=SECONDS) == process.pid
+                process.communicate("\n", timeout=SECONDS)
+                with pytest.raises(WorkerLost, match="left"):
+                    future.wait(SECONDS)
+            finally:
+                shutdown(graceful=False)
+        assert process.returncode == 0
 
 
 def number() -> int:

@@ -231,6 +231,8 @@ def _free_port() -> int:
 
 def test_connections_that_are_cut(proxied: list[Proxy]) -> None:
     """Calls whose packets are lost have their results, and run once."""
+    # By now there is a connection in each direction.
+    assert rpc.rpc_sync("w1", bodies.double, args=(-1,)) == -2
     bodies.RUNS.clear()
     ends, cut = Ends(), 0
     for number in range(400):
