@@ -82,7 +82,10 @@ def pytest_report_header(config: pytest.Config) -> str | None:
             "everyorder gate"
         )
     if config.getoption("both"):
-        return f"both: coverage watches {kept}"
+        return (
+            f"both: coverage watches {kept}; run is 1 in {FEW_SCENARIOS} of them, and "
+            "everyorder gate explores all"
+        )
     return None
 
 

@@ -40,8 +40,8 @@ CLOCKS = {
     "processor": (signal.ITIMER_PROF, signal.SIGPROF),
 }
 
-# Seconds of a part that is remembered for a mutant: some have no end beside it, and all
-# take a fraction of this beside the right code.
+# Seconds of a part that is remembered for a mutant, beside which some have no end.
+# Beside the right code they have no more, and the slowest takes a sixth of it.
 REMEMBERED = 15
 
 Outcome = Literal["killed", "survived", "discarded"]
