@@ -38,6 +38,7 @@ READ = {
     "rpc/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
     "rpc/transport/receiver.py": {"monotonic"},
+    "rpc/transport/sockets.py": {"monotonic"},
 }
 # What an error may be, where the owner of a value has given it up.
 DEAD = ("ReferenceDead", "WorkerLost")
