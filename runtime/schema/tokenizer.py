@@ -54,19 +54,20 @@ NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 # Alternatives are tried in order: a run that begins like a number and is none (`0x10`,
 # `1_000`) is caught whole by `broken`, so that no part of it is taken for a number.
 # Runs of digits are possessive: trying shorter ones takes time squared, in vain.
+# Groups are not: in early CPython 3.11 one that fails in its middle keeps what it took.
 _TOKEN: Final = re.compile(
     rf"""
     (?P<blank> [ \t\r\f\v]+ | \#[^\n]* )
   | (?P<name> {NAME} )
   | (?P<sign> -> | :: | \.\.\. (?![.0-9]) )
-  | (?P<number> (?: [0-9]++ (?: \.[0-9]*+ )? | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )?+ j?+
+  | (?P<number> (?: [0-9]++ (?: \.[0-9]*+ )? | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )? j?+
       (?![A-Za-z0-9_.]) )
   | (?P<broken> \.?[0-9][A-Za-z0-9_.]* )
   | (?P<mark> [()\[\],:.=?!|*+-] )
   | (?P<newline> \n )
   | (?P<string> \"\"\"(?: [^\\] | \\[\s\S] )*?\"\"\" | '''(?: [^\\] | \\[\s\S] )*?'''
       | "(?: [^"\\\n] | \\[\s\S] )*" | '(?: [^'\\\n] | \\[\s\S] )*' )
-  | (?P<value> %[A-Za-z0-9_]++ (?: \.[A-Za-z0-9_]++ )*+ )
+  | (?P<value> %[A-Za-z0-9_]++ (?: \.[A-Za-z0-9_]++ )* )
   | (?P<unclosed> ["'][^\n]* )
   | (?P<foreign> [\s\S] )
     """,
