@@ -83,8 +83,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         )
     if config.getoption("both"):
         return (
-            f"both: coverage watches {kept}; run is 1 in {FEW_SCENARIOS} of them, and "
-            "everyorder gate explores all"
+            f"both: coverage watches {kept}; 1 in {FEW_SCENARIOS} scenarios is run; "
+            "all scenarios: everyorder gate"
         )
     return None
 
