@@ -303,15 +303,11 @@ worker.send(sys.argv[1] + "nobody", [b"x" * 1_000_000])
 """
 
 
-@pytest.mark.parametrize("ending", ["", "worker.close()"])
-def test_a_program_that_ends_ends(ending: str) -> None:
-    """Whether it closes its worker or not; nothing is printed."""
+def printed_by(code: str, *options: str) -> str:
+    """What a program prints that is told a folder, and ends without an error."""
     with folder() as home:
         run = subprocess.run(
-            [
-                *(sys.executable, "-X", "dev", "-W", "error", "-c"),
-                *(LEFT_OPEN + ending, f"ipc://{home}/"),
-            ],
+            [sys.executable, *options, "-c", code, f"ipc://{home}/"],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
@@ -320,6 +316,13 @@ def test_a_program_that_ends_ends(ending: str) -> None:
             check=False,
         )
     assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+@pytest.mark.parametrize("ending", ["", "worker.close()"])
+def test_a_program_that_ends_ends(ending: str) -> None:
+    """Whether it closes its worker or not; without a warning."""
+    printed_by(LEFT_OPEN + ending, "-X", "dev", "-W", "error")
 
 
 # Imported by remote calls, which read the interface of transports first.
@@ -336,18 +339,8 @@ sockets.SocketTransport.close = told
 
 def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
     """Before ZeroMQ frees the memory in which is what is still sent."""
-    with folder() as home:
-        run = subprocess.run(
-            [sys.executable, "-c", TOLD_AT_EXIT + LEFT_OPEN, f"ipc://{home}/"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.splitlines()[-1] == "closed True kept True"
+    printed = printed_by(TOLD_AT_EXIT + LEFT_OPEN)
+    assert printed.splitlines()[-1] == "closed True kept True"
 
 
 CLOSED_BY_A_CALLBACK = """
@@ -369,18 +362,7 @@ closed.wait()
 
 def test_what_a_callback_closes_has_ended_when_the_program_does() -> None:
     """It lingers in a thread of its own, and what it sends is not freed meanwhile."""
-    with folder() as home:
-        run = subprocess.run(
-            [sys.executable, "-c", CLOSED_BY_A_CALLBACK, f"ipc://{home}/"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "rpc ends" not in run.stdout
+    assert "rpc ends" not in printed_by(CLOSED_BY_A_CALLBACK)
 
 
 def test_nothing_is_left_behind(world: World) -> None:
