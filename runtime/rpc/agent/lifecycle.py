@@ -271,7 +271,8 @@ def stop_all() -> None:
 
 
 atexit.register(stop_all)
-# Modules of transports are loaded when they are needed, and then end before this one.
+# A module of transports that is loaded after this one closes them before `atexit` calls
+# `stop_all`, and so calls it itself.
 BEFORE_CLOSING.append(stop_all)
 
 
