@@ -68,9 +68,12 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     names = [argument.name for argument in arguments]
     if schema.is_vararg or any(n.startswith("_") or iskeyword(n) for n in names):
         return None
-    slow = f"return _slow(*_written(_rest, _more, {', '.join(names)}))"
+    written = f"(_rest, _more, {', '.join(names)})"
+    slow = f"return _slow(*_written{written})"
+    twice = f"return _slow(*_written_twice{written})"
+    positional = names[: schema.kwarg_only_start]
     body = [
-        *block("if _more:", _placed(names[: schema.kwarg_only_start], slow)),
+        *block("if _more:", _placed(positional, twice, slow)),
         "if _WATCH.active or _rest:",
         f"    {slow}",
         *_converted(schema, slow),
@@ -107,7 +110,8 @@ def globals_of(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any
         "_tuple": tuple,
         "_type": type,
     }
-    values["_written"] = _writer(schema)
+    values["_written"] = _writer(schema, placed=True)
+    values["_written_twice"] = _writer(schema, placed=False)
     for place, (turn, seen) in enumerate(
         zip(converters, presenters_of(schema), strict=True)
     ):
@@ -140,14 +144,18 @@ def _presenting(turn: Converter, show: Converter) -> Converter:
     return convert
 
 
-def _placed(names: list[str], slow: str) -> list[str]:
-    """Positional arguments that were given by name; given twice, or unknown: slow."""
+def _placed(names: list[str], twice: str, slow: str) -> list[str]:
+    """Positional arguments that were given by name; given twice, or unknown: slow.
+
+    Where the first name that is given twice is seen nothing was placed yet: all that
+    stand before it were given by position, too.
+    """
     lines = ["_known = 0"]
     for name in names:
         lines += [
             f"if {name!r} in _more:",
             f"    if {name} is not _MISSING:",
-            f"        {slow}",
+            f"        {twice}",
             f"    {name} = _more[{name!r}]",
             "    _known += 1",
         ]
@@ -155,9 +163,12 @@ def _placed(names: list[str], slow: str) -> list[str]:
 
 
 def _writer(
-    schema: Schema,
+    schema: Schema, *, placed: bool
 ) -> Callable[..., tuple[tuple[Any, ...], Mapping[str, Any]]]:
-    """The function that gives a call as it was written."""
+    """The function that gives a call as it was written.
+
+    `placed`: whether arguments that were given by name have found their places.
+    """
     names = [argument.name for argument in schema.arguments]
     start = schema.kwarg_only_start
 
@@ -171,8 +182,7 @@ def _writer(
         }
         end = 0
         while end < start and values[end] is not _MISSING:
-            # An argument that is given twice is named, and was placed all the same.
-            if names[end] in more and values[end] is more[names[end]]:
+            if placed and names[end] in more:
                 break
             end += 1
         return (*values[:end], *rest), {**more, **named}
