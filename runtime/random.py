@@ -53,10 +53,7 @@ class Generator:
             seed = as_int(seed)
         except TypeError:
             raise UnfitValue(
-                code="UnfitValue",
-                asked="manual_seed",
-                found=f"a {type(seed).__name__}",
-                fits="an integer",
+                asked="manual_seed", found=f"a {type(seed).__name__}", fits="an integer"
             ) from None
         if not _LEAST <= seed < _SEEDS:
             raise ArithmeticRefused(

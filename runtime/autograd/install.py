@@ -232,9 +232,7 @@ def _record_end(
 
     def error() -> BaseException | None:
         if mode != "warn":
-            return NotImplementedFormula(
-                code="NotImplementedFormula", operator=operator, inputs=names
-            )
+            return NotImplementedFormula(operator=operator, inputs=names)
         warnings.warn(
             f"`{operator}` has no formula for its gradient, which ends here.",
             GradientMissing,

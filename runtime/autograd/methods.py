@@ -106,7 +106,6 @@ def check_fit(tensor: Tensor, source: object, asked: str) -> None:
         return
     if history.view is not None:
         raise NotReplaceable(
-            code="NotReplaceable",
             asked=asked,
             reason="the tensor is a view, and would be one no more",
             remedy="ask its base, or call `.detach()` on it first",
@@ -134,7 +133,6 @@ def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:
     for each in (tensor, source):
         if _is_bare(each):
             raise NotReplaceable(
-                code="NotReplaceable",
                 asked=asked,
                 reason=f"a `{type(each).__name__}` is a wrapper, without elements",
                 remedy="replace what it wraps",

@@ -157,7 +157,7 @@ class CustomOpDef(Generic[P, R]):
         name.
         """
         if self._closed:
-            raise OperatorGone(code="OperatorGone", operator=self.name)
+            raise OperatorGone(operator=self.name)
         return self.handle(*args, **kwargs)  # type: ignore[no-any-return]  # what its function gives
 
     @overload
@@ -380,7 +380,7 @@ def restored_operator(dispatcher: Dispatcher, name: str) -> Any:
     found = live(dispatcher, name)
     if found is None:
         dispatcher.find_schema_or_raise(name)
-        raise OperatorGone(code="OperatorGone", operator=name)
+        raise OperatorGone(operator=name)
     return found
 
 

@@ -399,7 +399,7 @@ def first_fake(schema: Schema) -> Kernel:
         operator, text = str(schema.name), str(schema)
 
         def missing(*arguments: Any) -> Any:
-            raise MissingFake(code="MissingFake", operator=operator, schema=text)
+            raise MissingFake(operator=operator, schema=text)
 
         return direct(missing, "missing_fake")
     places = returned

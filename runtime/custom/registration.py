@@ -464,7 +464,7 @@ class SavedKernel:
         """
         entry = self._callee.current_entry()
         if entry is None or not entry.definitions:
-            raise OperatorGone(code="OperatorGone", operator=self._callee.text)
+            raise OperatorGone(operator=self._callee.text)
         own = self.key.bits
         bits = keyset.bits & full_after(self.key).bits
         if own & BACKEND_BITS:

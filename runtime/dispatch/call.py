@@ -305,7 +305,7 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
         CannotRun: it has kernels and no schema.
     """
     if entry is None or not entry.total:
-        raise OperatorGone(code="OperatorGone", operator=name)
+        raise OperatorGone(operator=name)
     if not entry.definitions:
         raise CannotRun(code="CallWithoutSchema", operator=name)
     caller: Caller | None = entry.memo.get("caller")

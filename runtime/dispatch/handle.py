@@ -227,7 +227,7 @@ class OperatorHandle(partial[Any]):
         entry = self._callee.current_entry()
         # An entry may hold rules of classes alone, which make no operator.
         if entry is None or not entry.total:
-            raise OperatorGone(code="OperatorGone", operator=str(self.name))
+            raise OperatorGone(operator=str(self.name))
         return entry
 
     @property

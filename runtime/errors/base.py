@@ -6,8 +6,8 @@ compares `code` and `fields()`, people read `str()`, and pickling goes by the fi
 that an error crosses a process without loss.
 
 Rules:
-- a class annotates its fields, and its `words` are the table of its sentences; a class
-  of one sentence, which has the name of the class, need not be told its code;
+- a class annotates its fields, and its `words` are the table of its sentences; the
+  sentence that has the name of the class is its own, and is not told its code;
 - a field that not every sentence has is declared with a default;
 - a field never holds a live kernel, tensor, lock or dispatcher: text and numbers
   only, so that an exception kept by somebody keeps nothing else alive;

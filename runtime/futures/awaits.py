@@ -110,7 +110,6 @@ class Await(Unmovable, Generic[W]):
             FutureMisuse: always.
         """
         raise FutureMisuse(
-            code="FutureMisuse",
             call=f"{cls.__name__}()",
             found="what no await is made of",
             wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
@@ -199,7 +198,6 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
     """
     if not callable(func):
         raise FutureMisuse(
-            code="FutureMisuse",
             call="awaitable",
             found=describe_type(func),
             wanted="a callable, then its arguments",
@@ -218,7 +216,6 @@ def awaitable_wait(aw: Await[W]) -> W:
     """
     if type(aw) is not Await:
         raise FutureMisuse(
-            code="FutureMisuse",
             call="awaitable_wait",
             found=describe_type(aw),
             wanted="what `awaitable` or `awaitable_nowait` made",

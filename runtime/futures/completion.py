@@ -246,7 +246,6 @@ def _seconds(timeout: float | None) -> float | None:
     if not isinstance(timeout, int | float) or not timeout >= 0:
         number = isinstance(timeout, int | float)
         raise FutureMisuse(
-            code="FutureMisuse",
             call="Future.wait",
             found=f"a timeout of {timeout}" if number else describe_type(timeout),
             wanted="seconds from 0 on, or None for no end",

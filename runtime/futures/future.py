@@ -134,7 +134,6 @@ class Future(Completable, Generic[T]):
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
-                code="FutureMisuse",
                 call="Future.set_exception",
                 found=describe_type(result),
                 wanted="an instance of Exception",
@@ -226,7 +225,6 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
         return Value(result)
     if result is child:
         misuse = FutureMisuse(
-            code="FutureMisuse",
             call="Future.then_async",
             found="a callback that returned the future of its own result",
             wanted="callbacks that return a value or another future",
@@ -244,7 +242,6 @@ def _already_complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:
     return FutureMisuse(
-        code="FutureMisuse",
         call=f"Future.{method}",
         found=describe_type(callback),
         wanted="a callable of one argument, the future",
@@ -256,7 +253,6 @@ def _check_devices(devices: Iterable[object]) -> None:
         name = str(each)
         if name.partition(":")[0] != "cpu":
             raise FutureMisuse(
-                code="FutureMisuse",
                 call="Future(devices=...)",
                 found=f"the device `{name}`",
                 wanted="the CPU only: values of other devices are not waited for",
@@ -316,7 +312,6 @@ def _complete_other(other: Any, settled: Future[Any], *, asks: str = "") -> None
     if asks and isinstance(error, StopIteration):
         # In a coroutine it would mean a return; asyncio refuses it.
         misuse = FutureMisuse(
-            code="FutureMisuse",
             call=asks,
             found="a future that was completed with StopIteration",
             wanted="errors that a coroutine can raise",
@@ -423,7 +418,6 @@ def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
     for place, each in enumerate(members):
         if not isinstance(each, Future):
             raise FutureMisuse(
-                code="FutureMisuse",
                 call=call,
                 found=f"{describe_type(each)} at place {place}",
                 wanted="futures of `runtime.futures`",
@@ -488,7 +482,6 @@ def _complete_from(future: Future[Any], settled: Any, library: str) -> None:
 def _check_kind(call: str, other: object, kind: type) -> None:
     if not isinstance(other, kind):
         raise FutureMisuse(
-            code="FutureMisuse",
             call=call,
             found=describe_type(other),
             wanted=f"a future of `{call.removeprefix('from_')}`",

@@ -77,7 +77,7 @@ from runtime.script.running.pool import executor
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
     """The error that something is not for scripts; `hint` says what can be done."""
-    return NotScriptable(code="NotScriptable", found=found, reason=reason, hint=hint)
+    return NotScriptable(found=found, reason=reason, hint=hint)
 
 
 class ScriptFunction(Compiled):

@@ -182,7 +182,6 @@ def set_num_threads(threads: int) -> None:
         found = str(count) if abs(count) < 2**63 else "a longer number"
     if not 1 <= count <= MOST_THREADS:
         raise WrongOption(
-            code="WrongOption",
             operator="set_num_threads",
             argument="threads",
             found=found,

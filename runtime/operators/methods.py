@@ -107,7 +107,6 @@ def comparison(symbol: str, name: str) -> Method:
     def other_side(self: Tensor, other: Any) -> Any:
         if isinstance(other, (list, tuple)):
             raise UnfitValue(
-                code="UnfitValue",
                 asked=f"Tensor.{symbol}",
                 found=f"a {type(other).__name__}",
                 fits="a tensor, a number or an array",
@@ -340,7 +339,6 @@ def _place_name(name: str) -> str:
     except UnknownDevice as error:
         near = error.near or nearest(name, sorted(_DTYPES))
         raise UnfitValue(
-            code="UnfitValue",
             asked="Tensor.to",
             found=f"{name!r}, which is neither",
             fits="a device, a dtype or a tensor",

@@ -91,9 +91,7 @@ NamedShape = tuple[str, Tensor | Shape | None]
 
 def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
     """The error of a value that the operator does not know."""
-    return WrongOption(
-        code="WrongOption", operator=call, argument=argument, found=found, fits=fits
-    )
+    return WrongOption(operator=call, argument=argument, found=found, fits=fits)
 
 
 def bad_dtype(
@@ -125,16 +123,12 @@ def bad_shapes(
         for name, each in named
         if each is not None
     )
-    return ShapesDoNotFit(
-        code="ShapesDoNotFit", operator=call, shapes=shapes, reason=reason, fits=fits
-    )
+    return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
 
 
 def bad_devices(one: Device, other: Device, call: str = "") -> DevicesDiffer:
     """The error of tensors on two devices."""
-    return DevicesDiffer(
-        code="DevicesDiffer", operator=call, devices=(str(one), str(other))
-    )
+    return DevicesDiffer(operator=call, devices=(str(one), str(other)))
 
 
 def common_device(*tensors: Tensor | None, call: str = "") -> Device:

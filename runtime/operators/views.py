@@ -120,12 +120,7 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
     size = self.shape[dim]
     if not -size <= index < size:
         raise IndexOutOfRange(
-            code="IndexOutOfRange",
-            operator="core::select",
-            index=index,
-            size=size,
-            dim=dim,
-            wraps=True,
+            operator="core::select", index=index, size=size, dim=dim, wraps=True
         )
     shape = self.shape
     _, offset, strides = self._place or ensure_place(self)

@@ -184,10 +184,7 @@ def make_wrapper_subclass(
     shape = _numbers("size", size)
     if min(shape, default=0) < 0:
         raise UnfitValue(
-            code="UnfitValue",
-            asked="_make_wrapper_subclass",
-            fits="sizes of 0 and more",
-            found=str(shape),
+            asked="_make_wrapper_subclass", fits="sizes of 0 and more", found=str(shape)
         )
     steps = contiguous_strides(shape)
     if strides is not None:
@@ -251,10 +248,7 @@ def _number(argument: str, given: object) -> int:
 
 def _unfit(fits: str, given: object) -> UnfitValue:
     return UnfitValue(
-        code="UnfitValue",
-        asked="_make_wrapper_subclass",
-        fits=fits,
-        found=describe_value(given),
+        asked="_make_wrapper_subclass", fits=fits, found=describe_value(given)
     )
 
 
@@ -265,10 +259,7 @@ def _device(call: str, given: Device | str | None) -> Device:
         return Device.parse(given)
     if not isinstance(given, Device):
         raise UnfitValue(
-            code="UnfitValue",
-            asked=call,
-            fits="a device, or its name",
-            found=describe_value(given),
+            asked=call, fits="a device, or its name", found=describe_value(given)
         )
     return given
 

@@ -323,7 +323,6 @@ def _all_gather(
     me = agent.info.name
     if me not in names:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="_all_gather",
             found=f"a group without this worker, `{me}`: {', '.join(names)}",
             wanted="the names of a group that this worker is in",

@@ -44,7 +44,6 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
     """
     if not callable(fn):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="async_execution",
             found=describe_type(fn),
             wanted="a function that gives a future; under staticmethod and classmethod",
@@ -116,16 +115,12 @@ class Registry:
         """
         if not callable(function):
             raise RpcMisuse(
-                code="RpcMisuse",
-                call="register",
-                found=describe_type(function),
-                wanted="a callable",
+                call="register", found=describe_type(function), wanted="a callable"
             )
         if name is None:
             name = f"{getattr(function, '__module__', '')}.{callable_name(function)}"
         if not isinstance(name, str) or not name:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="register",
                 found=describe_type(name),
                 wanted="a text that is not empty",
@@ -139,7 +134,6 @@ class Registry:
                 self._names.setdefault(id(function), []).append(name)
         if taken:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="register",
                 found=f"the name `{name}`, which stands for another function",
                 wanted="another name; or close the handle of that function first",
@@ -165,12 +159,7 @@ class Registry:
             known = [] if handles else [*self._handles]
         if not handles:
             near = nearest(name, known)
-            raise UnknownCallable(
-                code="UnknownCallable",
-                kind="registered function",
-                name=name,
-                near=near,
-            )
+            raise UnknownCallable(kind="registered function", name=name, near=near)
         function: Callable[..., Any] = handles[0].function
         return function
 

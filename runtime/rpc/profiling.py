@@ -103,7 +103,6 @@ class profile:  # noqa: N801  # the name that upstream has for it
     def __enter__(self) -> Self:
         if self._token is not None:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="profile",
                 found="a profiler that is at work",
                 wanted="one block at a time",
@@ -203,7 +202,6 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         """
         if self._future:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="_call_end_callbacks_on_future",
                 found="a second future",
                 wanted="one: it can only be called once",

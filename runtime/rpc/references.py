@@ -204,7 +204,6 @@ class RRef(Unmovable, Generic[T]):
         """
         if dist_autograd_ctx_id != -1:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="RRef.backward",
                 found=f"the context {dist_autograd_ctx_id} of distributed autograd",
                 wanted="no context: gradients stay on the owner",
@@ -290,10 +289,7 @@ def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
         except FutureTimeout:
             assert seconds is not None, "without a timeout it waits for ever"
             raise RpcTimeout(
-                code="RpcTimeout",
-                call=call,
-                worker=handle.owner.name,
-                milliseconds=round(seconds * 1000),
+                call=call, worker=handle.owner.name, milliseconds=round(seconds * 1000)
             ) from None
     error = value.error()
     if error is not None:
@@ -322,14 +318,12 @@ def type_of(value: Any, hint: type | None = None) -> str:
     compiled = _is_compiled_module(value)
     if compiled and hint is None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found="a compiled module without a type_hint",
             wanted="a compiled module, and the interface by which scripts see it",
         )
     if not compiled and hint is not None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found="a type_hint",
             wanted="a hint where the value is a compiled module, and nowhere else",
@@ -353,7 +347,6 @@ def _hinted(found: Any, hint: type) -> str:
         wanted = program.SHARED_PROGRAM.classes.known(hint)
     if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
             wanted=f"an interface that `{found}` has",

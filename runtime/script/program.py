@@ -520,7 +520,7 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     unknown: Any = func
     if not callable(unknown):
         found, wanted = describe_type(func), "a callable, then its arguments"
-        raise FutureMisuse(code="FutureMisuse", call="fork", found=found, wanted=wanted)
+        raise FutureMisuse(call="fork", found=found, wanted=wanted)
     observer = trace_observer()
     if observer is not None:
         traced: Future[T] = observer.fork(func, args, kwargs)
@@ -540,5 +540,5 @@ def wait(future: Future[T]) -> T:
     unknown: Any = future
     if not isinstance(unknown, Future):
         found, wanted = describe_type(future), "what `fork` gave, or another future"
-        raise FutureMisuse(code="FutureMisuse", call="wait", found=found, wanted=wanted)
+        raise FutureMisuse(call="wait", found=found, wanted=wanted)
     return future.wait()

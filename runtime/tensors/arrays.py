@@ -429,7 +429,6 @@ def contains(tensor: "TensorBase", wanted: Any) -> bool:
 def no_data(tensor: "TensorBase", asked: str) -> NoData:
     """The error that a tensor on `meta` has no elements."""
     return NoData(
-        code="NoData",
         device=str(tensor.device),
         dtype=str(tensor.dtype),
         shape=tensor.shape,

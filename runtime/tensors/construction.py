@@ -134,7 +134,7 @@ def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     """
     count = prod(shape)
     if shape and min(shape) < 0:
-        raise BadSize(code="BadSize", asked=shape, elements=count)
+        raise BadSize(asked=shape, elements=count)
     if not count:
         contiguous_strides(shape)
     form = numpy_dtype(dtype)
@@ -194,7 +194,6 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     """
     if not hasattr(array, "flags"):
         raise UnfitValue(
-            code="UnfitValue",
             asked="from_numpy",
             found=f"a {type(array).__name__}",
             fits="a NumPy array",
@@ -208,9 +207,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     shape, bits = array.shape, fresh_key_bits("cpu")
     reason = unshareable(array)
     if reason is not None:
-        raise NotShareable(
-            code="NotShareable", reason=reason, shape=shape, dtype=str(array.dtype)
-        )
+        raise NotShareable(reason=reason, shape=shape, dtype=str(array.dtype))
     if array.flags.c_contiguous:
         return Tensor(array.reshape(-1), shape, dtype, CPU, bits)
     size = array.itemsize

@@ -342,7 +342,6 @@ def fill(made: Tensor, *given: Any, device: Device | str = "cpu") -> None:
         found = empty_tensor(tuple(given) or (0,), FLOAT32, resolve_device(device))
     elif len(given) > 1 or isinstance(given[0], (bool, int, float, complex)):
         raise UnfitValue(
-            code="UnfitValue",
             asked="Tensor",
             found=", ".join(repr(each) for each in given)[:60],
             fits="sizes, or data in lists or an array",

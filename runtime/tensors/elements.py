@@ -204,7 +204,7 @@ def _facts(asked: str, given: object, kinds: str) -> tuple[DType, ElementInfo]:
     found = info(dtype)
     if found.kind not in kinds:
         fits = "an integer dtype" if "i" in kinds else "a floating or complex dtype"
-        raise UnfitValue(code="UnfitValue", asked=asked, found=str(dtype), fits=fits)
+        raise UnfitValue(asked=asked, found=str(dtype), fits=fits)
     return dtype, found
 
 

@@ -190,7 +190,6 @@ def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
         source = _CapsuleSource(source)
     elif not hasattr(source, "__dlpack__"):
         raise UnfitValue(
-            code="UnfitValue",
             asked="from_dlpack",
             found=f"a {kind}",
             fits="an object with `__dlpack__`, or a capsule",
@@ -280,7 +279,6 @@ def _rewrite(found: Any, old: int, new: int) -> bool:
     name = _capsule_name(found)
     if name not in _CODE_AT:
         raise UnfitValue(
-            code="UnfitValue",
             asked="from_dlpack",
             found=f"a capsule named {name.decode()!r}",
             fits="a capsule that nobody took yet",

@@ -149,13 +149,13 @@ def infer_size(shape: Iterable[int], numel: int) -> Ints:
     known: int = prod([size for size in asked if size != -1])
     open_ends = asked.count(-1)
     if open_ends > 1 or any(size < -1 for size in asked):
-        raise BadSize(code="BadSize", asked=asked, elements=numel)
+        raise BadSize(asked=asked, elements=numel)
     if open_ends:
         if known == 0 or numel % known:
-            raise BadSize(code="BadSize", asked=asked, elements=numel)
+            raise BadSize(asked=asked, elements=numel)
         return tuple(numel // known if size == -1 else size for size in asked)
     if known != numel:
-        raise BadSize(code="BadSize", asked=asked, elements=numel)
+        raise BadSize(asked=asked, elements=numel)
     return asked
 
 
@@ -245,7 +245,7 @@ def check_bounds(shape: Ints, strides: Ints, offset: int, held: int) -> None:
     if len(shape) != len(strides) or offset < 0 or min(strides, default=0) < 0:
         raise BadSize(code="BadStrides", shape=shape, strides=strides, offset=offset)
     if min(shape, default=0) < 0:
-        raise BadSize(code="BadSize", asked=shape, elements=held)
+        raise BadSize(asked=shape, elements=held)
     needed = offset + span(shape, strides)
     # What has no elements is nowhere: slices of it may begin behind the end.
     if needed > held and 0 not in shape:
@@ -345,10 +345,7 @@ def is_in_format(shape: Ints, strides: Ints, wanted: MemoryFormat) -> bool:
         return is_contiguous(shape, strides)
     if wanted is PRESERVE:
         raise UnfitValue(
-            code="UnfitValue",
-            asked="is_contiguous",
-            found=str(wanted),
-            fits="a format that says an order",
+            asked="is_contiguous", found=str(wanted), fits="a format that says an order"
         )
     order = LAST[wanted]
     if len(shape) != len(order):

@@ -235,7 +235,6 @@ class Storage:
         elements = self.numpy()
         if elements is None:
             raise NoData(
-                code="NoData",
                 device=str(self.device),
                 dtype=self.dtype.name,
                 shape=(self.count,),
@@ -300,7 +299,6 @@ def _check_bytes(raw: Any, device: Device, size: int) -> None:
         return
     shown = f"{raw.dtype} {raw.shape}" if isinstance(raw, np.ndarray) else f"{raw!r}"
     raise UnfitValue(
-        code="UnfitValue",
         asked="unpickling a storage",
         found=f"{shown[:60]} for elements of {size} bytes on {device}",
         fits="one run of whole elements, as uint8; nothing on meta",
@@ -381,5 +379,5 @@ def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> Wrapper
     # The pickle may be of an untrusted file.
     count = index(count)
     if count < 0:
-        raise BadSize(code="BadSize", asked=(count,), elements=0)
+        raise BadSize(asked=(count,), elements=0)
     return WrapperStorage(str(owner), Device.parse(device), parse_dtype(dtype), count)

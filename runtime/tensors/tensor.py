@@ -320,7 +320,6 @@ def formatted(tensor: Tensor, spec: str) -> str:
         return format(str(tensor), spec)
     except ValueError:
         raise UnfitValue(
-            code="UnfitValue",
             asked=f"format(tensor, {spec!r})",
             found=f"one of shape {tensor.shape}",
             fits="a tensor of one element",
@@ -465,9 +464,7 @@ def _set_state(tensor: Any, state: Any) -> None:
 
 
 def _unfit(found: str, fits: str) -> UnfitValue:
-    return UnfitValue(
-        code="UnfitValue", asked="reading a pickled tensor", found=found, fits=fits
-    )
+    return UnfitValue(asked="reading a pickled tensor", found=found, fits=fits)
 
 
 def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -> None:

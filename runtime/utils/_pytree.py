@@ -85,7 +85,6 @@ def register_pytree_node(
     """
     if cls in _NODES:
         raise UnfitValue(
-            code="UnfitValue",
             asked="register_pytree_node",
             found=f"the class {cls.__name__}",
             fits="a class that is no node yet",
@@ -125,7 +124,6 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     given = list(leaves)
     if len(given) != treespec.num_leaves:
         raise UnfitValue(
-            code="UnfitValue",
             asked="tree_unflatten",
             found=f"{len(given)} leaves",
             fits=f"{treespec.num_leaves}, as the structure has",
@@ -164,7 +162,6 @@ def tree_map(
         others, structure = tree_flatten(rest, is_leaf)
         if structure != spec:
             raise UnfitValue(
-                code="UnfitValue",
                 asked="tree_map",
                 found=f"a tree of {len(others)} leaves in another structure",
                 fits=f"one of the first tree's structure, of {len(leaves)} leaves",

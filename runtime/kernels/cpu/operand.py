@@ -180,12 +180,7 @@ def out_of_range(
     `wraps`: negative values count from the end.
     """
     return IndexOutOfRange(
-        code="IndexOutOfRange",
-        operator=operator,
-        index=index,
-        size=size,
-        dim=dim,
-        wraps=wraps,
+        operator=operator, index=index, size=size, dim=dim, wraps=wraps
     )
 
 

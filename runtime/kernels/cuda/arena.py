@@ -238,7 +238,6 @@ class Arena:
             segment = self._take(length)
         if segment is None:
             raise OutOfMemory(
-                code="OutOfMemory",
                 device=self.name,
                 asked=asked,
                 allocated=self._allocated,

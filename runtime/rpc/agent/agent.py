@@ -176,10 +176,7 @@ def fetch(job: Job) -> None:
     assert rref is not None, "it is what is fetched"
     if job.value is None:
         dead = ReferenceDead(
-            code="ReferenceDead",
-            call="to_here",
-            reference=str(rref),
-            reason="its owner has no such value",
+            call="to_here", reference=str(rref), reason="its owner has no such value"
         )
         _answer_error(job, dead)
     else:
@@ -371,7 +368,6 @@ class Agent(Client):
             found = f"name {to}" if isinstance(to, str) else f"id {to}"
         else:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="to",
                 found=f"the worker {to!r}: Cannot get WorkerInfo from name {to!r}",
                 wanted="a name, an id, or a WorkerInfo",

@@ -124,9 +124,7 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
     name, worker, detail = pending.name(), pending.to.name, event.detail
     if event.reason is Reason.DEADLINE:
         milliseconds = round((pending.seconds or 0.0) * 1000)
-        return RpcTimeout(
-            code="RpcTimeout", call=name, worker=worker, milliseconds=milliseconds
-        )
+        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
     if event.reason is Reason.TOO_LARGE:
         return Unsendable(
             code="PayloadTooLarge", call=name, worker=worker, detail=detail
@@ -138,9 +136,7 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
         if target is not None:
             reference = target.text()
             reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
-        return ReferenceDead(
-            code="ReferenceDead", call=name, reference=reference, reason=reason
-        )
+        return ReferenceDead(call=name, reference=reference, reason=reason)
     reason = event.reason.value + (f" ({detail})" if detail else "")
     return WorkerLost(call=name, worker=worker, reason=reason)
 

@@ -166,7 +166,6 @@ class Driver:
         """
         if self.holds_session() or self.transport.leads():
             raise RpcMisuse(
-                code="RpcMisuse",
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
                 wanted="any other code: there, `rpc_async` is sent a little later",

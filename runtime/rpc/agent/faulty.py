@@ -169,7 +169,6 @@ class FaultyOptions(RpcBackendOptions):
         for name in (*self.messages_to_fail, *self.messages_to_delay):
             if name not in _CONTROL and name not in _CALLS:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"{name!r}",
                     wanted=(
@@ -181,14 +180,12 @@ class FaultyOptions(RpcBackendOptions):
         for name, seconds in self.messages_to_delay.items():
             if name in _CONTROL:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"a delay for the control message {name}",
                     wanted=f"delays of requests: {', '.join(sorted(_CALLS))}",
                 )
             if seconds < 0:
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call="FaultyOptions",
                     found=f"a delay of {seconds} for {name}",
                     wanted="seconds: Delays passed to it must be non-negative",

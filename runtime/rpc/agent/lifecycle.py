@@ -309,7 +309,6 @@ def local_workers(
     names = _names(workers)
     if how not in get_args(How):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="local_workers",
             found=f"how={how!r}",
             wanted=", ".join(map(repr, get_args(How))),
@@ -357,7 +356,6 @@ def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
         names = tuple(check_name(name) for name in workers)
     if not names or len(set(names)) < len(names):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="local_workers",
             found=f"the workers {workers!r}",
             wanted="one name at least, and each of them once; or how many there are",

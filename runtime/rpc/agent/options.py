@@ -53,7 +53,6 @@ def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
 
 def _no_timeout(call: str, found: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
         call=call,
         found=found,
         wanted=(
@@ -164,7 +163,6 @@ class RpcBackendOptions:
             for own, other in devices.items():
                 if own != other:
                     raise RpcMisuse(
-                        code="RpcMisuse",
                         call=call,
                         found=f"a map from {own!r} to {other!r} for `{worker}`",
                         wanted="maps from each device to itself: `to` moves a tensor",
@@ -175,7 +173,6 @@ class RpcBackendOptions:
             value = getattr(self, name)
             if not is_taken(value):
                 raise RpcMisuse(
-                    code="RpcMisuse",
                     call=call,
                     found=found.format(name=name, value=value),
                     wanted=wanted.format(name=name, value=value),
@@ -228,7 +225,6 @@ def register_backend(
     global _TYPE
     if backend_name in _BACKENDS:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="register_backend",
             found=f"a taken name: RPC backend {backend_name}: already registered",
             wanted="a name of its own for each backend",
@@ -268,14 +264,12 @@ def choose_backend(
     """
     if backend is not None and not isinstance(backend, BackendType):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the backend {backend!r}",
             wanted="Argument backend must be a member of BackendType",
         )
     if options is not None and not isinstance(options, RpcBackendOptions):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"options of type {type(options).__name__}",
             wanted=(
@@ -291,7 +285,6 @@ def choose_backend(
                 break
         else:
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="init_rpc",
                 found=f"no backend: Could not infer backend for options {options}",
                 wanted="options of a backend that is registered, or its name",

@@ -112,12 +112,7 @@ class Handle:
             ReferenceDead: it is.
         """
         if self.death:
-            raise ReferenceDead(
-                code="ReferenceDead",
-                call=call,
-                reference=self.text(),
-                reason=self.death,
-            )
+            raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
 
     def runs_nothing(self) -> bool:
         """Whether dropping the handle runs no code of users."""
@@ -195,7 +190,6 @@ class MessageReferences:
         if handle.agent is not self._agent:
             ended = ", which has stopped" if handle.agent.ended else ""
             raise RpcMisuse(
-                code="RpcMisuse",
                 call="pack",
                 found=f"a reference of the worker `{handle.agent.name}`{ended}",
                 wanted=f"references of `{self._agent.name}`, which sends them",

@@ -138,7 +138,6 @@ def _of_environment(
 
 def _no_address(init_method: str, why: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
         call="init_rpc",
         found=f"the address {init_method!r}: {why}",
         wanted=(
@@ -156,7 +155,6 @@ def check_name(name: object) -> str:
     """
     if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the name {name!r}",
             wanted=(
@@ -178,23 +176,18 @@ def check_rank(rank: object, world_size: object) -> tuple[int, int | None]:
             not isinstance(value, int) or isinstance(value, bool)
         ):
             raise RpcMisuse(
-                code="RpcMisuse",
-                call="init_rpc",
-                found=f"{what}={value!r}",
-                wanted="a whole number",
+                call="init_rpc", found=f"{what}={value!r}", wanted="a whole number"
             )
     number = -1 if rank is None else int(rank)  # type: ignore[call-overload]  # checked
     size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
     if number > LARGEST_ID:
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"the rank {number}",
             wanted=f"RPC worker id out of bound of int16_t: at most {LARGEST_ID}",
         )
     if size is not None and (size < 0 or number >= size):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="init_rpc",
             found=f"rank {number} of {size} workers",
             wanted="a rank below the size of the group",
@@ -368,9 +361,7 @@ def _become_member(
         why = "the two do not trust each other's keys"
         if agent.options.keys is None:
             why += ", and this one was given no folder of keys"
-        raise NotAdmitted(
-            code="NotAdmitted", name=agent.name, address=where.endpoint, why=why
-        )
+        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     given = agent.options.join_timeout
     # It may have ended earlier, by `over`.
     taken = round(monotonic() - until + given, 1)
@@ -385,9 +376,7 @@ def _become_member(
 def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)
-    return NotAdmitted(
-        code="NotAdmitted", name=name, address=where.endpoint, why=event.why
-    )
+    return NotAdmitted(name=name, address=where.endpoint, why=event.why)
 
 
 def _missing(agent: Agent) -> tuple[str, ...]:

@@ -120,7 +120,6 @@ def make_call(
     to, args, kwargs, timeout = (*given, *left_out[len(given) - 1 :])
     if not isinstance(to, str | WorkerInfo):
         raise RpcMisuse(
-            code="RpcMisuse",
             call=f"rpc_{mode}" if mode != "remote" else mode,
             found=f"{describe_type(to)} as the worker",
             wanted="the name of a worker, or its WorkerInfo",

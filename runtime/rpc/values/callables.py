@@ -141,7 +141,6 @@ def _description(function: Any) -> str:
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
-            code="RpcMisuse",
             call="rpc",
             found=describe_type(function),
             wanted="a function should be callable",
@@ -162,10 +161,7 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
 
 def _not_arguments(name: str, value: Any, wanted: str) -> RpcMisuse:
     return RpcMisuse(
-        code="RpcMisuse",
-        call="rpc",
-        found=f"`{name}` with {describe_type(value)}",
-        wanted=wanted,
+        call="rpc", found=f"`{name}` with {describe_type(value)}", wanted=wanted
     )
 
 
@@ -398,9 +394,7 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
         namespace = wanted.namespace or ""
         entries = dispatcher.state.namespaces.get(namespace, {}).values()
         names = sorted({str(each.name) for each in entries if each.definitions})
-        raise UnknownCallable(
-            code="UnknownCallable", kind=OPERATOR, name=name, near=nearest(name, names)
-        )
+        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
     handle = OperatorHandle(dispatcher, wanted)
     here = _schema_text(handle)
     if here != schema:
@@ -437,7 +431,6 @@ def script_function(name: str) -> Any:
         function = functions.get(name)
     if function is None:
         raise UnknownCallable(
-            code="UnknownCallable",
             kind=SCRIPT,
             name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
             near=nearest(name, [*functions]),

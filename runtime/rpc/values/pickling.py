@@ -191,9 +191,7 @@ def unpack(
         text = f"{code_of(error)}: {_text(error)}"
         missing = _missing(error)
         if missing is not None:
-            raise UnknownCallable(
-                code="UnknownCallable", kind="name", name=missing, reason=text
-            ) from error
+            raise UnknownCallable(kind="name", name=missing, reason=text) from error
         raise Undecodable(found="A pickled value", reason=text) from error
     raise Undecodable(found="A payload", reason=f"it ends with {kind}")
 

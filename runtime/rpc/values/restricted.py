@@ -81,10 +81,7 @@ def unsendable(
         if left < 0:
             break
     return Unsendable(
-        code="Unsendable",
-        path=path or "value",
-        found=_named(part),
-        reason=_reason(reason, part),
+        path=path or "value", found=_named(part), reason=_reason(reason, part)
     )
 
 

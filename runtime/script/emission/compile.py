@@ -190,7 +190,6 @@ def _text_functions(
             functions.append(function)
         elif isinstance(node, ast.ClassDef):
             raise IllTyped(
-                code="IllTyped",
                 source=text.source,
                 span=place_of(node, text.source),
                 message="a class stands in a text",
@@ -373,7 +372,6 @@ class _ClassCompiler:
                 definition = read_function(function)
                 place = place_of(definition.tree, definition.source)
                 raise IllTyped(
-                    code="IllTyped",
                     source=definition.source,
                     span=place,
                     message="`__init__` returns something",

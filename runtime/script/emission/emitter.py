@@ -332,7 +332,6 @@ class Emitter:
             IllTyped: always.
         """
         raise IllTyped(
-            code="IllTyped",
             source=self.place.source,
             span=self.place.span,
             message=message,

@@ -105,7 +105,6 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
         python = e.find(text)
     except LookupError:
         raise UnknownName(
-            code="UnknownName",
             source=e.place.source,
             span=e.place.span,
             variable=node.id,

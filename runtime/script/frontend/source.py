@@ -311,9 +311,7 @@ def _malformed(
     `first` is the number that it gives to the first line.
     """
     if not isinstance(error, SyntaxError) or error.lineno is None:
-        return MalformedProgram(
-            code="MalformedProgram", source=source, span=(0, 0), message=str(error)
-        )
+        return MalformedProgram(source=source, span=(0, 0), message=str(error))
     rows = source.text.split("\n")
     row = min(max(error.lineno - first, 0), len(rows) - 1)
     before = sum(len(each) + 1 for each in rows[:row])
@@ -322,9 +320,7 @@ def _malformed(
     if error.end_lineno == error.lineno:
         end = min(max((error.end_offset or 1) - 1, start), len(rows[row]))
     span = before + start, before + end
-    return MalformedProgram(
-        code="MalformedProgram", source=source, span=span, message=error.msg
-    )
+    return MalformedProgram(source=source, span=span, message=error.msg)
 
 
 def _changed(name: str, path: str) -> NoReturn:

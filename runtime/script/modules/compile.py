@@ -116,7 +116,6 @@ def begin_method(
         overloads: list[Any] = [*get_overloads(python)]
         if any(each.__globals__ is python.__globals__ for each in overloads):
             raise NotScriptable(
-                code="NotScriptable",
                 found=f"the method `{name}` of `{shape.python.__name__}`",
                 reason="it has overloads",
                 hint="Write one method, with a union or `Any` as type.",
@@ -154,7 +153,6 @@ def hook_methods(
         own = inspect.getattr_static(shape.python, name, hook)
         if not inspect.isfunction(hook) or other is not hook or own is not hook:
             raise NotScriptable(
-                code="NotScriptable",
                 found=f"the hook `{name}` of `{shape.python.__name__}`",
                 reason="a hook is a function of a name of its own",
             )
@@ -177,7 +175,6 @@ def check_interface(
     fault = misfit(shape.type.declaration, wanted.declaration)
     if fault is not None:
         raise NotScriptable(
-            code="NotScriptable",
             found=f"the module `{name}` of class `{shape.python.__name__}`",
             reason=f"it is no {wanted}: {fault}",
         )

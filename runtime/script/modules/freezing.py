@@ -162,7 +162,6 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
     declaration = module.__script_type__.declaration
     if module.training:
         raise NotScriptable(
-            code="NotScriptable",
             found=f"the module `{module.original_name}`",
             reason="a module is not frozen while it is trained",
             hint="Call its `eval()` first.",

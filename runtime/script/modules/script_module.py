@@ -162,7 +162,6 @@ class ScriptModule(Module):
     ) -> None:
         if not isinstance(of, ModuleType):
             raise NotScriptable(
-                code="NotScriptable",
                 found=f"a ScriptModule of {describe_type(of)}",
                 reason="compiled modules are made by `jit.script` and by `jit.load`",
             )
@@ -185,7 +184,6 @@ class ScriptModule(Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         raise NotScriptable(
-            code="NotScriptable",
             found=f"the class `{cls.__name__}`, which derives from ScriptModule",
             reason="its methods would be compiled before there is an object",
             hint="Derive from `runtime.Module`, and call `jit.script` with an object.",
@@ -391,7 +389,6 @@ class ScriptModule(Module):
             NotScriptable: always.
         """
         raise NotScriptable(
-            code="NotScriptable",
             found=f"the compiled module `{self.original_name}`",
             reason="a compiled module is not pickled",
             hint="Use `jit.save` and `jit.load`.",

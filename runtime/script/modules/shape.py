@@ -153,7 +153,6 @@ class Shaping:
             return made
         if any(each is module for each in self._begun):
             raise NotScriptable(
-                code="NotScriptable",
                 found=f"a `{type(module).__name__}`",
                 reason="it is a module within itself",
             )

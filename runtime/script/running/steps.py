@@ -170,7 +170,7 @@ def operator_of(node: Node) -> StepFunction:
     """The call of the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
-        raise OperatorGone(code="OperatorGone", operator=node.kind)
+        raise OperatorGone(operator=node.kind)
     given = row.infer(node)
     outputs = [each.type for each in node.outputs]
     if (

@@ -437,9 +437,7 @@ class Recorder:
     def _refused(self, call: str, reason: str) -> Untraceable:
         place = self.builder.place
         source, span = (None, None) if place is None else place
-        return Untraceable(
-            code="Untraceable", call=call, reason=reason, source=source, span=span
-        )
+        return Untraceable(call=call, reason=reason, source=source, span=span)
 
 
 def warn(message: str, place: Place | None) -> None:
