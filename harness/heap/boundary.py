@@ -42,8 +42,8 @@ from harness.engine.protocol import Caveat
 from harness.heap.c_state import ClassToken, context_values, thread_state, variables
 from harness.heap.containers import (
     Bindings,
-    Node,
-    Table,
+    ContainerNode,
+    ContainerTable,
     bindings,
     rebound_names,
     reference,
@@ -102,9 +102,9 @@ class Snapshot:
         return None
 
     @functools.cached_property
-    def table(self) -> Table:
+    def table(self) -> ContainerTable:
         """The containers by their ids."""
-        return Table(self.levels)
+        return ContainerTable(self.levels)
 
     @functools.cached_property
     def by_id(self) -> dict[int, Any]:
@@ -341,7 +341,7 @@ class _Comparison:
                 self._parents[now] = owner
                 pairs.append((before, now))
 
-    def _common(self, old: Node, new: Node) -> Iterator[_Pair]:
+    def _common(self, old: ContainerNode, new: ContainerNode) -> Iterator[_Pair]:
         """What two states of a container both refer to."""
         yield from self._pairs(old.slots, new.slots)
         yield from self._pairs(old.keys, new.keys)
@@ -374,7 +374,7 @@ class _Comparison:
     def _all_same(self, old: _Ids, new: _Ids) -> bool:
         return len(old) == len(new) and all(map(self._same, old, new))
 
-    def _equal(self, old: Node, new: Node) -> bool:
+    def _equal(self, old: ContainerNode, new: ContainerNode) -> bool:
         """Whether a container is what it was, as far as an answer could tell."""
         if old.kind != new.kind or old.token != new.token:
             return False
@@ -389,7 +389,7 @@ class _Comparison:
         expanded = self._expanded(old, new)
         return expanded is not None and self._all_same(old.slots, expanded)
 
-    def _expanded(self, old: Node, new: Node) -> _Ids | None:
+    def _expanded(self, old: ContainerNode, new: ContainerNode) -> _Ids | None:
         """The references of an instance whose attributes became a dict meanwhile.
 
         Somebody looked at its `__dict__`, which changes nothing but where they stand.
@@ -403,7 +403,7 @@ class _Comparison:
                 return new.slots[:at] + inner + new.slots[at + 1 :]
         return None
 
-    def _annotated(self, old: Node, new: Node) -> _Ids | None:
+    def _annotated(self, old: ContainerNode, new: ContainerNode) -> _Ids | None:
         if len(new.slots) == len(old.slots) + 1:
             # Where there are none an empty dict is made for whoever looks.
             for at, slot in enumerate(new.slots):
@@ -425,7 +425,9 @@ class _Comparison:
             comparable(values[slot]) if slot in values else slot for slot in slots
         )
 
-    def _differences(self, now: int, old: Node, new: Node) -> Iterator[str]:
+    def _differences(
+        self, now: int, old: ContainerNode, new: ContainerNode
+    ) -> Iterator[str]:
         """The paths of what changed in one container and is no noise."""
         if self._equal(old, new) or self._is_noise_attribute(now):
             return
@@ -442,7 +444,7 @@ class _Comparison:
             if not any(_is_at_or_below(path, each) for each in noise):
                 yield path
 
-    def _modules(self, old: Node, new: Node) -> Iterator[str]:
+    def _modules(self, old: ContainerNode, new: ContainerNode) -> Iterator[str]:
         before, now = (
             self._items(old, self._old_values),
             self._items(new, self._new_values),
@@ -458,7 +460,9 @@ class _Comparison:
             if not self._extent.ignores(name):
                 yield f"sys.modules[{name!r}]"
 
-    def _attributes(self, now: int, old: Node, new: Node) -> Iterator[str]:
+    def _attributes(
+        self, now: int, old: ContainerNode, new: ContainerNode
+    ) -> Iterator[str]:
         """The names of a namespace that were bound, bound anew or deleted."""
         owner = self._path(now)
         before, after = (
@@ -476,7 +480,9 @@ class _Comparison:
                 continue
             yield f"{owner}.{name}"
 
-    def _class_paths(self, now: int, old: Node, new: Node) -> Iterator[str]:
+    def _class_paths(
+        self, now: int, old: ContainerNode, new: ContainerNode
+    ) -> Iterator[str]:
         path = self._path(now)
         if not self._all_same(old.slots, new.slots):
             yield path
@@ -489,7 +495,7 @@ class _Comparison:
             yield f"{path}.__name__"
 
     @staticmethod
-    def _items(node: Node, values: Mapping[int, Any]) -> dict[Any, int]:
+    def _items(node: ContainerNode, values: Mapping[int, Any]) -> dict[Any, int]:
         """The items of a dict: keys (names as texts), ids of values."""
         keys = node.keys
         slots = node.slots

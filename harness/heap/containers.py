@@ -41,7 +41,7 @@ from harness.heap.scan import MARK, Level, thread_dict
 _Ids: TypeAlias = tuple[int, ...]
 
 
-class Node(NamedTuple):
+class ContainerNode(NamedTuple):
     """One container, by ids; `token` is the state that it keeps in C."""
 
     kind: int
@@ -50,7 +50,7 @@ class Node(NamedTuple):
     token: Hashable
 
 
-class Table:
+class ContainerTable:
     """The containers of some levels by their ids."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
@@ -59,12 +59,12 @@ class Table:
         self.places: dict[int, int] = {}
         for at, level in enumerate(levels):
             self.places.update(dict.fromkeys(level.nodes, at))
-        self._parts: dict[int, dict[int, Node]] = {}
+        self._parts: dict[int, dict[int, ContainerNode]] = {}
 
     def __contains__(self, owner: int) -> bool:
         return owner in self.places
 
-    def __getitem__(self, owner: int) -> Node:
+    def __getitem__(self, owner: int) -> ContainerNode:
         return self._part(self.places[owner])[owner]
 
     def kind(self, owner: int) -> int | None:
@@ -77,7 +77,7 @@ class Table:
         node = self[owner]
         return node.slots + node.keys
 
-    def differences(self, other: "Table") -> list[int]:
+    def differences(self, other: "ContainerTable") -> list[int]:
         """The containers that both tables have and that are not the same in both."""
         found = []
         for at, level in enumerate(self.levels):
@@ -92,7 +92,7 @@ class Table:
         """Put together what was taken apart, which is large."""
         self._parts.clear()
 
-    def _part(self, at: int) -> dict[int, Node]:
+    def _part(self, at: int) -> dict[int, ContainerNode]:
         part = self._parts.get(at)
         if part is None:
             part = self._parts[at] = _nodes_of(self.levels[at])
@@ -113,7 +113,7 @@ def _is_same(one: Level, other: Level) -> bool:
     )
 
 
-def _nodes_of(level: Level) -> dict[int, Node]:
+def _nodes_of(level: Level) -> dict[int, ContainerNode]:
     special = level.nodes[len(level.nodes) - len(level.codes) :]
     read = compress(special, level.readers)
     tokens: dict[int, Hashable] = dict(zip(read, level.tokens, strict=True))
@@ -125,12 +125,14 @@ def _nodes_of(level: Level) -> dict[int, Node]:
     for owner, size in zip(level.keyed, level.sizes, strict=True):
         keys[owner] = given[start : start + size]
         start += size
-    found: dict[int, Node] = {}
+    found: dict[int, ContainerNode] = {}
     mark, slots, start = id(MARK), tuple(level.slots), 0
     for owner, kind in zip(level.nodes, level.kinds, strict=True):
         end = slots.index(mark, start)
         referents = slots[start:end] + inner.get(owner, ())
-        found[owner] = Node(kind, referents, keys.get(owner, ()), tokens.get(owner))
+        found[owner] = ContainerNode(
+            kind, referents, keys.get(owner, ()), tokens.get(owner)
+        )
         start = end + 1
     return found
 

@@ -30,7 +30,7 @@ from harness.heap.tokens import (
     LOWEST_ADDRESS,
     NOTHING,
     PLACEHOLDER,
-    Plan,
+    InstancePlan,
     Space,
     Tokens,
     arrange,
@@ -163,7 +163,7 @@ class Walk(Tokens):
                 if plan is None:
                     plan = readers[identity(kind)] = self._reader(kind)
                 self.number = number
-                if type(plan) is not Plan:
+                if type(plan) is not InstancePlan:
                     plan(self, o)
                     continue
                 kind, slots, dict_of, accessor, opaque, left_out = plan

@@ -57,7 +57,7 @@ from harness.heap.reach import names_in
 from harness.heap.records import Portrait, Records
 from harness.heap.scan import ChangeDetector
 from harness.heap.scope import IgnorePatterns, Scope, join, paths_named, resolve
-from harness.heap.tokens import Placeholder, Plan, Space, room_of
+from harness.heap.tokens import InstancePlan, Placeholder, Space, room_of
 
 # Kinds that are written by a handler, and whose state the scan sees: all references,
 # and what classes keep in C.  Code and descriptors of C never change.
@@ -206,7 +206,7 @@ def _is_kept(walk: Walk, o: Any) -> bool:
         return True
     if issubclass(kind, type):
         return not walk.plan(kind).opaque
-    plan: Plan = walk.plan(kind)
+    plan: InstancePlan = walk.plan(kind)
     if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
         return False
     if plan.accessor is not None and id(plan.accessor) not in _KEPT_BASES:

@@ -1,10 +1,10 @@
 """A stream of tokens read back: nodes, their edges and paths; and where two differ.
 
 This is the inverse of `form.py`, record by record.  It sees tokens only, never an
-object.  A record becomes a `Node`: what kind of thing it is, a value that says all that
-is not an edge, and its edges, each with a label that is written behind the path of the
-node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a path of its own:
-globals are told by their module, wherever they were met first.
+object.  A record becomes an `ObjectNode`: what kind of thing it is, a value that says
+all that is not an edge, and its edges, each with a label that is written behind the
+path of the node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a path of
+its own: globals are told by their module, wherever they were met first.
 
 A *portrait* is a state as it was, as a value: it can be pickled, refers to no object,
 and stays what it is when the state goes on.  Two portraits are compared by walking both
@@ -34,7 +34,7 @@ def _marked(number: int) -> str:
     return f"\0{number}\0"
 
 
-class Node(NamedTuple):
+class ObjectNode(NamedTuple):
     """One object as recorded: its kind, a text for people, a value, and edges."""
 
     kind: str
@@ -49,7 +49,7 @@ class Records:
     def __init__(self, tokens: list[Any]) -> None:
         self.tokens = tokens
         self.roots: list[tuple[str, Any]] = []
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, ObjectNode] = {}
         self.globals: dict[str, Any] = {}
         self.callbacks: list[tuple[int, ...]] = []
         self._parents: dict[int, tuple[int, str]] = {}
@@ -100,7 +100,7 @@ class Records:
             return label
         return _KEY.sub(lambda found: self._key_text(int(found.group(1)), 2), label)
 
-    def edges(self, node: Node) -> dict[str, Any]:
+    def edges(self, node: ObjectNode) -> dict[str, Any]:
         """Tokens by label; equal labels are told apart by counting."""
         found: dict[str, Any] = {}
         for label, token in node.edges:
@@ -146,7 +146,7 @@ class Records:
             return "<absent>"
         return repr(token)
 
-    def node_text(self, node: Node) -> str:
+    def node_text(self, node: ObjectNode) -> str:
         """A node as people read it, without what is inside."""
         if node.kind not in _INSTANCES:
             return node.text
@@ -201,18 +201,18 @@ class Records:
             edges.append((label, each))
             self._link(number, label, each)
 
-    def _read_list(self, kind: str) -> Node:
+    def _read_list(self, kind: str) -> ObjectNode:
         edges = self._sequence()
-        return Node(kind, f"<{kind} of {len(edges)}>", None, edges)
+        return ObjectNode(kind, f"<{kind} of {len(edges)}>", None, edges)
 
     _read_tuple = _read_list
 
     def _sequence(self) -> list[tuple[str, Any]]:
         return [(f"[{place}]", self._take()) for place in range(self._take())]
 
-    def _read_dict(self, kind: str) -> Node:
+    def _read_dict(self, kind: str) -> ObjectNode:
         edges = self._items()
-        return Node(kind, f"<dict of {len(edges)}>", None, edges)
+        return ObjectNode(kind, f"<dict of {len(edges)}>", None, edges)
 
     def _items(self) -> list[tuple[str, Any]]:
         edges: list[tuple[str, Any]] = []
@@ -236,12 +236,12 @@ class Records:
                 edges.append((f".__dict__[{self._key(key)}]", value))
         return edges
 
-    def _read_cell(self, kind: str) -> Node:
-        return Node(kind, "<cell>", None, [("", self._take())])
+    def _read_cell(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, "<cell>", None, [("", self._take())])
 
-    def _read_set(self, kind: str) -> Node:
+    def _read_set(self, kind: str) -> ObjectNode:
         edges = self._set()
-        return Node(kind, f"<{kind}>", None, edges)
+        return ObjectNode(kind, f"<{kind}>", None, edges)
 
     _read_frozenset = _read_set
 
@@ -258,7 +258,7 @@ class Records:
         self._take()
         return edges
 
-    def _read_object(self, kind: str) -> Node:
+    def _read_object(self, kind: str) -> ObjectNode:
         cls = self._take()
         edges: list[tuple[str, Any]] = [(".__class__", cls), *self._slots()]
         body = self._take()
@@ -275,7 +275,7 @@ class Records:
             edges += self._attributes()
         elif attributes is not None:
             edges.append((".__dict__", attributes))
-        return Node(kind, "", body, edges)
+        return ObjectNode(kind, "", body, edges)
 
     _read_opaque = _read_object
 
@@ -295,14 +295,14 @@ class Records:
             edges.append((f".{label}" + (f"[{place}]" if place else ""), token))
         return edges
 
-    def _read_written(self, kind: str) -> Node:
-        return Node(kind, "<dict>", None, [])
+    def _read_written(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, "<dict>", None, [])
 
-    def _read_named(self, kind: str) -> Node:
+    def _read_named(self, kind: str) -> ObjectNode:
         what, name = self._take(), self._take()
-        return Node(kind, f"<{what} {name}>", f"{what} {name}", [])
+        return ObjectNode(kind, f"<{what} {name}>", f"{what} {name}", [])
 
-    def _read_class(self, kind: str) -> Node:
+    def _read_class(self, kind: str) -> ObjectNode:
         name = f"{self._take()}.{self._take()}"
         edges = [(".__class__", self._take())]
         for label in ("__bases__", "__mro__"):
@@ -316,9 +316,9 @@ class Records:
             edges.append((".__abstractmethods__", self._take()))
             for _ in range(3):
                 self._take()
-        return Node(kind, f"<class {name}>", name, edges)
+        return ObjectNode(kind, f"<class {name}>", name, edges)
 
-    def _read_function(self, kind: str) -> Node:
+    def _read_function(self, kind: str) -> ObjectNode:
         name = self._take()
         edges = [(".__code__", self._take())]
         while (label := self._take()) is not None:
@@ -331,7 +331,7 @@ class Records:
             for variable, cell in zip(variables, cells, strict=True)
         ]
         self._entries()
-        return Node(kind, f"<function {name}>", name, edges)
+        return ObjectNode(kind, f"<function {name}>", name, edges)
 
     def _entries(self) -> None:
         """Globals that this record is the first to write; their space comes first."""
@@ -350,40 +350,42 @@ class Records:
                 self.globals[label] = value
                 self._link(-1, f"{_PATHLESS}{label}", value)
 
-    def _read_code(self, kind: str) -> Node:
+    def _read_code(self, kind: str) -> ObjectNode:
         name, digest = self._take(), self._take()
-        return Node(kind, f"<code {name}>", digest, self._sequence())
+        return ObjectNode(kind, f"<code {name}>", digest, self._sequence())
 
-    def _read_module(self, kind: str) -> Node:
+    def _read_module(self, kind: str) -> ObjectNode:
         name = self._take()
         edges = [(".__class__", self._take()), *self._slots()]
         self._entries()
-        return Node(kind, f"<module {self.text(name)}>", name, edges)
+        return ObjectNode(kind, f"<module {self.text(name)}>", name, edges)
 
-    def _read_builtin(self, kind: str) -> Node:
+    def _read_builtin(self, kind: str) -> ObjectNode:
         name = self._take()
-        return Node(kind, f"<function {name}>", name, [(".__self__", self._take())])
+        return ObjectNode(
+            kind, f"<function {name}>", name, [(".__self__", self._take())]
+        )
 
-    def _read_descriptor(self, kind: str) -> Node:
+    def _read_descriptor(self, kind: str) -> ObjectNode:
         name = self._take()
         edges = [(".__objclass__", self._take())]
-        return Node(kind, f"<descriptor {name}>", name, edges)
+        return ObjectNode(kind, f"<descriptor {name}>", name, edges)
 
-    def _read_suspended(self, kind: str) -> Node:
+    def _read_suspended(self, kind: str) -> ObjectNode:
         cls = self._take()
         edges = [(".__class__", cls), *self._parts()]
-        return Node(kind, "", None, edges)
+        return ObjectNode(kind, "", None, edges)
 
-    def _read_frame(self, kind: str) -> Node:
-        return Node(kind, f"<{kind}>", None, self._parts())
+    def _read_frame(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, f"<{kind}>", None, self._parts())
 
     _read_traceback = _read_frame
     _read_finalizer = _read_frame
     _read_cache = _read_frame
 
-    def _read_proxy(self, kind: str) -> Node:
+    def _read_proxy(self, kind: str) -> ObjectNode:
         name = self._take()
-        return Node(kind, f"<{name}>", name, self._parts())
+        return ObjectNode(kind, f"<{name}>", name, self._parts())
 
 
 _ABSENT = "<absent>"
@@ -450,7 +452,7 @@ class _Comparison:
             left = self.one.globals.get(label, _NO_EDGE)
             self._edge(label, left, self.other.globals.get(label, _NO_EDGE))
 
-    def _nodes(self, path: str, left: Node, right: Node) -> None:
+    def _nodes(self, path: str, left: ObjectNode, right: ObjectNode) -> None:
         if left.kind == right.kind == "class":
             path = left.value
         if left.kind != right.kind or left.value != right.value:

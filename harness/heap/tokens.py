@@ -65,7 +65,7 @@ class Placeholder:
 PLACEHOLDER = Placeholder()
 
 
-class Plan(NamedTuple):
+class InstancePlan(NamedTuple):
     """How instances of one type are read during one walk."""
 
     kind: type
@@ -128,7 +128,7 @@ class Tokens:
         self._references: list[Any] = []
         self.empty: list[tuple[int, dict[Any, Any]]] = []
         self.inside: dict[str, bool] = {}
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[int, InstancePlan] = {}
         self.read_names: list[tuple[dict[str, Any], str, Any]] = []
         self.resolved: list[tuple[str, str, object]] = []
 
@@ -258,23 +258,23 @@ class Tokens:
 
     # Types
 
-    def plan(self, kind: type) -> Plan:
+    def plan(self, kind: type) -> InstancePlan:
         """How instances of a type are read."""
         plan = self.plans.get(id(kind))
         if plan is None:
             accessor = exact_accessor(kind)
             layout = layout_of(kind)
             if self._is_onlooker(kind):
-                plan = Plan(kind, (), None, None, False)
+                plan = InstancePlan(kind, (), None, None, False)
             elif accessor is not None:
                 dict_of = None if accessor.ignores_attributes else layout.dict_of
-                plan = Plan(kind, (), dict_of, accessor, False)
+                plan = InstancePlan(kind, (), dict_of, accessor, False)
             else:
                 base = layout.base
                 self.weak = self.weak or base is weakref.ReferenceType
                 accessor = accessor_of(base)
                 parts = layout.slots, layout.dict_of, accessor, layout.opaque
-                plan = Plan(kind, *parts, noise_of(kind))
+                plan = InstancePlan(kind, *parts, noise_of(kind))
             self.plans[id(kind)] = plan
         return plan
 

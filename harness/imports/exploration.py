@@ -40,8 +40,8 @@ from harness.imports.processes import (
     SCRIPT,
     Isolation,
     Order,
+    OrderPlan,
     Outcome,
-    Plan,
     ProcessEnd,
     Processes,
     Request,
@@ -114,7 +114,7 @@ class ImportOrders:
             isolation=self.isolation,
         )
         began, named = monotonic(), bool(self.orders)
-        chosen = Plan((self.orders,), len(self.orders), every=False)
+        chosen = OrderPlan((self.orders,), len(self.orders), every=False)
         sets = chosen if named else plan(self.modules)
         jobs = min(jobs or os.cpu_count() or 1, sets.orders)
         with Processes(request, max(jobs, 1)) as processes:
@@ -209,7 +209,7 @@ class _Judge:
         request: Request,
         modules: Order,
         processes: Processes,
-        sets: Plan,
+        sets: OrderPlan,
         tell: ProgressCallback,
         *,
         given: bool,

@@ -50,7 +50,7 @@ STRENGTH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OrderPlan:
     """Sets of modules, smallest first, with the orders that are played of each."""
 
     sets: tuple[tuple[Order, ...], ...]
@@ -63,7 +63,7 @@ class Plan:
         return sum(map(len, self.sets))
 
 
-def plan(modules: Order) -> Plan:
+def plan(modules: Order) -> OrderPlan:
     """The orders to play of these modules.  Raises `BadStrategy`."""
     count = len(modules)
     possible = count_arrangements(count) - 1
@@ -73,7 +73,7 @@ def plan(modules: Order) -> Plan:
             for size in range(1, count + 1)
             for chosen in combinations(modules, size)
         )
-        return Plan(sets, possible, every=True)
+        return OrderPlan(sets, possible, every=True)
     covering = tuple(
         tuple(modules[index] for index in row) for row in rows(count, STRENGTH)
     )
@@ -82,7 +82,7 @@ def plan(modules: Order) -> Plan:
         for size in (1, 2)
         for chosen in combinations(modules, size)
     )
-    return Plan((*small, covering), possible, every=False)
+    return OrderPlan((*small, covering), possible, every=False)
 
 
 def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:

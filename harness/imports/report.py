@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from harness.imports.observation import Difference, Observation
-from harness.imports.processes import STRENGTH, Order, Plan, Request
+from harness.imports.processes import STRENGTH, Order, OrderPlan, Request
 from harness.report.text import WIDTH, plural, wrap_words
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
@@ -228,7 +228,7 @@ class Record:
         ]
         return [Finding("vacuous", (), claim) for claim in told]
 
-    def notes(self, plan: Plan, *, given: bool) -> tuple[tuple[str, str], ...]:
+    def notes(self, plan: OrderPlan, *, given: bool) -> tuple[tuple[str, str], ...]:
         """Notes on the orders played, and on what was compared and left out."""
         request, count = self._request, len(self._modules)
         every = f"{plural(plan.orders, 'order')} of {plan.possible:,}"

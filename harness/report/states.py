@@ -37,7 +37,7 @@ MARGIN = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class StateBox:
     """A state and the middle of its box."""
 
     state: State
@@ -80,7 +80,7 @@ def draw(report: Report, target: Callable[[State], str]) -> str:
 
 def layout(
     states: Iterable[State], name: Callable[[State], str]
-) -> tuple[dict[State, Node], float, float]:
+) -> tuple[dict[State, StateBox], float, float]:
     """The place of every state, and the size of the drawing."""
     rows: dict[int, list[State]] = {}
     for state in states:
@@ -98,7 +98,7 @@ def layout(
         left = (width - extent[size]) / 2
         y = MARGIN + HEIGHT / 2 + level * ROW
         for s in sorted(rows[size]):
-            nodes[s] = Node(s, label[s], left + widths[s] / 2, y, widths[s])
+            nodes[s] = StateBox(s, label[s], left + widths[s] / 2, y, widths[s])
             left += widths[s] + gap
     height = 2 * MARGIN + HEIGHT + ROW * max(len(rows) - 1, 0)
     return nodes, width, height
@@ -113,8 +113,8 @@ def _short(name: str) -> str:
 
 
 def _lines(
-    report: Report, nodes: dict[State, Node]
-) -> Iterable[tuple[Node, Node, int]]:
+    report: Report, nodes: dict[State, StateBox]
+) -> Iterable[tuple[StateBox, StateBox, int]]:
     """Pairs of states of which the second one has one more step."""
     ordering = report.ordering
     for lower in nodes.values():
@@ -147,7 +147,7 @@ def _marked(report: Report) -> Iterable[tuple[State, State]]:
                 yield middle, plus(middle, other)
 
 
-def _box(node: Node, kind: str, target: str, failing: int) -> str:
+def _box(node: StateBox, kind: str, target: str, failing: int) -> str:
     left, top = node.x - node.width / 2, node.y - HEIGHT / 2
     note = f", {failing} failing" if failing else ""
     badge = ""

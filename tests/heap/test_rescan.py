@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.heap.containers import Node, Table
+from harness.heap.containers import ContainerNode, ContainerTable
 from harness.heap.scan import Rescan, Scan, rescan
 
 
@@ -91,8 +91,8 @@ def noise(module: str) -> bool:
     return not module
 
 
-def contents(levels: Any) -> dict[int, tuple[int, Node]]:
-    table = Table(levels)
+def contents(levels: Any) -> dict[int, tuple[int, ContainerNode]]:
+    table = ContainerTable(levels)
     return {owner: (at, table[owner]) for owner, at in table.places.items()}
 
 
@@ -109,7 +109,9 @@ def test_it_sees_what_a_new_walk_sees(seed: int) -> None:
     for _ in range(60):
         for _ in range(chance.randrange(1, 3)):
             change(chance, root)
-        seen: Rescan | None = rescan([root], levels, Table(levels).places, skipped)
+        seen: Rescan | None = rescan(
+            [root], levels, ContainerTable(levels).places, skipped
+        )
         scan = Scan([root], skipped, noise)
         if seen is None:
             levels, values = tuple(scan.levels), list(scan.values)
