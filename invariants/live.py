@@ -13,8 +13,8 @@ rules, which few have.  A law that reads something new of an entry needs it here
 
 A state is spelled out part by part.  Two readings are equal when the same registrations
 stand at the same places, compared by identity of tokens; two separate registrations of
-the same thing read differently, on purpose.  In a `Step` what is the same object on
-both sides is not looked into, so that a step costs what it touched.
+the same thing read differently, on purpose.  In a `StepSubject` what is the same object
+on both sides is not looked into, so that a step costs what it touched.
 
 The `tokens` of a step are the registrations that an add made live or a removal ended;
 None where the caller does not know them, in which case the laws ask only that nothing
@@ -281,7 +281,7 @@ Row: TypeAlias = tuple[str, str, Sequence[Any], Sequence[Any]]
 
 
 @dataclass(slots=True)
-class Step:
+class StepSubject:
     """The subject of step laws; made by `step_of`, and not changed after that.
 
     `added` and `removed` are the tokens that are live on one side only, as each place
@@ -346,9 +346,9 @@ def step_of(
     after: DispatcherState,
     change: Change,
     tokens: tuple[Token, ...] | None = None,
-) -> Step:
+) -> StepSubject:
     """The step from one published state to the next."""
-    step = Step(before, after, change, tokens, [], [], [], [])
+    step = StepSubject(before, after, change, tokens, [], [], [], [])
     if before.claims is not after.claims:
         step.compare("", "claims", before.claims, after.claims)
     if before.subscriptions is not after.subscriptions:

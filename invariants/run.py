@@ -24,7 +24,7 @@ from weakref import ReferenceType
 
 from invariants.law import Finding, law
 from invariants.live import (
-    Step,
+    StepSubject,
     describe,
     describe_all,
     differences,
@@ -197,37 +197,37 @@ class Run:
 
 
 @law("step", "fail")
-def a_failed_step_changes_nothing(step: Step) -> list[Finding]:
+def a_failed_step_changes_nothing(step: StepSubject) -> list[Finding]:
     """A registration that is refused leaves every part of the state as it was."""
     return _unchanged(step)
 
 
 @law("step", "use")
-def a_use_changes_nothing(step: Step) -> list[Finding]:
+def a_use_changes_nothing(step: StepSubject) -> list[Finding]:
     """A call or a look-up leaves every part of the state as it was."""
     return _unchanged(step)
 
 
 @law("step", "again")
-def closing_twice_changes_nothing(step: Step) -> list[Finding]:
+def closing_twice_changes_nothing(step: StepSubject) -> list[Finding]:
     """Closing what is closed leaves every part of the state as it was."""
     return _unchanged(step)
 
 
 @law("step", "add")
-def an_add_adds_exactly_its_tokens(step: Step) -> list[Finding]:
+def an_add_adds_exactly_its_tokens(step: StepSubject) -> list[Finding]:
     """A registration makes its own tokens live, and no other token comes or goes."""
     return _exactly(step.tokens, ("came", step.added), ("ended", step.removed))
 
 
 @law("step", "remove")
-def a_removal_removes_exactly_its_tokens(step: Step) -> list[Finding]:
+def a_removal_removes_exactly_its_tokens(step: StepSubject) -> list[Finding]:
     """A removal ends its own tokens, and no other token comes or goes."""
     return _exactly(step.tokens, ("ended", step.removed), ("came", step.added))
 
 
 @law("step", "add")
-def the_newest_kernel_comes_first(step: Step) -> list[Finding]:
+def the_newest_kernel_comes_first(step: StepSubject) -> list[Finding]:
     """A new kernel stands before all kernels that its key already had."""
     found = []
     for operator, part, before, after in step.rows:
@@ -242,7 +242,7 @@ def the_newest_kernel_comes_first(step: Step) -> list[Finding]:
 
 
 @law("step", "add", "remove")
-def survivors_keep_their_order(step: Step) -> list[Finding]:
+def survivors_keep_their_order(step: StepSubject) -> list[Finding]:
     """What stays registered stays in the order in which it stood."""
     found = []
     for operator, part, before, after in step.rows:
@@ -255,7 +255,7 @@ def survivors_keep_their_order(step: Step) -> list[Finding]:
 
 
 @law("step", "add", "remove")
-def bystanders_are_left_alone(step: Step) -> list[Finding]:
+def bystanders_are_left_alone(step: StepSubject) -> list[Finding]:
     """An operator that a step does not name is the same, save for fallbacks."""
     found: list[Finding] = []
     settled = step.before.fallbacks is step.after.fallbacks
@@ -272,7 +272,7 @@ def bystanders_are_left_alone(step: Step) -> list[Finding]:
     return found
 
 
-def _unchanged(step: Step) -> list[Finding]:
+def _unchanged(step: StepSubject) -> list[Finding]:
     before, after = reading(step.before), reading(step.after)
     return [
         (part, part_text(old, "as before"), part_text(new, "changed"))

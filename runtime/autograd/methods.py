@@ -30,9 +30,9 @@ from weakref import ref
 from runtime.autograd.engine import backward
 from runtime.autograd.history import detached_alias, is_inference, refresh
 from runtime.autograd.node import (
+    HookTable,
     Node,
     RemovableHandle,
-    Table,
     accumulate,
     extra_of,
     mismatch,
@@ -255,9 +255,9 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHan
     if node is None:
         extra = extra_of(tensor)
         if extra.hooks is None:
-            extra.hooks = Table()
+            extra.hooks = HookTable()
         return RemovableHandle(extra.hooks, hook)
-    table = node.hooked().outputs.setdefault(tensor._history.number, Table())
+    table = node.hooked().outputs.setdefault(tensor._history.number, HookTable())
     return RemovableHandle(table, hook)
 
 
@@ -278,7 +278,7 @@ def register_post_accumulate_grad_hook(
         )
     extra = extra_of(tensor)
     if extra.after is None:
-        extra.after = Table()
+        extra.after = HookTable()
     return RemovableHandle(extra.after, hook)
 
 

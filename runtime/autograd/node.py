@@ -63,7 +63,7 @@ def mismatch(where: str, what: str, expected: object, found: object) -> Autograd
     )
 
 
-class Table(dict[int, Callable[..., Any]]):
+class HookTable(dict[int, Callable[..., Any]]):
     """Hooks by number, in the order of registration."""
 
     __slots__ = ("__weakref__",)
@@ -74,9 +74,9 @@ class RemovableHandle:
 
     __slots__ = ("_number", "_table")
 
-    def __init__(self, table: Table, hook: Callable[..., Any]) -> None:
+    def __init__(self, table: HookTable, hook: Callable[..., Any]) -> None:
         self._number = next(_HOOK_NUMBERS)
-        self._table: ReferenceType[Table] = ref(table)
+        self._table: ReferenceType[HookTable] = ref(table)
         table[self._number] = hook
 
     def remove(self) -> None:
@@ -102,9 +102,9 @@ class Hooks:
     __slots__ = ("after", "before", "outputs", "retained")
 
     def __init__(self) -> None:
-        self.before = Table()
-        self.after = Table()
-        self.outputs: dict[int, Table] = {}
+        self.before = HookTable()
+        self.after = HookTable()
+        self.outputs: dict[int, HookTable] = {}
         self.retained: dict[int, Callable[[Any], None]] = {}
 
     def run_before(self, gradients: list[Any]) -> list[Any]:
@@ -135,7 +135,7 @@ class Hooks:
         return results
 
 
-def run_hooks(table: Table, gradient: Any) -> Any:
+def run_hooks(table: HookTable, gradient: Any) -> Any:
     """A gradient as hooks of one tensor leave it; None never reaches them.
 
     Raises `AutogradMisuse`.
@@ -271,8 +271,8 @@ class Extra:
         self.grad: Tensor | None = None
         self.accumulator: ReferenceType[Any] | None = None
         # Hooks of a leaf's gradient, and those called when it was accumulated.
-        self.hooks: Table | None = None
-        self.after: Table | None = None
+        self.hooks: HookTable | None = None
+        self.after: HookTable | None = None
         self.retains = False
         # Held while the gradient is accumulated: threads may share a leaf.
         self.lock = reentered()

@@ -44,7 +44,7 @@ from runtime.autograd.plan import (
     PLAIN,
     TENSORS,
     Derivatives,
-    Plan,
+    SavedPlan,
     kind_of,
     save_output,
     wrong_result,
@@ -101,7 +101,7 @@ class OperatorNode(Node):
     __slots__ = ("derivatives", "host", "plan", "values")
 
     def __init__(
-        self, next_edges: list[Edge | None], derivatives: Derivatives, plan: Plan
+        self, next_edges: list[Edge | None], derivatives: Derivatives, plan: SavedPlan
     ) -> None:
         # Spelled out: a node is made for every call that is recorded.
         self.next_edges = next_edges

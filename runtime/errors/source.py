@@ -25,7 +25,7 @@ CONTEXT = 2
 HERE = " <--- HERE"
 
 
-class Node(Protocol):
+class SyntaxNode(Protocol):
     """What a node of Python's syntax tree says of its place."""
 
     lineno: int
@@ -51,7 +51,7 @@ class Source:
         lines = self.text.split("\n")
         return [0, *accumulate(len(each) + 1 for each in lines)]
 
-    def span(self, node: Node) -> Span:
+    def span(self, node: SyntaxNode) -> Span:
         """The characters of a node of the tree that was made of the file, or of text.
 
         A node that says it is elsewhere, as some in f-strings do, is moved to the text.

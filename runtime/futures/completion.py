@@ -2,7 +2,7 @@
 
     Value, Error     outcomes: what a future is completed with, once
     Completable      the state of a future: outcome, waiting threads, callbacks
-    Step, run        a registered callback; the loop that runs what follows from it
+    CallbackStep     a registered callback; `run` is the loop of what follows from it
 
 The thread that completes a future publishes the outcome by one store, wakes the threads
 that wait, and runs the callbacks in the order in which they were registered.  A
@@ -132,7 +132,7 @@ Callback = Callable[[Any], Any]
 Transform = Callable[[Any, Any], Outcome | None]
 
 
-class Step:
+class CallbackStep:
     """A registered callback, and one step of the loop that runs it.
 
     `child` is completed with `outcome`, else with the callback's result after
@@ -163,7 +163,7 @@ class Completable(Unmovable):
     __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
 
     _outcome: Outcome | None
-    _callbacks: list[Step]
+    _callbacks: list[CallbackStep]
     # One queue for each waiting thread: putting anything into it wakes the thread.
     _waiters: set[SimpleQueue[None]]
 
@@ -175,7 +175,7 @@ class Completable(Unmovable):
                 if not (self._outcome or self._callbacks or self._waiters):
                     self._outcome = outcome
                     return True
-        run([Step(None, self, None, outcome)])
+        run([CallbackStep(None, self, None, outcome)])
         return self._outcome is outcome
 
     def _offer_without_callbacks(self, outcome: Outcome) -> bool:
@@ -194,17 +194,17 @@ class Completable(Unmovable):
         with LOCK:
             if self._outcome is not None:
                 return False
-            self._callbacks.append(Step(callback, None))
+            self._callbacks.append(CallbackStep(callback, None))
         return True
 
-    def _register(self, step: Step) -> None:
+    def _register(self, step: CallbackStep) -> None:
         with LOCK:
             if self._outcome is None:
                 self._callbacks.append(step)
                 return
         run(stack_of(self, [step]))
 
-    def _withdraw(self, step: Step) -> None:
+    def _withdraw(self, step: CallbackStep) -> None:
         with LOCK:
             # A step of a complete future is due, and is not withdrawn.
             if self._outcome is None and step in self._callbacks:
@@ -232,7 +232,7 @@ class Completable(Unmovable):
 
     def _forward_to(self, other: "Completable") -> None:
         """Complete another future with the outcome of this one, when it has one."""
-        self._register(Step(None, other, _outcome_of))
+        self._register(CallbackStep(None, other, _outcome_of))
 
 
 def _outcome_of(future: Completable, child: object) -> Outcome | None:
@@ -253,7 +253,7 @@ def _seconds(timeout: float | None) -> float | None:
     return float(min(timeout, TIMEOUT_MAX))
 
 
-def stack_of(future: Completable, steps: list[Step]) -> list[Step]:
+def stack_of(future: Completable, steps: list[CallbackStep]) -> list[CallbackStep]:
     """The steps of a completed future in stack order: the first one is last."""
     for step in steps:
         if step.callback is None:
@@ -277,7 +277,7 @@ def _have_room(calls: int) -> None:
         _have_room(calls - 1)
 
 
-def run(stack: list[Step]) -> None:
+def run(stack: list[CallbackStep]) -> None:
     """Take the steps of a stack, the last one first, and those that follow from them.
 
     Raises:
@@ -293,7 +293,7 @@ def run(stack: list[Step]) -> None:
         raise
 
 
-def _resume(stack: list[Step], interrupt: BaseException) -> None:
+def _resume(stack: list[CallbackStep], interrupt: BaseException) -> None:
     begun = stack[-1] if stack else None
     stuck = None
     while stack:
@@ -308,7 +308,7 @@ def _resume(stack: list[Step], interrupt: BaseException) -> None:
             stuck = last
 
 
-def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
+def _advance(stack: list[CallbackStep], interrupt: BaseException | None = None) -> None:
     """Take the last step, and replace it, in one store, by the steps that follow.
 
     `interrupt` is an exception that came while this step was taken, or just before.
@@ -336,7 +336,9 @@ def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
     del last, child
 
 
-def _step_outcome(step: Step, interrupt: BaseException | None) -> Outcome | None:
+def _step_outcome(
+    step: CallbackStep, interrupt: BaseException | None
+) -> Outcome | None:
     """The outcome of a step's child; None if it is completed later."""
     try:
         result = next(step.call)
@@ -357,7 +359,7 @@ def _step_outcome(step: Step, interrupt: BaseException | None) -> Outcome | None
     return None if step.child is None else Value(result)
 
 
-def _failed(step: Step, error: BaseException) -> Outcome:
+def _failed(step: CallbackStep, error: BaseException) -> Outcome:
     """The outcome for an exception of a callback; logged if there is no child."""
     if isinstance(error, CallbackFailed):
         # Of an earlier callback, passed on by waiting for its future.

@@ -35,7 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from runtime.errors.future import FutureCancelled, FutureMisuse, describe_type
-from runtime.futures.completion import Completable, Error, Outcome, Step, Value
+from runtime.futures.completion import CallbackStep, Completable, Error, Outcome, Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -159,7 +159,7 @@ class Future(Completable, Generic[T]):
         if not callable(callback):
             raise _not_callable("then", callback)
         child: Future[S] = Future()
-        self._register(Step(callback, child))
+        self._register(CallbackStep(callback, child))
         return child
 
     @overload
@@ -179,7 +179,7 @@ class Future(Completable, Generic[T]):
         if not callable(callback):
             raise _not_callable("then_async", callback)
         child: Future[Any] = Future()
-        self._register(Step(callback, child, _follow))
+        self._register(CallbackStep(callback, child, _follow))
         return child
 
     def add_done_callback(self, callback: "Callable[[Future[T]], object]") -> None:
@@ -190,7 +190,7 @@ class Future(Completable, Generic[T]):
         """
         if not callable(callback):
             raise _not_callable("add_done_callback", callback)
-        self._register(Step(callback, None))
+        self._register(CallbackStep(callback, None))
 
     def _map(self, function: "Callable[[Future[T]], S]") -> "Future[S]":
         """A future of `function(self)`; an error of this one is passed on."""
@@ -204,7 +204,7 @@ class Future(Completable, Generic[T]):
                 return Error(error, error.__traceback__)
 
         child: Future[S] = Future()
-        self._register(Step(None, child, transform))
+        self._register(CallbackStep(None, child, transform))
         return child
 
     def __await__(self) -> "Generator[Any, None, T]":
@@ -296,7 +296,7 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     if future.done():
         complete()
     else:
-        step = Step(complete_in_loop, None)
+        step = CallbackStep(complete_in_loop, None)
         future._register(step)
         # Waiting and being cancelled many times leaves no callbacks behind.
         other.add_done_callback(lambda _: future._withdraw(step))
@@ -321,7 +321,7 @@ def _complete_other(other: Any, settled: Future[Any], *, asks: str = "") -> None
     other.set_exception(error)
 
 
-_Steps = list[tuple[Future[Any], Step]]
+_Steps = list[tuple[Future[Any], CallbackStep]]
 
 
 def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
@@ -384,7 +384,7 @@ def _combination(
     steps: _Steps = []
     for place, each in enumerate(members):
         combine = partial(_combine, members, complete, place, at_first_error)
-        steps.append((each, Step(None, combined, combine)))
+        steps.append((each, CallbackStep(None, combined, combine)))
         each._register(steps[-1][1])
     return combined, steps
 

@@ -15,7 +15,7 @@ Rules:
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from runtime.autograd.node import RemovableHandle, Table
+from runtime.autograd.node import HookTable, RemovableHandle
 from runtime.errors.base import nearest
 from runtime.errors.future import describe_type
 from runtime.errors.script import ModuleError
@@ -49,8 +49,8 @@ class Module:
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, "Module | None"]
     _non_persistent_buffers_set: set[str]
-    _forward_hooks: Table
-    _forward_pre_hooks: Table
+    _forward_hooks: HookTable
+    _forward_pre_hooks: HookTable
     _hooks_with_kwargs: set[int]
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Module:
             _buffers={},
             _modules={},
             _non_persistent_buffers_set=set(),
-            _forward_hooks=Table(),
-            _forward_pre_hooks=Table(),
+            _forward_hooks=HookTable(),
+            _forward_pre_hooks=HookTable(),
             _hooks_with_kwargs=set(),
         )
 
@@ -120,7 +120,7 @@ class Module:
         return self._register(self._forward_hooks, hook, prepend, with_kwargs)
 
     def _register(
-        self, table: Table, hook: Callable[..., Any], first: bool, with_kwargs: bool
+        self, table: HookTable, hook: Callable[..., Any], first: bool, with_kwargs: bool
     ) -> RemovableHandle:
         before = [*table.items()]
         handle = RemovableHandle(table, hook)

@@ -79,7 +79,7 @@ class Element(NamedTuple):
     dtype: str
 
 
-class Step(NamedTuple):
+class FusedStep(NamedTuple):
     """One operator: a function of elements, its operands, and what it gives.
 
     Operands are values, each cast to `compute`, or numbers.  No function: the operand.
@@ -103,7 +103,7 @@ def operators() -> Mapping[str, Structured]:
     }
 
 
-def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
+def step_of(node: Node, known: Mapping[Value, Any]) -> FusedStep | None:
     """The step of the operator of a node, or None if it cannot be fused.
 
     `known` has `Facts` of tensors, `RuntimeNumber` or a constant of anything else.
@@ -147,7 +147,7 @@ def _of_plan(
     plan: Plan,
     source: Mapping[int, Value],
     known: Mapping[Value, Any],
-) -> Step | None:
+) -> FusedStep | None:
     ((shape, dtype),) = plan.outputs  # type: ignore[misc]  # they have one result
     name = plan.kernel or operator.own
     if not isinstance(name, str) or made_dtype(dtype, plan.compute) is not dtype:
@@ -183,7 +183,7 @@ def _of_plan(
     what, taken, read = found
     if what.result != dtype.name:
         return None
-    return Step(what.function, taken, read, Facts(dtype, shape), what.grain)
+    return FusedStep(what.function, taken, read, Facts(dtype, shape), what.grain)
 
 
 # What kernels are more than a function of their operands.

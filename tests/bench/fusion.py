@@ -12,7 +12,7 @@ import numpy as np
 from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import parse_graph
 from runtime.script.passes import facts_of, propagate_shapes
-from runtime.script.running import Plan, executor_options
+from runtime.script.running import ExecutionPlan, executor_options
 from runtime.tensors.construction import from_numpy
 from tests.bench.row import Row, pairs, ratio
 
@@ -89,7 +89,7 @@ def fusion() -> Iterator[Row]:
         fuse(graph, propagate_shapes(graph, [*map(facts_of, given)]))
         (node,) = (each for each in graph.nodes() if each.kind == "prim::FusionGroup")
         graph = node.attributes["graph"]
-        plan = Plan(graph.block, (), "<fused>", executor_options())
+        plan = ExecutionPlan(graph.block, (), "<fused>", executor_options())
         group = FusedGroup(graph, plan.execute)
         run = lambda group=group: group(*given)  # noqa: E731  # called by name only here
         eager = lambda group=group: group.otherwise(*given)  # noqa: E731  # as above

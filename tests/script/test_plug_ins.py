@@ -33,9 +33,9 @@ from runtime.script.emission import (
 )
 from runtime.script.ir import (
     Attribute,
+    AttributeForm,
     Count,
     Effect,
-    Form,
     Kind,
     Node,
     check,
@@ -86,7 +86,7 @@ ROW = Kind(
     inputs=Count(1, 1),
     outputs=Count(1, 1),
     infer=lambda node: (StrType,),
-    attributes=(Attribute("mark", Form.TEXT),),
+    attributes=(Attribute("mark", AttributeForm.TEXT),),
     effects=Effect.IO,
 )
 

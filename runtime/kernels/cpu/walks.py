@@ -137,7 +137,7 @@ STEP, SIZE, COUNT, ROWS, COLS, OUTER = 0, 1, 2, 3, 7, 11
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WalkPlan:
     """A walk: its table of sizes and steps, see `STEP` and the others."""
 
     table: "np.ndarray[Any, Any]"
@@ -157,7 +157,7 @@ def plan(
     linear: Ints,
     size: int = 0,
     count: int = 0,
-) -> Plan:
+) -> WalkPlan:
     """The walk over `shape` with these strides of the three operands.
 
     `step` is what one index value is worth; `addressed` has stride 0 where the index
@@ -167,13 +167,13 @@ def plan(
     head = [step, size, count]
     if 0 in shape:
         nothing = np.array([*head, 0, 0, 0, 0, 0, 0, 0, 0], np.int64)
-        return Plan(nothing, 0, 0, (False, False, False), 1)
+        return WalkPlan(nothing, 0, 0, (False, False, False), 1)
     sizes, strides = coalesced(shape, addressed, index, linear)
     dims = [*zip(sizes, *strides, strict=True)]
     columns = dims.pop()
     rows = dims.pop() if dims else (1, 0, 0, 0)
     sheets = prod(outer[0] for outer in dims)
-    return Plan(
+    return WalkPlan(
         table=np.array([*head, *rows, *columns, *sum(dims, ())], np.int64),
         sheets=sheets,
         elements=sheets * rows[0] * columns[0],
@@ -365,7 +365,7 @@ def run_with_checks(
     return run
 
 
-def _whole_rows(walk: Plan) -> bool:
+def _whole_rows(walk: WalkPlan) -> bool:
     """Whether one list of values names rows of a matrix, without gaps on both sides."""
     table: list[int] = walk.table.tolist()
     width = table[COLS]
@@ -398,7 +398,7 @@ def _taking(size: int, width: int, rows: int) -> Call:
 
 
 def shared(
-    reads: bool, entry: Entry, walk: Plan
+    reads: bool, entry: Entry, walk: WalkPlan
 ) -> Callable[[tuple[Any, Any, Any], tuple[int, int, int], Any], None]:
     """A walk by sheets, or by rows or columns of all sheets, as threads are worth it.
 

@@ -59,7 +59,15 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir import Attribute, Count, Effect, Form, Kind, Node, Sharing
+from runtime.script.ir import (
+    Attribute,
+    AttributeForm,
+    Count,
+    Effect,
+    Kind,
+    Node,
+    Sharing,
+)
 from runtime.script.ir.type_rules import Outcome, types_of
 
 # A worker, as programs see it.
@@ -203,12 +211,12 @@ def _row(name: str, gives: Type | None) -> Kind:
 # fmt: off
 ROWS: tuple[Kind, ...] = (
     *(Kind(name=name, inputs=_CALLED, outputs=_ONE, infer=_call,
-           attributes=(Attribute("function", Form.FUNCTION, False),),
+           attributes=(Attribute("function", AttributeForm.FUNCTION, False),),
            effects=Effect.UNKNOWN, sharing=Sharing.ANYTHING)
       for name in GIVES),
     *(_row(name, gives) for name, gives in METHODS.items()),
     Kind(name="prim::worker_info", inputs=_ONE, outputs=_ONE, infer=_of_worker,
-         attributes=(Attribute("name", Form.TEXT),)),
+         attributes=(Attribute("name", AttributeForm.TEXT),)),
 )
 # fmt: on
 

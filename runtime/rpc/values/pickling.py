@@ -372,7 +372,7 @@ def _refuse_method(method: Any) -> Any:
     raise pickle.PicklingError(f"`{method.name}` is a part of a program")
 
 
-class Table(dict[type, Reducer]):
+class ReducerTable(dict[type, Reducer]):
     """Reducers by class; subclasses are looked up by `__missing__` each time."""
 
     def __missing__(self, kind: type) -> Reducer:
@@ -409,7 +409,7 @@ def _reduces_as_tensors(kind: Any) -> bool:
     return same and kind.__reduce_ex__ is plain.__reduce_ex__
 
 
-TABLE = Table(
+TABLE = ReducerTable(
     {
         Tensor: _reduce_tensor,
         Storage: _reduce_storage,

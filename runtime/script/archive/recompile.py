@@ -89,7 +89,7 @@ class _PythonNames(PythonObject):
         return sugar_of(getattr(self.python, name), e)
 
 
-class Table:
+class ConstantTable:
     """`CONSTANTS`: what the text only names."""
 
     __slots__ = ("_values",)
@@ -187,7 +187,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         },
         "Await": futures.Await,
         "Future": futures.Future,
-        "CONSTANTS": Table(constants.values),
+        "CONSTANTS": ConstantTable(constants.values),
         "__torch__": Path("__torch__", known),
         "annotate": annotate,
         "awaitable": futures.awaitable,
@@ -265,4 +265,4 @@ def _references(function: Function) -> Iterator[Any]:
 
 
 register_sugar(Path, _PythonNames)
-register_sugar(Table, _PythonNames)
+register_sugar(ConstantTable, _PythonNames)

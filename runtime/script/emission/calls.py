@@ -73,7 +73,7 @@ _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
 _CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
 
 
-class Form(NamedTuple):
+class CalleeForm(NamedTuple):
     """One form of what is called: its schema, and whether it is an operator's."""
 
     name: str
@@ -98,12 +98,12 @@ class _Binding(NamedTuple):
     bound: dict[str, Type]
 
 
-def forms_of_rows(rows: Iterable[Row]) -> list[Form]:
+def forms_of_rows(rows: Iterable[Row]) -> list[CalleeForm]:
     """The forms of primitives."""
-    return [Form(each.name, each.schema) for each in rows]
+    return [CalleeForm(each.name, each.schema) for each in rows]
 
 
-def forms_of_operator(name: str) -> list[Form]:
+def forms_of_operator(name: str) -> list[CalleeForm]:
     """The forms of an operator of the runtime, `core::add`, the unnamed one first."""
     asked = OperatorName(name)
     provide(asked)
@@ -113,14 +113,16 @@ def forms_of_operator(name: str) -> list[Form]:
             continue
         reading = each.definition.reading
         forms.append(
-            Form(reading.text, reading.schema, True, NUMBERS_AS_TENSORS in reading.tags)
+            CalleeForm(
+                reading.text, reading.schema, True, NUMBERS_AS_TENSORS in reading.tags
+            )
         )
     forms.sort(key=lambda each: each.schema.overload == "out")
     return forms
 
 
 def call_forms(
-    e: Emitter, callee: str, forms: Sequence[Form], arguments: Arguments
+    e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
 ) -> Sugared:
     """Call the first of the forms that takes the arguments.
 
@@ -161,13 +163,13 @@ def bind_arguments(
     Raises:
         IllTyped: the function does not take the arguments.
     """
-    _, values, types = _choose(e, callee, [Form(callee, schema)], arguments)
+    _, values, types = _choose(e, callee, [CalleeForm(callee, schema)], arguments)
     return values, types
 
 
 def _choose(
-    e: Emitter, callee: str, forms: Sequence[Form], arguments: Arguments
-) -> tuple[Form, list[Value], list[Type]]:
+    e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
+) -> tuple[CalleeForm, list[Value], list[Type]]:
     reasons: list[tuple[str, str]] = []
     given = _Values(e, arguments)
     for exact in (True, False):
@@ -333,7 +335,7 @@ def _result(returned: Argument) -> Type:
     return returned.fake_type
 
 
-def _shown(form: Form, callee: str) -> str:
+def _shown(form: CalleeForm, callee: str) -> str:
     text = str(form.schema)
     name, _, rest = text.partition("(")
     return text if form.loose else f"{name.partition('::')[2] or name}({rest}"
@@ -365,7 +367,7 @@ class _Values:
         return self._e.untyped
 
 
-def _bind(form: Form, given: _Values, exact: bool) -> _Binding | str:
+def _bind(form: CalleeForm, given: _Values, exact: bool) -> _Binding | str:
     """The values for a form, or why it does not take the call."""
     schema, arguments = form.schema, given.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
@@ -427,7 +429,7 @@ def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
 
 
 def _match(
-    form: Form, slots: dict[str, Value | _Pending], given: _Values, exact: bool
+    form: CalleeForm, slots: dict[str, Value | _Pending], given: _Values, exact: bool
 ) -> _Binding | str:
     names: list[str] = []
     formals: list[Type] = []
@@ -481,7 +483,7 @@ def _default(argument: Argument) -> _Pending:
 
 
 def _convert(
-    form: Form, argument: Argument, slot: Value, given: _Values, exact: bool
+    form: CalleeForm, argument: Argument, slot: Value, given: _Values, exact: bool
 ) -> Value | _Pending | str:
     """The value for an argument, converted where needed; or why it does not fit."""
     formal, actual = argument.fake_type, slot.type

@@ -45,7 +45,7 @@ from runtime.schema.types import (
     UnionType,
 )
 from runtime.script.emission.calls import (
-    Form,
+    CalleeForm,
     call_forms,
     call_function,
     call_rows,
@@ -295,7 +295,7 @@ class Operator(Sugared):
     __slots__ = ("forms", "name", "self_")
 
     def __init__(
-        self, name: str, forms: list[Form], self_: Sugared | None = None
+        self, name: str, forms: list[CalleeForm], self_: Sugared | None = None
     ) -> None:
         self.name = name
         self.forms = forms

@@ -14,9 +14,9 @@ from runtime.script.ir.graph import (
 from runtime.script.ir.kinds import (
     KINDS,
     Attribute,
+    AttributeForm,
     Count,
     Effect,
-    Form,
     Kind,
     Rows,
     Sharing,
@@ -32,10 +32,10 @@ from runtime.script.ir.printer import Printed, graph_text, printed
 __all__ = [
     "KINDS",
     "Attribute",
+    "AttributeForm",
     "Block",
     "Count",
     "Effect",
-    "Form",
     "Graph",
     "Kind",
     "Node",

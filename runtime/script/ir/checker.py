@@ -44,8 +44,8 @@ from runtime.script.ir.graph import (
 )
 from runtime.script.ir.kinds import (
     DEEPEST,
+    AttributeForm,
     Effect,
-    Form,
     Kind,
     Rows,
     effects_of,
@@ -67,7 +67,7 @@ class Fault(NamedTuple):
     value: Value | None = None
 
 
-class Step(Enum):
+class Visit(Enum):
     """One step on the way through a graph."""
 
     ENTER = auto()
@@ -91,7 +91,7 @@ class Walk:
         self.rows: Rows = cache(rows)
         self.nodes: list[Node] = []
         self.blocks: list[tuple[Block, int]] = []
-        self.ways: list[list[tuple[Step, Node]]] = []
+        self.ways: list[list[tuple[Visit, Node]]] = []
         self.graphs = [graph]
         self._seen = {id(graph)}
         for each in self.graphs:
@@ -101,27 +101,27 @@ class Walk:
         """The row of the node's kind."""
         return self.rows(node.kind)
 
-    def _way(self, graph: Graph) -> list[tuple[Step, Node]]:
-        way: list[tuple[Step, Node]] = []
+    def _way(self, graph: Graph) -> list[tuple[Visit, Node]]:
+        way: list[tuple[Visit, Node]] = []
         run_nested(self._block(graph.block, 1, way))
         return way
 
-    def _block(self, block: Block, depth: int, way: list[tuple[Step, Node]]) -> Nested:
+    def _block(self, block: Block, depth: int, way: list[tuple[Visit, Node]]) -> Nested:
         if id(block) in self._seen:
             return
         self._seen.add(id(block))
         self.blocks.append((block, depth))
-        way.append((Step.ENTER, block.entry))
+        way.append((Visit.ENTER, block.entry))
         node = block.entry.next
         while node is not None and node is not block.exit:
             if id(node) in self._seen:
                 break
             self._seen.add(id(node))
             self.nodes.append(node)
-            way.append((Step.NODE, node))
+            way.append((Visit.NODE, node))
             for inner in node.blocks:
                 yield self._block(inner, depth + 1, way)
-            way.append((Step.DONE, node))
+            way.append((Visit.DONE, node))
             row = self.row(node)
             if row is not None and row.graph is not None:
                 inside = node.attributes.get(row.graph)
@@ -129,7 +129,7 @@ class Walk:
                     self._seen.add(id(inside))
                     self.graphs.append(inside)
             node = node.next
-        way.append((Step.LEAVE, block.exit))
+        way.append((Visit.LEAVE, block.exit))
 
 
 Law = Callable[[Walk], Iterator[Fault]]
@@ -297,17 +297,17 @@ def values_are_defined_before_use(walk: Walk) -> Iterator[Fault]:
         visible: set[int] = set()
         scopes: list[list[int]] = []
         for step, node in way:
-            if step is Step.ENTER:
+            if step is Visit.ENTER:
                 scopes.append([])
-            if step is Step.NODE or step is Step.LEAVE:
+            if step is Visit.NODE or step is Visit.LEAVE:
                 for value in node.inputs:
                     if id(value) not in visible:
                         yield Fault(node, "is not defined here", value)
-            if step is Step.ENTER or step is Step.DONE:
+            if step is Visit.ENTER or step is Visit.DONE:
                 made = [id(value) for value in node.outputs]
                 visible.update(made)
                 scopes[-1] += made
-            elif step is Step.LEAVE:
+            elif step is Visit.LEAVE:
                 visible.difference_update(scopes.pop())
 
 
@@ -378,14 +378,14 @@ def _is_types(value: Any) -> bool:
 
 
 # Form -> whether an attribute is of it; values are looked at by the rule of types.
-_FORMS: dict[Form, Callable[[Any], bool]] = {
-    Form.VALUE: lambda value: True,
-    Form.FUNCTION: _is_function,
-    Form.TEXT: lambda value: value.__class__ is str,
-    Form.INDEX: _is_index,
-    Form.TYPES: _is_types,
-    Form.GRAPH: lambda value: isinstance(value, Graph),
-    Form.OBJECT: lambda value: True,
+_FORMS: dict[AttributeForm, Callable[[Any], bool]] = {
+    AttributeForm.VALUE: lambda value: True,
+    AttributeForm.FUNCTION: _is_function,
+    AttributeForm.TEXT: lambda value: value.__class__ is str,
+    AttributeForm.INDEX: _is_index,
+    AttributeForm.TYPES: _is_types,
+    AttributeForm.GRAPH: lambda value: isinstance(value, Graph),
+    AttributeForm.OBJECT: lambda value: True,
 }
 
 

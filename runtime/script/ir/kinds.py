@@ -87,7 +87,7 @@ class Sharing(Enum):
     ANYTHING = auto()
 
 
-class Form(Enum):
+class AttributeForm(Enum):
     """The form of an attribute: its values, and how they are written."""
 
     # A constant, as `runtime.script.ir.type_rules.fits` says.
@@ -107,7 +107,7 @@ class Attribute(NamedTuple):
     """An attribute of a kind."""
 
     name: str
-    form: Form
+    form: AttributeForm
     is_required: bool = True
 
 
@@ -156,7 +156,7 @@ class Kind:
     def graph(self) -> str | None:
         """The name of the attribute that is a graph, or None."""
         for attribute in self.attributes:
-            if attribute.form is Form.GRAPH:
+            if attribute.form is AttributeForm.GRAPH:
                 return attribute.name
         return None
 
@@ -169,8 +169,8 @@ def _kind(
     )
 
 
-_NAME = (Attribute("name", Form.TEXT),)
-_GRAPH = (Attribute("graph", Form.GRAPH),)
+_NAME = (Attribute("name", AttributeForm.TEXT),)
+_GRAPH = (Attribute("graph", AttributeForm.GRAPH),)
 _CALL: dict[str, Any] = {"effects": Effect.UNKNOWN, "sharing": Sharing.ANYTHING}
 
 # fmt: off
@@ -178,8 +178,8 @@ _ROWS = (
     _kind("Param", NONE, ANY, rules.own, sharing=Sharing.ANYTHING),
     _kind("Return", ANY, NONE, rules.nothing),
     _kind("Constant", NONE, ONE, rules.constant,
-          attributes=(Attribute("value", Form.VALUE, False),
-                      Attribute("function", Form.FUNCTION, False)),
+          attributes=(Attribute("value", AttributeForm.VALUE, False),
+                      Attribute("function", AttributeForm.FUNCTION, False)),
           sharing=Sharing.ANYTHING),
 
     _kind("If", ONE, ANY, rules.branches, blocks=2,
@@ -192,7 +192,7 @@ _ROWS = (
     _kind("TupleConstruct", ANY, ONE, rules.tuple_construct, sharing=Sharing.HOLDS),
     _kind("TupleUnpack", ONE, ANY, rules.tuple_unpack, sharing=Sharing.PARTS),
     _kind("TupleIndex", ONE, ONE, rules.tuple_index, sharing=Sharing.PARTS,
-          attributes=(Attribute("index", Form.INDEX),)),
+          attributes=(Attribute("index", AttributeForm.INDEX),)),
     _kind("ListConstruct", ANY, ONE, rules.list_construct,
           effects=Effect.FRESH, sharing=Sharing.HOLDS),
     _kind("ListUnpack", ONE, ANY, rules.list_unpack,
@@ -211,7 +211,7 @@ _ROWS = (
     _kind("CallMethod", SOME, ANY, rules.call_method, attributes=_NAME, **_CALL),
     _kind("CallInterface", SOME, ANY, rules.call_interface, attributes=_NAME, **_CALL),
     _kind("PythonOp", ANY, ANY, rules.own, **_CALL,
-          attributes=(*_NAME, Attribute("object", Form.OBJECT))),
+          attributes=(*_NAME, Attribute("object", AttributeForm.OBJECT))),
 
     _kind("Closure", NONE, ONE, rules.closure, blocks=1, sharing=Sharing.ANYTHING),
     _kind("forkClosure", ONE, ONE, rules.from_closure(FutureType), **_CALL),
@@ -228,7 +228,7 @@ _ROWS = (
           effects=Effect.FRESH, sharing=Sharing.HOLDS),
 
     _kind("RaiseException", ONE, NONE, rules.raises, effects=Effect.MAY_RAISE,
-          attributes=(Attribute("class", Form.TEXT),)),
+          attributes=(Attribute("class", AttributeForm.TEXT),)),
     _kind("Print", ANY, NONE, rules.nothing, effects=Effect.IO | Effect.READS),
     # A filter may turn a warning into an exception.
     _kind("warn", ANY, NONE, rules.nothing,
@@ -236,7 +236,7 @@ _ROWS = (
     _kind("Uninitialized", NONE, ONE, rules.own),
     _kind("unchecked_cast", ONE, ONE, rules.cast, sharing=Sharing.SAME),
     _kind("isinstance", ONE, ONE, rules.truth,
-          attributes=(Attribute("types", Form.TYPES),)),
+          attributes=(Attribute("types", AttributeForm.TYPES),)),
     _kind("FusionGroup", ANY, ANY, rules.fused, attributes=_GRAPH,
           effects=Effect.RUNS),
 )

@@ -37,7 +37,7 @@ from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Place, Va
 from runtime.script.ir.kinds import (
     DEEPEST,
     Attribute,
-    Form,
+    AttributeForm,
     Kind,
     kind_names,
     known_kind,
@@ -347,7 +347,7 @@ class _Parser:
             token = cursor.token
             name = cursor.word("the name of an attribute")
             attribute = forms.pop(name, None)
-            if attribute is None or attribute.form is Form.GRAPH:
+            if attribute is None or attribute.form is AttributeForm.GRAPH:
                 self.no_attribute(node, name, token, row)
             cursor.expect("=", "`=` and the attribute")
             node.attributes[name] = self.form(attribute)
@@ -387,15 +387,15 @@ class _Parser:
     def form(self, attribute: Attribute) -> Any:
         """form := string | number | '[' types ']' | value | object."""
         cursor, form = self.cursor, attribute.form
-        if form is Form.VALUE:
+        if form is AttributeForm.VALUE:
             return self.value(0)
-        if form is Form.TEXT:
+        if form is AttributeForm.TEXT:
             return self.cursor.string(cursor.expect("string", "a quoted text"))
-        if form is Form.INDEX:
+        if form is AttributeForm.INDEX:
             return self.integer(cursor.expect("number", "a number"), negative=False)
-        if form is Form.TYPES:
+        if form is AttributeForm.TYPES:
             return self.type_list()
-        if form is Form.FUNCTION and cursor.kind == "string":
+        if form is AttributeForm.FUNCTION and cursor.kind == "string":
             token = cursor.take()
             name = self.cursor.string(token)
             if name not in self.functions:

@@ -41,7 +41,7 @@ from runtime.script.ir.graph import (
     Value,
     run_nested,
 )
-from runtime.script.ir.kinds import Form, known_kind
+from runtime.script.ir.kinds import AttributeForm, known_kind
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
 # Names of graphs that stand without quotes.
@@ -188,7 +188,7 @@ class _Printer:
             if name not in left:
                 continue
             value = left.pop(name)
-            if form is Form.GRAPH and isinstance(value, Graph):
+            if form is AttributeForm.GRAPH and isinstance(value, Graph):
                 kind = self.graph_name(kind, value)
             else:
                 shown.append(f"{name}={self.form(form, value, node)}")
@@ -204,19 +204,19 @@ class _Printer:
             self.graphs.append(graph)
         return known
 
-    def form(self, form: Form, value: Any, node: Node) -> str:
+    def form(self, form: AttributeForm, value: Any, node: Node) -> str:
         """form := string | number | '[' types ']' | value | object."""
-        if form is Form.VALUE:
+        if form is AttributeForm.VALUE:
             return self.constant(
                 value, _enums(node.outputs[0].type if node.outputs else None)
             )
-        if form is Form.TEXT and value.__class__ is str:
+        if form is AttributeForm.TEXT and value.__class__ is str:
             return default_text(value)
-        if form is Form.INDEX and value.__class__ is int:
+        if form is AttributeForm.INDEX and value.__class__ is int:
             return str(value)
-        if form is Form.TYPES and _is_types(value):
+        if form is AttributeForm.TYPES and _is_types(value):
             return f"[{', '.join(map(str, value))}]"
-        if form is Form.FUNCTION:
+        if form is AttributeForm.FUNCTION:
             name = getattr(value, "qualname", None)
             if (
                 isinstance(name, str)

@@ -18,14 +18,14 @@ from runtime.script.running.pool import (
     fork_pool,
     set_executor,
 )
-from runtime.script.running.run import Plan, call, plan_of, run
+from runtime.script.running.run import ExecutionPlan, call, plan_of, run
 from runtime.script.running.steps import register_step
 
 __all__ = [
+    "ExecutionPlan",
     "ExecutorOptions",
     "ForkFuture",
     "Frame",
-    "Plan",
     "Pool",
     "call",
     "check_value",

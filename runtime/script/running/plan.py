@@ -1,8 +1,8 @@
 """Plans: a graph laid out to be run, and the executor of registers, which runs it.
 
-    Plan     a block of its own frame: parameters, steps, results
-    Layout   the steps of a block, and the registers of its parameters and results
-    Step     a function of registers, or one of the four forms of control
+    Plan       a block of its own frame: parameters, steps, results
+    Layout     the steps of a block, and the registers of its parameters and results
+    PlanStep   a function of registers, or one of the four forms of control
     run_steps    runs the steps: a plan that was not worth its text
                  (`runtime.script.running.text`), or is nested too deeply for it
 
@@ -74,13 +74,13 @@ class Layout:
 
     parameters: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
-    steps: "list[Step]" = field(default_factory=list)
+    steps: "list[PlanStep]" = field(default_factory=list)
     freed_results: tuple[int, ...] = ()
     freed_parameters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class PlanStep:
     """A node: what it reads and writes, and what it does.
 
     A call gives one value for one output, a sequence for several, anything for none.
@@ -161,29 +161,29 @@ class Planner:
             and each.node.kind not in ("prim::Constant", "prim::Uninitialized")
         )
 
-    def _step(self, node: Node) -> Step:
+    def _step(self, node: Node) -> PlanStep:
         places = self._places
         inputs = tuple(places[each] for each in node.inputs)
         if node.kind == "prim::If":
             blocks = tuple(self._inner(each) for each in node.blocks)
             outputs = tuple(self._new(each) for each in node.outputs)
-            return Step(node, Control.IF, _none, inputs, outputs, (), blocks)
+            return PlanStep(node, Control.IF, _none, inputs, outputs, (), blocks)
         if node.kind == "prim::Loop":
             (body,) = node.blocks
             block = self._inner(body)
             outputs = tuple(self._new(each) for each in node.outputs)
-            return Step(node, Control.LOOP, _none, inputs, outputs, (), (block,))
+            return PlanStep(node, Control.LOOP, _none, inputs, outputs, (), (block,))
         if node.kind == "prim::With":
             (body,) = node.blocks
             block = self._inner(body)
             outputs = tuple(self._new(each) for each in node.outputs)
             call = With.maker(node)
-            return Step(node, Control.WITH, call, inputs, outputs, (), (block,))
+            return PlanStep(node, Control.WITH, call, inputs, outputs, (), (block,))
         self.calls = self.calls or node.kind in _CALLS
         call, captured, bound = self.step(node)
         inputs += tuple(places[each] for each in captured)
         outputs = tuple(self._new(each) for each in node.outputs)
-        return Step(node, Control.CALL, call, inputs, outputs, bound=bound)
+        return PlanStep(node, Control.CALL, call, inputs, outputs, bound=bound)
 
     def _inner(self, block: Block) -> Layout:
         layout = Layout(tuple(self._new(each) for each in block.parameters))
@@ -243,7 +243,7 @@ class Inner:
         self.freed_parameters = layout.freed_parameters
 
 
-def _compact(step: Step) -> Compact:
+def _compact(step: PlanStep) -> Compact:
     inputs: Any = step.inputs
     outputs: Any = step.outputs
     if step.control is not Control.CALL:

@@ -38,7 +38,7 @@ from runtime.tensors.keys import trace_observer
 Entry = Callable[..., Any]
 
 
-class Plan:
+class ExecutionPlan:
     """Runs a block: `execute` takes its arguments, and returns its results.
 
     Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
@@ -146,18 +146,18 @@ def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
     graph = node.attributes.get("graph")
     block = graph.block if isinstance(graph, Graph) else node.blocks[0]
     taken = () if isinstance(graph, Graph) else captured(block)
-    plan: Plan | None = None
+    plan: ExecutionPlan | None = None
 
     def run_nested(*values: Any) -> Any:
         nonlocal plan
         if plan is None:
-            plan = Plan(block, taken, name, EXECUTOR.options)
+            plan = ExecutionPlan(block, taken, name, EXECUTOR.options)
         return plan.execute(*values)
 
     return run_nested, taken
 
 
-def plan_of(graph: Graph, name: str = "") -> Plan:
+def plan_of(graph: Graph, name: str = "") -> ExecutionPlan:
     """The plan of a copy of a graph, optimized if the options say so.
 
     Raises:
@@ -172,11 +172,11 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
         each.type is TensorType for each in graph.block.parameters
     )
     kept = graph if fuses else None
-    return Plan(graph.block, (), name or graph.name, options, kept)
+    return ExecutionPlan(graph.block, (), name or graph.name, options, kept)
 
 
-def _plan(function: Function) -> Plan:
-    plan: Plan | None = function.memo.get("plan")
+def _plan(function: Function) -> ExecutionPlan:
+    plan: ExecutionPlan | None = function.memo.get("plan")
     if plan is None or plan.options is not EXECUTOR.options:
         plan = function.memo["plan"] = plan_of(function.graph, function.name)
     return plan

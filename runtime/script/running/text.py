@@ -63,7 +63,7 @@ from runtime.script.operator_calls import (
 from runtime.script.passes.splicing import callee
 from runtime.script.primitives import NAMESPACE
 from runtime.script.primitives.table import INLINE, overflow_tests
-from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
+from runtime.script.running.plan import LIGHT, Control, Layout, Planner, PlanStep
 from runtime.script.running.steps import plan_of_function
 
 # CPython takes 20 blocks within each other, one of which is around the whole.
@@ -215,7 +215,7 @@ class _Writer:
     # Blocks
 
     def block(self, layout: Layout) -> None:
-        group: list[Step] = []
+        group: list[PlanStep] = []
         for step in layout.steps:
             if not self.way and _is_quiet(step):
                 group.append(step)
@@ -225,7 +225,7 @@ class _Writer:
             self.step(step)
         self.group(group)
 
-    def group(self, steps: Sequence[Step]) -> None:
+    def group(self, steps: Sequence[PlanStep]) -> None:
         """Steps that run no other code: both ways, by one question."""
         if not any(map(_has_primitives, steps)):
             for step in steps:
@@ -249,7 +249,7 @@ class _Writer:
             self.back(False)
         self.way = ""
 
-    def step(self, step: Step) -> None:
+    def step(self, step: PlanStep) -> None:
         self.node = step.node
         match step.control:
             case Control.CALL:
@@ -286,7 +286,7 @@ class _Writer:
         self.depth -= took_block
         self.margin -= 1
 
-    def branch(self, step: Step) -> None:
+    def branch(self, step: PlanStep) -> None:
         (condition,) = step.inputs
         before, after = self.asked, (False, False)
         for word, block in zip(
@@ -306,7 +306,7 @@ class _Writer:
             after = after[0] or self.asked[0], after[1] or self.asked[1]
         self.asked = after
 
-    def loop(self, step: Step) -> None:
+    def loop(self, step: PlanStep) -> None:
         (body,) = step.blocks
         trips, going, *carried = step.inputs
         index, *parameters = body.parameters
@@ -338,7 +338,7 @@ class _Writer:
         self.move(parameters, step.outputs)
         self.free(body.freed_parameters)
 
-    def with_block(self, step: Step) -> None:
+    def with_block(self, step: PlanStep) -> None:
         (body,) = step.blocks
         make = self.function(step.call)
         (entered,) = body.parameters
@@ -355,7 +355,7 @@ class _Writer:
 
     # Calls
 
-    def call(self, step: Step) -> None:
+    def call(self, step: PlanStep) -> None:
         if step.bound is not None and step.bound.trusted is not None:
             self.primitive(step, step.bound)
             return
@@ -372,7 +372,7 @@ class _Writer:
             self.put(f"{self.target(step)}{name}({self.several(step.inputs)})")
         self.asked = (True, True)
 
-    def call_function(self, step: Step, function: Any) -> None:
+    def call_function(self, step: PlanStep, function: Any) -> None:
         memo = self.function(function.memo, "m")
         make = self.function(partial(plan_of_function, function), "p")
         # The object of a method is an argument, the function is none.
@@ -381,12 +381,12 @@ class _Writer:
         entry = f'({memo}.get("plan") or {make}()).execute'
         self.put(f"{self.target(step)}{entry}({given})")
 
-    def target(self, step: Step) -> str:
+    def target(self, step: PlanStep) -> str:
         """The targets of the results; a sequence of several is unpacked."""
         names = [f"v{each}" for each in step.outputs]
         return f"{', '.join(names)} = " if names else ""
 
-    def plain(self, step: Step) -> str | None:
+    def plain(self, step: PlanStep) -> str | None:
         """The line of a node that runs no code of others, or None."""
         node, target = step.node, self.target(step)
         given = [self.value(each) for each in step.inputs]
@@ -403,7 +403,7 @@ class _Writer:
                 return f"{target}[{', '.join(given)}]"
         return None
 
-    def primitive(self, step: Step, bound: BoundCall) -> None:
+    def primitive(self, step: PlanStep, bound: BoundCall) -> None:
         given = [self.value(each) for each in step.inputs]
         target, trusted = self.target(step), bound.trusted
         if self.way != "fast":
@@ -431,7 +431,7 @@ class _Writer:
             self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
         self.margin = margin
 
-    def tensorial(self, step: Step, bound: BoundCall) -> None:
+    def tensorial(self, step: PlanStep, bound: BoundCall) -> None:
         given = [self.value(each) for each in step.inputs]
         target, (output,) = self.target(step), step.outputs
         otherwise = f"{self.function(step.call)}({', '.join(given)})"
@@ -493,7 +493,7 @@ _QUIET = frozenset(
 )
 
 
-def _is_calm(step: Step) -> bool:
+def _is_calm(step: PlanStep) -> bool:
     """Whether a step, loops included, runs no code of others."""
     if step.control is Control.CALL:
         return _is_quiet(step)
@@ -501,7 +501,7 @@ def _is_calm(step: Step) -> bool:
     return step.control is not Control.WITH and all(map(_is_calm, inner))
 
 
-def _is_quiet(step: Step) -> bool:
+def _is_quiet(step: PlanStep) -> bool:
     """Whether a step runs no code of others, and has no loop in it."""
     if step.control is Control.IF:
         return all(_is_quiet(each) for block in step.blocks for each in block.steps)
@@ -526,7 +526,7 @@ def _is_plain(type_: Type) -> bool:
     return type_ in LIGHT
 
 
-def _has_primitives(step: Step) -> bool:
+def _has_primitives(step: PlanStep) -> bool:
     inner = [each for block in step.blocks for each in block.steps]
     return step.bound is not None or any(map(_has_primitives, inner))
 
@@ -535,7 +535,7 @@ def _has_name(node: Node) -> bool:
     return bool(getattr(node.output.type, "qualname", ""))
 
 
-def _is_tensorial(step: Step) -> bool:
+def _is_tensorial(step: PlanStep) -> bool:
     """Whether an operator takes tensors and gives one, and nothing is unusual."""
     assert step.bound is not None, "it is an operator"
     schema, node = step.bound.reading.schema, step.node

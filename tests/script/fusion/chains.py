@@ -12,7 +12,7 @@ from runtime.script.fused_kernel import step_of
 from runtime.script.fusion import FusedGroup, fuse
 from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from runtime.script.passes import Facts, facts_of, propagate_shapes
-from runtime.script.running import Plan, executor_options
+from runtime.script.running import ExecutionPlan, executor_options
 from runtime.tensors.construction import from_numpy
 from runtime.tensors.tensor import Tensor
 
@@ -25,7 +25,7 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 1e30, 2e5, -
 
 def with_plan(graph: Graph) -> FusedGroup:
     """What runs a group: its kernel, or else a plan of its graph."""
-    plan = Plan(graph.block, (), "<fused>", executor_options())
+    plan = ExecutionPlan(graph.block, (), "<fused>", executor_options())
     return FusedGroup(graph, plan.execute)
 
 
