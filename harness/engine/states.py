@@ -127,7 +127,7 @@ class Search:
         self.grows = False
         # Whether what is no part of a state decides what follows (`VariantRead`).
         self.variant_read = False
-        self._index: dict[bytes, int] = {}
+        self._index: dict[tuple[bytes, int], int] = {}
         self.keys: list[Key] = []
         self._masks: list[int] = []
         self._ways: list[list[tuple[int, int]]] = []
@@ -300,7 +300,8 @@ class Search:
     def _enter(self, way: tuple[int, int] | None) -> int:
         """The state where the system stands, known or new; notes one more way to it."""
         form = self._form
-        name = form.exact if self.exact else form.blind
+        # A step that lasts has no handle, so what it did may be gone from the form.
+        name = form.exact if self.exact else form.blind, self._player.mask
         state = self._index.get(name)
         if state is None:
             state = self._index[name] = len(self.keys)

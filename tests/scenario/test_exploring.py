@@ -3,7 +3,7 @@ import pytest
 from harness.engine import Budget
 from harness.errors import BadStrategy
 from harness.exploration import explore, system_of
-from harness.scenario import Scenario, call, define, impl, step
+from harness.scenario import Scenario, call, define, impl, step, use
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.registry import RegistrySystem
 from tests.coded import code
@@ -72,3 +72,27 @@ def test_several_violations_are_looked_for() -> None:
     report = explore(Scenario(*NEWEST, _TWO.steps[0]), "walk:1", stop_after=3)
     # All of them come down to one history.
     assert len(report.exploration.violations) == 1
+
+
+def take_all(items: list[str]) -> list[str]:
+    taken = items.copy()
+    items.clear()
+    return taken
+
+
+def test_a_use_that_takes_back_what_a_lasting_step_did() -> None:
+    """It was called hidden state: the step was not done from an equal state again."""
+    report = explore(
+        Scenario(
+            step("add", lambda items: items.append("a"), undo=None),
+            uses=[use("take", take_all)],
+            create=list,
+        )
+    )
+    (violation,) = report.exploration.violations
+    assert (report.verdict, violation.kind, violation.shortest) == (
+        "order",
+        "use",
+        (0, 1, 1),
+    )
+    assert len(report.exploration.states) == 2
