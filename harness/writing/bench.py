@@ -17,10 +17,12 @@ import signal
 import time
 from collections import Counter
 from collections.abc import (
+    AsyncIterator,
     Callable,
     Coroutine,
     ItemsView,
     Iterable,
+    Iterator,
     KeysView,
     Mapping,
     Sequence,
@@ -210,13 +212,15 @@ def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
 class LookUpAnswer:
     """The canonical answer of a look-up; its members, if only their order may differ.
 
-    `error` is the type of what it raised.
+    `error` is the type of what it raised; `passes` that it is an iterator, which no
+    scenario takes: what it gives is compared.
     """
 
     text: str
     members: tuple[str, ...] | None = None
     plain: bool = False
     error: str = ""
+    passes: bool = False
 
 
 def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
@@ -226,6 +230,10 @@ def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
         if isinstance(value, CoroutineType):
             value = _await(value, names)
             return LookUpAnswer(canonical_text(value), _members(value))
+        if isinstance(value, AsyncIterator):
+            raise TypeError(type(value).__name__)
+        if isinstance(value, Iterator):
+            return LookUpAnswer("", passes=True)
         return LookUpAnswer(canonical_text(value), _members(value), _plain(value))
     except Exception as error:
         return LookUpAnswer(

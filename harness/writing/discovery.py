@@ -156,6 +156,8 @@ def _variant(
     for look in kept:
         for slot in range(1, SLOTS) if look.arguments and not look.slot else ():
             ask = call_text(look.name, look.arguments, slot)
+            if look.use.ask.startswith("list("):
+                ask = f"list({ask})"
             other = replace(look, use=replace(look.use, ask=ask), slot=slot)
             other = _with_shown_steps(other, bench, steps, given)
             if step in other.shows:
@@ -211,9 +213,12 @@ def _working_look_up(
 ) -> LookUp | None:
     """The first of these that tells what is registered, wherever objects stand."""
     for look in candidate:
-        text = look.use.ask
         needs = _unique((*given, *look.arguments))
         full = _answer_in_child(look, steps, bench, needs)
+        if full is not None and full.passes:
+            look = replace(look, use=UseDraft(f"list({look.use.ask})"))
+            full = _answer_in_child(look, steps, bench, needs)
+        text = look.use.ask
         if full is None or full.error in CALL_ERRORS:
             continue
         empty = _answer_in_child(look, (), bench, needs)

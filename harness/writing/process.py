@@ -167,7 +167,10 @@ def _text(use: UseDraft) -> str:
     """A look as an expression of text."""
     if not use.unordered:
         return use.ask
-    return "sorted(registry)" if use.ask == "list(registry)" else f"sorted({use.ask})"
+    ask = use.ask
+    if ask.startswith("list("):
+        ask = ask.removeprefix("list(").removesuffix(")")
+    return f"sorted({ask})"
 
 
 def _scenario(draft: Draft, name: str) -> Call:

@@ -154,6 +154,8 @@ def near_registries(target: Target) -> tuple[str, ...]:
         if name.startswith("_") or isinstance(value, ModuleType):
             continue
         kind = value if isinstance(value, type) else type(value)
+        if issubclass(kind, BaseException):  # all have add_note
+            continue
         if not str(kind.__module__).startswith(
             target.module.__name__.partition(".")[0]
         ):

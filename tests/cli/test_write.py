@@ -1,4 +1,5 @@
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -563,6 +564,50 @@ def test_nothing_is_left_where_it_is_called(registries: Project) -> None:
     before = sorted(registries.root.rglob("*"))
     registries.run("write", "leaving:Files")
     assert sorted(registries.root.rglob("*")) == before
+
+
+PASSING = """
+class Refused(Exception): ...
+
+
+class Passing:
+    def __init__(self):
+        self._items = {}
+
+    def add(self, name, item):
+        self._items[name] = item
+
+    def remove(self, name):
+        del self._items[name]
+
+    def find(self, name):
+        return iter([self._items[name]] if name in self._items else [])
+
+    def items(self):
+        yield from self._items.items()
+
+    async def fetch(self):
+        for each in self._items:
+            yield each
+"""
+
+
+def test_of_an_iterator_what_it_gives_is_compared(registries: Project) -> None:
+    """No scenario takes an iterator, so that what was written was not explored."""
+    registries.write("passing.py", PASSING)
+    registries.run("write", "passing:Passing", "-o", "tests/test_passing.py")
+    text = (registries.root / "tests/test_passing.py").read_text()
+    asked = re.findall(r"use\(\s*['\"](.*)['\"],\s", text)
+    assert asked == ['list(registry.find("a"))', "list(registry.items())"]
+    assert registries.run("run", "tests/test_passing.py").exit_code == exits.OK
+
+
+def test_errors_are_no_registries(registries: Project) -> None:
+    """All of them have `add_note`."""
+    registries.write("passing.py", PASSING)
+    result = registries.run("write", "passing")
+    told = result.output.partition(" alone. ")[2]
+    assert told == "These have such names: passing:Passing.\n"
 
 
 @pytest.mark.parametrize(
