@@ -408,7 +408,8 @@ def _paths(violation: Violation) -> list[str]:
         head = "differs from the first fresh system (first / now):"
         advice = [
             "make all of that anew in create=, undo it in reset= (empty caches there),",
-            'or explore with isolation="fork"; ignore= if it is no matter',
+            'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+            "processes and seeds of random numbers, which differ in each child",
         ]
         shown = _indented("\n".join(violation.paths)) if violation.paths else []
         told = [head, *shown] if shown else []

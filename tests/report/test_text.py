@@ -132,7 +132,8 @@ def test_what_was_cut_short_guarantees_nothing() -> None:
 FIELDS = (("error", "NameTaken"), ("name", "a"))
 ADVICE = [
     "make all of that anew in create=, undo it in reset= (empty caches there),",
-    'or explore with isolation="fork"; ignore= if it is no matter',
+    'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+    "processes and seeds of random numbers, which differ in each child",
 ]
 
 
@@ -455,7 +456,8 @@ at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1
 make all of that anew in create=, undo it in reset= (empty caches there),
-or explore with isolation="fork"; ignore= if it is no matter
+or explore with isolation="fork"; ignore= if it is no matter, as ids of
+processes and seeds of random numbers, which differ in each child
 replay id: {id}
     everyorder replay {id} scenarios/test_broken/not_fresh
 """
