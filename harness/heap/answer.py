@@ -117,16 +117,19 @@ def _name(module: object, qualname: str) -> str:
 
 
 def _dict(items: Any, inner: Any, unordered: bool) -> str:
-    parts = [f"{inner(key)}: {inner(each)}" for key, each in _first(items)]
+    first, rest = _first(items)
+    parts = [f"{inner(key)}: {inner(each)}" for key, each in first]
     if unordered:
         parts.sort()
-    return f"{{{', '.join(parts)}}}"
+    return f"{{{', '.join(parts + rest)}}}"
 
 
 def _sequence(values: Any, kind: type, inner: Any, unordered: bool) -> str:
-    parts = [inner(each) for each in _first(values)]
+    first, rest = _first(values)
+    parts = [inner(each) for each in first]
     if unordered or kind is set or kind is frozenset:
         parts.sort()
+    parts += rest
     if kind is tuple and len(parts) == 1:
         return f"({parts[0]},)"
     if kind is set and not parts:
@@ -136,13 +139,14 @@ def _sequence(values: Any, kind: type, inner: Any, unordered: bool) -> str:
     return f"frozenset({text if parts else ''})" if kind is frozenset else text
 
 
-def _first(values: Any) -> list[Any]:
+def _first(values: Any) -> tuple[list[Any], list[str]]:
+    """As many of these as are shown, and what stands for others if there are any."""
     found: list[Any] = []
     for each in values:
         if len(found) == _MOST:
-            break
+            return found, ["..."]
         found.append(each)
-    return found
+    return found, []
 
 
 def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
@@ -177,11 +181,13 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
         except AttributeError:
             continue
     left_out = noise_of(kind)
+    first, rest = _first(attributes.items())
     parts += [
         f"{key}={inner(each)}"
-        for key, each in _first(attributes.items())
+        for key, each in first
         if type(key) is not str or key not in left_out
     ]
+    parts += rest
     return f"{name}({', '.join(parts)})"
 
 

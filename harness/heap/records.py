@@ -16,6 +16,7 @@ import marshal
 import re
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 _NOTHING = StopIteration
@@ -502,7 +503,9 @@ class _Comparison:
             self._line(path, one, other)
 
     def _line(self, path: str, left: str, right: str) -> None:
-        self.lines.append(f"{path}: {_short(left)} / {_short(right)}")
+        begin = _beginning(left, right)
+        one, other = _short(left, begin), _short(right, begin)
+        self.lines.append(f"{path}: {one} / {other}")
 
     def _orders(self) -> None:
         """What no form tells, or the exact one alone: orders, and what caches count."""
@@ -548,5 +551,16 @@ def _order_text(kind: str, order: Any, other: Any) -> str:
     return ", ".join(map(repr, sorted(other) if order is None else order))
 
 
-def _short(text: str) -> str:
+def _beginning(left: str, right: str) -> int:
+    """Where texts are shown from: what differs would be cut off if it stood later."""
+    pairs = zip(left, right, strict=False)
+    same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], pairs))
+    if same < _LONGEST - 3 or left == right:
+        return 0
+    comma = left.rfind(", ", 0, same)
+    return comma + 2 if comma >= 0 else same
+
+
+def _short(text: str, begin: int) -> str:
+    text = f"...{text[begin:]}" if begin else text
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

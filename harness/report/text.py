@@ -391,7 +391,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     if (violation.expected, violation.found) != (None, None):
         difference = divergence(violation.expected, violation.found)
         if difference is None:
-            lines.append("expected and found are printed alike")
+            lines.append(_alike(violation.found))
         else:
             lines += diff_lines(difference, shown, hidden=violation.hidden)
     if violation.frequency is not None:
@@ -400,6 +400,11 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     lines += _paths(violation)
     # Of two states of which nothing can be seen there is nothing to tell.
     return lines or ["what differs cannot be seen from outside"]
+
+
+def _alike(found: object) -> str:
+    told = "expected and found are printed alike"
+    return f"{told}, as far as they are" if "..." in str(found) else told
 
 
 def _paths(violation: Violation) -> list[str]:

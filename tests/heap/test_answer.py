@@ -318,3 +318,14 @@ def test_what_the_library_remembers_of_an_object_is_no_answer() -> None:
     assert str(network.broadcast_address) == "10.0.0.255"
     assert canonical(network) == before
     assert before != canonical(ipaddress.ip_network("10.0.0.0/16"))
+
+
+def test_what_is_left_out_of_many_is_told() -> None:
+    """The text read as if it were all of it."""
+    numbers = [*range(201)]
+    shown = ", ".join(map(str, numbers[:200]))
+    assert str(canonical(numbers)) == f"[{shown}, ...]"
+    assert str(canonical(numbers[:200])) == f"[{shown}]"
+    assert str(canonical(dict.fromkeys(numbers))).endswith("199: None, ...}")
+    many = types.SimpleNamespace(**{f"a{number}": number for number in numbers})
+    assert str(canonical(many)).endswith("a199=199, ...)")

@@ -208,6 +208,16 @@ def test_long_values_are_cut() -> None:
     assert line.endswith("...")
 
 
+def test_long_values_are_shown_from_where_they_differ() -> None:
+    """Both sides of the orders of a long dict read alike."""
+    heap = Heap(SCOPE)
+    names = {f"name {number:02}": number for number in range(40)}
+    one, other = {**names, "a": 1, "b": 2}, {**names, "b": 2, "a": 1}
+    assert differences(
+        heap.portrait({"names": one}), heap.portrait({"names": other})
+    ) == ("order of names: ...'a', 'b' / ...'b', 'a'",)
+
+
 def test_a_function_with_an_empty_closure_can_be_read_back() -> None:
     made = types.FunctionType(compile("1", "made", "eval"), {}, "made", None, ())
     heap, one, other = Heap(SCOPE), {"made": made, "a": [1]}, {"made": made, "a": [2]}

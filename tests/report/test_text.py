@@ -5,6 +5,7 @@ import pytest
 
 from harness.engine.protocol import Caveat, State
 from harness.engine.result import KINDS, Closure, Square, Violation
+from harness.heap import canonical
 from harness.report.text import (
     explanation,
     other_history_lines,
@@ -130,6 +131,7 @@ def test_what_was_cut_short_guarantees_nothing() -> None:
 
 
 FIELDS = (("error", "NameTaken"), ("name", "a"))
+EXPECTED, FOUND = (canonical([*range(201), last]) for last in "ab")
 ADVICE = [
     "make all of that anew in create=, undo it in reset= (empty caches there),",
     'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
@@ -155,6 +157,10 @@ ADVICE = [
         (
             Violation("error", (), FIELDS, None, (0,)),
             ["succeeds here, elsewhere:", "    error: NameTaken", "    name: a"],
+        ),
+        (
+            Violation("use", (), EXPECTED, FOUND, (0,)),
+            ["expected and found are printed alike, as far as they are"],
         ),
         (
             Violation("wedged", (), "same", "same", (0,)),
