@@ -336,14 +336,15 @@ def _undo_effect(
     if len(texts) == 1 or not restored:
         return UndoEffect(restored, alone=True)
     try:
+        # Of the same objects: some registries tell them apart by their addresses.
         held = perform_step(StepDraft(texts[1], undos[1]), names)
         second = bench.state(names)
-        names = bench.names(arguments)
+        held()
         end = perform_step(StepDraft(texts[0], undos[0]), names)
-        others = (held, perform_step(StepDraft(texts[1], undos[1]), names))
+        held = perform_step(StepDraft(texts[1], undos[1]), names)
         end()
         alone = bench.state(names) == second
     except Exception:
         return UndoEffect(restored, alone=False)
-    del others  # a context manager that nobody holds ends itself
+    del held  # a context manager that nobody holds ends itself
     return UndoEffect(restored, alone)

@@ -602,6 +602,30 @@ def test_of_an_iterator_what_it_gives_is_compared(registries: Project) -> None:
     assert registries.run("run", "tests/test_passing.py").exit_code == exits.OK
 
 
+BY_ADDRESS = """
+class Addresses:
+    def __init__(self):
+        self._things = {}
+
+    def register(self, thing):
+        self._things[str(id(thing))] = thing.name
+
+    def unregister(self, thing):
+        del self._things[str(id(thing))]
+
+    def has(self, thing):
+        return str(id(thing)) in self._things
+"""
+
+
+def test_an_undo_that_names_its_thing_by_its_address(registries: Project) -> None:
+    """It was told to take back the newest: the things compared were others."""
+    registries.write("by_address.py", BY_ADDRESS)
+    text = registries.text("write", "by_address:Addresses")
+    assert text.count("undo=lambda registry: registry.unregister(thing_") == 3
+    assert "takes back the newest" not in text
+
+
 def test_errors_are_no_registries(registries: Project) -> None:
     """All of them have `add_note`."""
     registries.write("passing.py", PASSING)
