@@ -27,7 +27,6 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -53,7 +52,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, SignatureOf
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration
+from runtime.dispatch.registration import Closeable, Registration
 from runtime.dispatch.token import check_rule
 from runtime.errors.call import OperatorGone
 from runtime.errors.registration import LibraryMisuse, LookupFailed
@@ -84,7 +83,7 @@ def keys_of(devices: Devices) -> tuple[DispatchKey, ...]:
     return tuple(dict.fromkeys(key_of_device(name) for name in names))
 
 
-class CustomOpDef(Generic[P, R]):
+class CustomOpDef(Closeable, Generic[P, R]):
     """An operator made of a Python function; calling it calls the operator.
 
     Made by `custom_op`.  `handle` is its `OperatorHandle`, `schema` its schema.  Raises
@@ -356,17 +355,6 @@ class CustomOpDef(Generic[P, R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored_operator, (self.dispatcher, self.name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<CustomOpDef {self.name}>"

@@ -23,6 +23,7 @@ from functools import wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
+from runtime.dispatch.registration import Closeable
 from runtime.errors.base import nearest
 from runtime.errors.future import callable_name, describe_type
 from runtime.errors.rpc import RpcMisuse, UnknownCallable
@@ -65,7 +66,7 @@ def is_async(function: Any) -> bool:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Registered:
+class Registered(Closeable):
     """The handle of a registration, closed by `close`.
 
     It can be called, here or by `rpc_sync(to, handle, args=...)`.
@@ -87,12 +88,6 @@ class Registered:
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.remove(self)
-
-    def __enter__(self) -> "Registered":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Registered({self.name!r})"

@@ -10,6 +10,7 @@ the end of its own loading (`runtime.hooks`).
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from runtime.dispatch.registration import Closeable
 from runtime.hooks import PlugIn, Remove, register_plug_in
 from runtime.locks import load
 
@@ -40,7 +41,7 @@ class Surface(NamedTuple):
     call: Callable[[str, Any, str, tuple[Any, ...], dict[str, Any], float, str], Any]
 
 
-class PlugIns:
+class PlugIns(Closeable):
     """The parts of the plug-in; `close` takes all of them back."""
 
     __slots__ = ("_parts",)
@@ -52,12 +53,6 @@ class PlugIns:
         """Take everything back; doing so again is harmless."""
         while self._parts:
             self._parts.pop().close()
-
-    def __enter__(self) -> "PlugIns":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def plug_in(surface: Surface) -> PlugIns:
