@@ -141,7 +141,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPlan:
+class GradientPlan:
     """What to save and to run where certain arguments require grad.
 
     `keep(*arguments)` gives the saved arguments as a list; the saved results are put
@@ -172,7 +172,7 @@ class Call:
     mask: int
 
 
-def plan_of(call: Call, formulas: Formulas) -> SavedPlan:
+def plan_of(call: Call, formulas: Formulas) -> GradientPlan:
     """The plan of a call; a pure function of both."""
     edges = [call.names[place] for place in call.places]
     wanted = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
@@ -204,7 +204,7 @@ def plan_of(call: Call, formulas: Formulas) -> SavedPlan:
     keep = _keep(len(call.names), tuple(arguments.values()))
     run = _run(tuple(values), returned)
     formulas_used = tuple(formula for _, formula in chosen)
-    return SavedPlan(
+    return GradientPlan(
         tuple(arguments.values()),
         tuple(results.values()),
         keep(call.operator),
@@ -348,14 +348,14 @@ class Derivatives:
     returns_list: bool
     constant: frozenset[int]
     returns: Callable[[Any], Any]
-    plans: dict[int, SavedPlan] = field(default_factory=dict)
+    plans: dict[int, GradientPlan] = field(default_factory=dict)
 
     @property
     def operator(self) -> str:
         """The operator's name."""
         return self.call.operator
 
-    def plan(self, mask: int) -> SavedPlan:
+    def plan(self, mask: int) -> GradientPlan:
         """The plan where the arguments in `mask` (bits, by place) require grad."""
         found = self.plans.get(mask)
         if found is None:

@@ -44,7 +44,7 @@ from runtime.autograd.plan import (
     PLAIN,
     TENSORS,
     Derivatives,
-    SavedPlan,
+    GradientPlan,
     kind_of,
     save_output,
     wrong_result,
@@ -101,7 +101,10 @@ class OperatorNode(Node):
     __slots__ = ("derivatives", "host", "plan", "values")
 
     def __init__(
-        self, next_edges: list[Edge | None], derivatives: Derivatives, plan: SavedPlan
+        self,
+        next_edges: list[Edge | None],
+        derivatives: Derivatives,
+        plan: GradientPlan,
     ) -> None:
         # Spelled out: a node is made for every call that is recorded.
         self.next_edges = next_edges
