@@ -24,7 +24,7 @@ from re import DOTALL, fullmatch
 from typing import Any, Protocol, overload
 
 from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of, live
-from runtime.custom.kernel import holds_tensors, kernel_of, selecting, takes_tensors
+from runtime.custom.kernel import kernel_of, selecting, takes_tensors
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import check_kind, origin_of_caller
 from runtime.errors.custom import DefinitionRefused
@@ -34,7 +34,7 @@ from runtime.schema.calls import describe_value
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.schema.schema import Schema, check_definition
 from runtime.schema.signature import AliasInfo, Argument, OperatorName, placed_alias
-from runtime.schema.types import TensorType
+from runtime.schema.types import TensorType, holds_tensors
 
 # Every custom operator has it: its schema says what it does.
 COMPLIANT = "pt2_compliant_tag"

@@ -91,10 +91,8 @@ from runtime.schema.schema import Schema
 from runtime.schema.signature import WILDCARD
 from runtime.schema.types import (
     DeviceType,
-    ListType,
-    OptionalType,
     TensorType,
-    Type,
+    holds_tensors,
     unwrap_optional,
 )
 from runtime.tensors.keys import PYTHON, backend_select
@@ -383,13 +381,6 @@ def _kernel(
 def _by_name(name: str, place: int) -> str:
     # Schemas have names that only a dictionary can hold.
     return f"**{{{name!r}: a{place}}}" if iskeyword(name) else f"{name}=a{place}"
-
-
-def holds_tensors(kind: Type) -> bool:
-    """Whether a type is that of a tensor, or of optional or several ones."""
-    while isinstance(kind, ListType | OptionalType):
-        kind = kind.element
-    return kind == TensorType
 
 
 def first_fake(schema: Schema) -> Kernel:

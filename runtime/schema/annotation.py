@@ -53,13 +53,13 @@ from runtime.schema.types import (
     ListType,
     NoneType_,
     NumberType,
-    OptionalType,
     RRefType,
     StrType,
     SymIntType,
     TensorType,
     TupleType,
     Type,
+    holds_tensors,
     replace_type,
 )
 from runtime.schema.values import INT_END, INT_FIRST
@@ -342,7 +342,7 @@ def _named_argument(
     fn: Callable[..., Any], index: int, parameter: Parameter, written: set[str] | None
 ) -> Argument:
     kind = _symbolic(_parameter_type(fn, parameter))
-    tensors = _holds_tensors(kind)
+    tensors = holds_tensors(kind)
     alias = None
     if tensors if written is None else parameter.name in written:
         if not tensors:
@@ -456,12 +456,6 @@ def _meant(
 
 def _symbolic(kind: Type) -> Type:
     return replace_type(kind, IntType, SymIntType)
-
-
-def _holds_tensors(kind: Type) -> bool:
-    while isinstance(kind, ListType | OptionalType):
-        kind = kind.element
-    return kind == TensorType
 
 
 def _fault(

@@ -349,6 +349,13 @@ def replace_type(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the
     return type
 
 
+def holds_tensors(kind: Type) -> bool:
+    """Whether a type is that of a tensor, or of optional or several ones."""
+    while isinstance(kind, ListType | OptionalType):
+        kind = kind.element
+    return kind == TensorType
+
+
 def unwrap_optional(type: Type) -> Type:  # noqa: A002  # the field's own word
     """The element of an optional type; any other type itself."""
     return type.element if isinstance(type, OptionalType) else type
