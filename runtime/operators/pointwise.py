@@ -77,6 +77,10 @@ def plan_clamp(self: Tensor, low: Any, high: Any) -> Plan:
     if row is None:
         raise refuse(_BOUNDED, "self", dtype)
     tensors = [bound for bound in bounds if isinstance(bound, Tensor)]
+    for name, bound in (("min", low), ("max", high)):
+        number = bound.number if isinstance(bound, Tensor) else bound
+        if number is not None:
+            check_fill(number, dtype, name)
     device = common_device(self, *tensors)
     shape = broadcast(self.shape, *(each.shape for each in tensors))
     outputs = ((shape, dtype),)

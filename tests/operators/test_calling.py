@@ -18,7 +18,7 @@ import pytest
 import runtime
 from runtime.errors.call import CallError
 from runtime.errors.registration import UnknownDevice
-from runtime.errors.tensor import NotShareable, UnfitValue
+from runtime.errors.tensor import NotShareable, UnfitValue, WrongOption
 from runtime.operators import functions
 from runtime.operators.calling import (
     function,
@@ -30,7 +30,7 @@ from runtime.operators.calling import (
     with_out,
 )
 from runtime.operators.functions import FUNCTIONS
-from runtime.operators.handwritten import Ordered, clamp, scatter, sort, split
+from runtime.operators.handwritten import Ordered, clamp, clamp_, scatter, sort, split
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code, coded
@@ -84,6 +84,26 @@ def test_numbers_and_tensors_where_overloads_take_them() -> None:
     assert scatter(x, 0, index, 7).tolist() == [1.0, 5.0, 7.0]
     assert scatter(x, 0, index, tensor([8.0])).tolist() == [1.0, 5.0, 8.0]
     assert scatter(x, 0, index, 7, out=out).tolist() == [1.0, 5.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "name", "found"),
+    [
+        ((-5, None), "min", "-5"),
+        ((None, 300), "max", "300"),
+        ((0, 300), "max", "300"),
+        ((tensor([1, 1], dtype="uint8"), 300), "max", "300"),
+    ],
+)
+def test_a_bound_is_never_another_number(bounds: Any, name: str, found: str) -> None:
+    x = tensor([200, 3], dtype="uint8")
+    for run in (clamp, clamp_):
+        with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
+            run(x, *bounds)
+        assert (caught.value.argument, caught.value.found) == (name, found)
+    assert x.tolist() == [200, 3]
+    assert shown(clamp(x, -5.0, 300.0)) == ("float32", [200.0, 3.0])
+    assert clamp(x, tensor(4, dtype="uint8"), True).tolist() == [1, 1]
 
 
 def test_several_results_have_names() -> None:
