@@ -4,8 +4,8 @@ True only here: how Python numbers, nested lists, arrays and tensors become elem
 
 Rules:
 - Python numbers become bool, int64, float32 or complex64, the widest kind among them;
-  NumPy's own scalars inside of lists count as the Python numbers that they hold;
-- arrays and tensors keep their dtype;
+- arrays, tensors and NumPy's own scalars keep their dtype, and are promoted in lists;
+- a complex number is no real one: of a list, real elements are not made of it;
 - an int that does not fit raises; nothing becomes a float silently;
 - `tensor` copies; `as_tensor` shares where nothing needs to change.
 """
@@ -172,7 +172,8 @@ def _cast(given: "Elements", wanted: DType | None) -> "Elements":
     import numpy as np
 
     kind = dtype_of(given.dtype.newbyteorder("="))
-    if wanted is not None and not wanted.is_complex and kind.is_complex:
+    real = wanted is not None and not wanted.is_complex and wanted.name != "bool"
+    if real and kind.is_complex:
         given = given.real
     form = numpy_dtype(wanted or kind)
     if form == given.dtype:
@@ -202,11 +203,44 @@ def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
     if given.dtype.kind == "O":
         raise UnfitValue(code="UnsupportedData", dtype=given.dtype.name, near=())
     if wanted is None:
-        return _cast(given, _NARROWED.get(given.dtype.char))
+        wanted = _promoted(kinds)
+        if wanted is None:
+            return _cast(given, _NARROWED.get(given.dtype.char))
+    _check_real(given.dtype.kind == "c", wanted)
     facts = info(wanted)
     if facts.kind in "iu" and given.dtype.kind in "iuf" and given.size:
         _check_range(given, wanted, facts)
     return _cast(given, wanted)
+
+
+def _promoted(kinds: set[type]) -> DType | None:
+    """The dtype of numbers of NumPy's classes, with Python's; else None."""
+    import numpy as np
+
+    found = []
+    for kind in kinds:
+        plain = [each for each in _NUMBERS if issubclass(kind, each)]
+        if issubclass(kind, np.generic):
+            found.append(dtype_of(np.dtype(kind)))
+        elif plain:
+            found.append(number_dtype(plain[0]()))
+        else:
+            return None
+    own = any(issubclass(kind, np.generic) for kind in kinds)
+    return reduce(promote_types, found) if own else None
+
+
+def _check_real(is_complex: bool, wanted: DType) -> None:
+    """Raise `UnfitValue` for complex numbers of which real elements are to be made."""
+    if is_complex and not wanted.is_complex and wanted.name != "bool":
+        raise UnfitValue(
+            code="UnfitValue",
+            asked=f"dtype={wanted.name!r}",
+            fits="real numbers",
+            found="a complex one",
+            near=(),
+            remedy="take the real parts, or leave dtype out",
+        )
 
 
 def _of_integers(data: Any, given: "Elements", wanted: DType | None) -> "Elements":
@@ -234,6 +268,7 @@ def _of_arrays(data: Any, wanted: DType | None) -> "Elements":
     found: list[DType] = []
     plain = _without_tensors(data, found)
     dtype = wanted or reduce(promote_types, found)
+    _check_real(any(each.is_complex for each in found), dtype)
     form = numpy_dtype(dtype)
     if dtype.name == "bfloat16":
         return _array(plain, np.dtype("float32")).astype(form)

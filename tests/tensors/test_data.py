@@ -37,8 +37,14 @@ class Colour(IntEnum):
         ([[1.0], [2.0]], "float32", (2, 1)),
         ([], "float32", (0,)),
         ([[], []], "float32", (2, 0)),
-        ([np.float64(1)], "float32", (1,)),
+        ([np.float64(1)], "float64", (1,)),
+        ([[np.float64(1), 2]], "float64", (1, 2)),
+        ([np.float64(1), True, Colour.RED], "float64", (3,)),
+        ([np.complex128(1j), 1.0], "complex128", (2,)),
+        ([np.float64(1), 1j], "complex128", (2,)),
         ([np.float32(1), 2.0], "float32", (2,)),
+        ([np.float32(1), np.int64(2)], "float32", (2,)),
+        ([np.int8(1), True], "int8", (2,)),
         ([np.int32(1)], "int32", (1,)),
         ([np.float16(1)], "float16", (1,)),
         (np.float64(1), "float64", ()),
@@ -77,7 +83,7 @@ def test_a_given_dtype_wins(dtype: DType | str) -> None:
     [
         ([1.9, -1.9], "int32", [1, -1]),
         ([0.0, 0.5, 2], "bool", [False, True, True]),
-        ([1 + 2j], "float32", [1.0]),
+        ([1j, 0j], "bool", [True, False]),
         ([1e6, -1e6], "float16", [float("inf"), float("-inf")]),
         ([3.14159], "bfloat16", [3.140625]),
         ([2**70], "float64", [2.0**70]),
@@ -86,10 +92,23 @@ def test_a_given_dtype_wins(dtype: DType | str) -> None:
         ([], "int8", []),
         (np.array([300, -1]), "uint8", [44, 255]),
         (np.array([1 + 2j]), "float64", [1.0]),
+        (np.array([1j]), "bool", [True]),
     ],
 )
 def test_numbers_are_converted(data: Any, dtype: str | None, found: list[Any]) -> None:
     assert tensor(data, dtype=dtype).tolist() == found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [1j, [1.0, 2j], [np.complex64(1j)], [tensor(1j), 2.0], [np.array(1j)]],
+)
+@pytest.mark.parametrize("dtype", ["float64", "int8", "bfloat16"])
+def test_complex_numbers_are_no_real_ones(data: Any, dtype: str) -> None:
+    for make in (tensor, as_tensor):
+        with pytest.raises(UnfitValue, check=code("UnfitValue")) as caught:
+            make(data, dtype=dtype)
+        assert caught.value.asked == f"dtype={dtype!r}"
 
 
 @pytest.mark.parametrize(
