@@ -249,7 +249,7 @@ def backward(
 
     Raises:
         BackwardRefused, AutogradMisuse: a root has no gradient.
-        BackwardRefused: one of `inputs` requires none.
+        BackwardRefused: one of `inputs` requires none, or there is none of them.
         BackwardRefused, NotImplementedFormula: as the graph says.
     """
     if grad_tensors is None and isinstance(tensors, Tensor):
@@ -262,8 +262,7 @@ def backward(
     if inputs is None:
         run(roots, retain_graph=retain, create_graph=create_graph)
         return
-    wanted = _several(inputs)
-    edges = [_input_edge(index, tensor) for index, tensor in enumerate(wanted)]
+    wanted, edges = _inputs("backward", inputs)
     leaves = [node for node, _ in edges if isinstance(node, AccumulateGrad)]
     others = [edge for edge in edges if not isinstance(edge[0], AccumulateGrad)]
     request = Request([edge[0] for edge, _ in roots], others, leaves)
@@ -297,9 +296,8 @@ def grad(
         BackwardRefused: the outputs do not depend on an input, and that is not allowed.
         and what `backward` raises.
     """
-    wanted = _several(inputs)
     roots = _roots("grad", _several(outputs), grad_outputs)
-    edges = [_input_edge(index, tensor) for index, tensor in enumerate(wanted)]
+    wanted, edges = _inputs("grad", inputs)
     request = Request([edge[0] for edge, _ in roots], edges, ())
     retain = create_graph if retain_graph is None else retain_graph
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
@@ -317,6 +315,14 @@ def grad(
 
 def _several(tensors: Tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else [*tensors]
+
+
+def _inputs(asked: str, inputs: Tensors) -> tuple[list[Tensor], list[Edge]]:
+    """The tensors whose gradients are wanted, and where these arrive."""
+    wanted = _several(inputs)
+    if not wanted:
+        raise BackwardRefused(code="NoInputs", asked=asked)
+    return wanted, [_input_edge(index, each) for index, each in enumerate(wanted)]
 
 
 def _roots(

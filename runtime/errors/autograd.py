@@ -94,6 +94,8 @@ class BackwardRefused(AutogradError):
     GradientNeeded: `{asked}` starts from output {index} of shape {shape}; only an
         output of one element has a gradient by itself.
       to do: reduce it, by sum() for one, or pass a gradient of its shape
+    NoInputs: `{asked}` was given no inputs, so there is nothing to compute.
+      to do: name the tensors, or leave inputs out of backward() for every leaf
     UnusedInput: The outputs were not computed from input {index} of shape {shape}.
       to do: pass allow_unused=True to get None for it
     InputWithoutGradient: Input {index} of shape {shape} does not require grad.

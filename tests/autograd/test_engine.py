@@ -135,6 +135,22 @@ def test_unused_inputs() -> None:
         grad(y, [tensor([1.0])])
 
 
+def test_no_inputs_are_a_mistake() -> None:
+    x = leaf(1)
+    y = (x * x).sum()
+    for asked, run in (
+        ("grad", lambda: grad(y, [])),
+        ("backward", lambda: backward(y, inputs=[])),
+        ("backward", lambda: y.backward(inputs=())),
+    ):
+        with pytest.raises(BackwardRefused, check=code("NoInputs")) as caught:
+            run()
+        assert caught.value.fields() == {"asked": asked}
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2]
+
+
 def test_only_the_way_to_the_inputs_is_run() -> None:
     x, other = leaf(1), leaf(2)
     y = x * 3 + other.exp()

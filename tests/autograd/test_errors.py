@@ -94,6 +94,11 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         errors.AutogradMisuse(code="GradcheckMisuse", fault="no input requires grad"),
         "gradcheck cannot check this: no input requires grad.",
     ),
+    "no inputs": (
+        errors.BackwardRefused(code="NoInputs", asked="grad"),
+        "`grad` was given no inputs, so there is nothing to compute.\n"
+        "  to do: name the tensors, or leave inputs out of backward() for every leaf",
+    ),
     "unused": (
         errors.BackwardRefused(code="UnusedInput", index=0, shape=()),
         "The outputs were not computed from input 0 of shape ().\n"
