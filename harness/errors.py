@@ -403,6 +403,7 @@ class BadArgument(HarnessError, ValueError):
     text: str = ""
     tried: tuple[str, ...] = ()
     reason: str = ""
+    place: str = ""
 
     words: ClassVar[Words] = {
         "NamedTwice": "{name} is named twice; a process imports a module only once.",
@@ -426,6 +427,10 @@ class BadArgument(HarnessError, ValueError):
         "ActsOutside": (
             "{name} acts on files, processes or the network, so nothing of it is "
             "called to see what it does; write its scenario by hand."
+        ),
+        "HiddenModule": (
+            "{name} is taken: {reason} is what runs here, so {place} cannot be "
+            "imported beside it; give yours another name."
         ),
     }
 
@@ -524,3 +529,23 @@ def near_modules(name: str, folder: str) -> tuple[str, ...]:
             return tuple(".".join((*before, each)) for each in close)
         places = spec.submodule_search_locations or ()
     return ()
+
+
+def check_not_hidden(name: str, folder: str) -> None:
+    """Raise `BadArgument` for a module of the folder that one of ours hides.
+
+    Ours are imported already, so that an import of the name never comes to the folder.
+    """
+    import os
+    import sys
+    from importlib.machinery import PathFinder
+
+    top = name.partition(".")[0]
+    ours = getattr(getattr(sys.modules.get(top), "__spec__", None), "origin", None)
+    spec = PathFinder.find_spec(top, [folder])
+    if ours is None or spec is None or spec.origin is None:
+        return
+    ours, theirs = os.path.realpath(ours), os.path.realpath(spec.origin)
+    home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    if ours != theirs and ours.startswith(os.path.join(home, "")):
+        raise BadArgument(code="HiddenModule", name=top, reason=ours, place=theirs)

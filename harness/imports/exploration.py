@@ -29,7 +29,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TypeAlias
 
-from harness.errors import BadArgument, NotFound, near_modules
+from harness.errors import BadArgument, NotFound, check_not_hidden, near_modules
 from harness.imports.observation import (
     Difference,
     Observation,
@@ -161,11 +161,13 @@ def of_imports(
     """Ask whether the order of imports makes a difference; `explore()` answers.
 
     Raises:
-        BadArgument: fewer than two modules, one twice, a use that cannot be compiled.
+        BadArgument: fewer than two modules, one twice or hidden by a module of ours, a
+            use that cannot be compiled.
     """
     for name in modules:
         if modules.count(name) > 1:
             raise BadArgument(code="NamedTwice", name=name)
+        check_not_hidden(name, str(path))
     if len(modules) < 2:
         raise BadArgument(code="NothingToOrder", modules=modules)
     uses = (use,) if isinstance(use, str) else tuple(use)

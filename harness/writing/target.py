@@ -32,7 +32,7 @@ from typing import (
     get_origin,
 )
 
-from harness.errors import BadArgument, NotFound, near_modules
+from harness.errors import BadArgument, NotFound, check_not_hidden, near_modules
 from harness.writing.draft import (
     EXTERNAL_MODULES,
     has_lookup_verb,
@@ -68,9 +68,10 @@ def find(name: str, folder: str) -> Target:
 
     Raises:
         NotFound: there is nothing of that name.
-        BadArgument: it acts on the machine.
+        BadArgument: it acts on the machine, or is hidden by a module of ours.
     """
     place, colon, attribute = name.partition(":")
+    check_not_hidden(place, folder)
     try:
         module = import_module(place)
     except ModuleNotFoundError as error:

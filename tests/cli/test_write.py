@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.cli import command as exits
 from harness.errors import HarnessError, TrialEnded
 from harness.writing import scenario_text
@@ -680,6 +681,24 @@ def test_mistakes(registries: Project, target: str, message: str) -> None:
     result = registries.run("write", target)
     assert (result.output, result.exit_code) == (
         f"Error: {message}\n",
+        exits.REFUSED,
+    )
+
+
+@pytest.mark.parametrize(
+    "command", [("write", "harness.registry:Plugins"), ("imports", "harness", "core")]
+)
+def test_a_package_that_has_the_name_of_ours(
+    registries: Project, command: tuple[str, ...]
+) -> None:
+    """Ours was looked at, and told to have nothing of theirs, or to hold."""
+    registries.write("core.py", "")
+    registries.write("harness/registry.py", "class Plugins: ...\n")
+    own = registries.write("harness/__init__.py", "")
+    result = registries.run(*command)
+    assert (result.output, result.exit_code) == (
+        f"Error: harness is taken: {harness.__file__} is what runs here, so "
+        f"{own.resolve()} cannot be imported beside it; give yours another name.\n",
         exits.REFUSED,
     )
 
