@@ -424,8 +424,9 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
 
 
 def _places_of(self: Tensor, position: int, part: Any) -> Tensor:
-    """A list, range or array of places as a tensor.  Raises `IndexOutOfRange`."""
-    if isinstance(part, range):
+    """A sequence or array of places as a tensor.  Raises `IndexOutOfRange`."""
+    if isinstance(part, (range, tuple)):
+        # A tuple within the subscript: on its own it is the subscript.
         part = list(part)
     if isinstance(part, list) and not part:
         return tensor_of(part, dtype=INT64)
