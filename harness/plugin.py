@@ -272,8 +272,10 @@ def _properties(report: Report) -> list[tuple[str, object]]:
 
 def _violation_text(report: Report, item: pytest.Item) -> str:
     lines = [f"{report.scenario}: {SENTENCES[report.verdict]}"]
-    found = report.exploration
-    lines += [render_violation(report, violation) for violation in found.violations]
+    lines += [
+        render_violation(report, violation, found=isinstance(item, ScenarioItem))
+        for violation in report.exploration.violations
+    ]
     lines += reasons(report)
     lines.append(f"    pytest {shlex.quote(item.nodeid)}")
     return "\n".join(lines)

@@ -298,9 +298,12 @@ def _failing_steps(report: Report) -> list[str]:
 
 
 def render_violation(
-    report: Report, violation: Violation, *, width: int = WIDTH
+    report: Report, violation: Violation, *, width: int = WIDTH, found: bool = True
 ) -> str:
-    """One violation: claim, runnable order, square, divergence, replay command."""
+    """One violation: claim, runnable order, square, divergence, replay command.
+
+    The last only if the command can find the scenario, not one within a test.
+    """
     history = violation.shortest or violation.history
     lines = wrap(f"{violation.kind}: {violation.claim}", width)
     where = report.state_name(violation.state)
@@ -312,8 +315,9 @@ def render_violation(
     lines += other_history_lines(report, violation)
     lines += explanation(violation)
     lines += recurrence_lines(violation)
-    lines += (f"replay id: {report.replay_id(violation)}",)
-    lines += (f"    {command}" for command in replay_commands(report, violation))
+    if found:
+        lines.append(f"replay id: {report.replay_id(violation)}")
+        lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
 
 

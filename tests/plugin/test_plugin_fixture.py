@@ -35,6 +35,21 @@ def test_wrong(explore):
 """
 
 
+BROKEN = """
+def test_broken(explore):
+    explore(*steps("a", "b"), create=dict, observe=newest)
+"""
+
+
+def test_a_scenario_in_a_test_is_run_again_by_pytest_alone(project: Project) -> None:
+    """A command was printed that found no scenario of that name."""
+    project.module("test_a.py", BROKEN)
+    text = project.run().stdout.str()
+    assert text.count("depends on more than the active steps\n") == 2
+    assert "    pytest tests/test_a.py::test_broken\n" in text
+    assert "replay" not in text
+
+
 @pytest.mark.long
 def test_names(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, NAMES)
