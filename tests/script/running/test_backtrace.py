@@ -1,7 +1,9 @@
 """Backtraces: the frames of the program on what it raises."""
 
+import gc
 import pickle
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -276,6 +278,16 @@ def endless() -> Function:
     return made
 
 
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Nothing is collected at a depth that leaves finalizers no room to run."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("uncollected")
 def test_recursion_without_end_is_a_clear_error() -> None:
     with pytest.raises(RunningError, check=code("TooDeep")) as caught:
         call(endless(), (1,))
