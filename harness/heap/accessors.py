@@ -33,6 +33,7 @@ import functools
 import gc
 import io
 import itertools
+import marshal
 import operator
 import pathlib
 import random
@@ -257,6 +258,11 @@ def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
     return Accessor(parts=lambda o: [(label, convert(o))])
 
 
+def _number(value: complex) -> Any:
+    """A number; one that is not equal to itself as what `marshal` writes of it."""
+    return value if value == value else marshal.dumps(value, 2)
+
+
 def _nothing(_o: Any) -> Parts:
     return []
 
@@ -416,8 +422,8 @@ _TABLE: dict[type, Accessor] = {
     # Values and their subclasses.
     int: _value("value", int.__int__),
     str: _value("value", str.__str__),
-    float: _value("value", float.__float__),
-    complex: _value("value", complex.__complex__),
+    float: _value("value", lambda o: _number(float.__float__(o))),
+    complex: _value("value", lambda o: _number(complex.__complex__(o))),
     bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
     bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
     range: Accessor(parts=members(range, "start", "stop", "step")),

@@ -140,7 +140,7 @@ class Walk(Tokens):
                     else:
                         n = find(identity(value))
                         if n is None:
-                            if identity(t) in ATOM_IDS:
+                            if identity(t) in ATOM_IDS and value == value:
                                 append(value)
                                 continue
                             n = seen[identity(value)] = len(order)
@@ -248,7 +248,7 @@ class Walk(Tokens):
                 else:
                     n = find(identity(value))
                     if n is None:
-                        if identity(t) in ATOM_IDS:
+                        if identity(t) in ATOM_IDS and value == value:
                             append(value)
                             continue
                         if value is _IGNORED_VALUE:

@@ -63,13 +63,19 @@ _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
 _MEMOS_ONLY = bytes(bool(bits & _MEMO) for bits in range(256))
 
-# Values that a scan may hold, and as what they compare: -0.0 is not 0.0.
+
+def _number(value: complex) -> Hashable:
+    return repr(value) if value == value else id(value)
+
+
+# Values that a scan may hold, and as what they compare: -0.0 is not 0.0, and a NaN is
+# itself only.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     int: int.__index__,
     str: str.__str__,
     bytes: bytes.__bytes__,
-    float: float.__repr__,
-    complex: complex.__repr__,
+    float: _number,
+    complex: _number,
     Decimal: Decimal.__repr__,
 }
 # Types whose objects refer to nothing that could change.

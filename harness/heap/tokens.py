@@ -3,7 +3,8 @@
 Tokens of a value: an `int` is the number of an object; `(5,)` is the integer 5; `[5]`
 is the address of object 5; a tuple of two texts is the name of something outside;
 `StopIteration` is nothing at all (an empty cell); all else stands for itself.
-`marshal` writes all of them, version 2 of it alike in every process.
+`marshal` writes all of them, version 2 of it alike in every process.  A number that is
+not equal to itself (NaN) is an object: containers find it by its identity.
 
 Items of dicts and members of sets are sorted: values come first, by type and value;
 then objects that have a number; then the others by their shape, which is what they look
@@ -142,7 +143,7 @@ class Tokens:
                 self.out.append((value,))
             else:
                 self.address(value)
-        elif id(kind) in ATOM_IDS:
+        elif id(kind) in ATOM_IDS and value == value:
             self.out.append(value)
         elif value is ABSENT:
             self.out.append(NOTHING)
@@ -370,7 +371,7 @@ def rank(stream: Tokens, key: Any, value: Any = ABSENT) -> tuple[int, Any, Any]:
         if number is not None:
             return (1, number, 0)
         return (2, b"", shape(stream, value))
-    if id(kind) in ATOM_IDS:
+    if id(kind) in ATOM_IDS and key == key:
         return (0, kind.__name__, marshal.dumps(key, 2))
     number = stream.seen.get(id(key))
     if number is not None:
@@ -494,7 +495,7 @@ def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
         if kind is int:
             small = value & 7 or value < LOWEST_ADDRESS
             (atoms if small else addresses).append(value)
-        elif id(kind) in ATOM_IDS:
+        elif id(kind) in ATOM_IDS and value == value:
             atoms.append(value)
         else:
             objects.append(value)

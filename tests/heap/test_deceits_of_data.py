@@ -75,6 +75,32 @@ case(
 case("a Counter", lambda: Box(x=collections.Counter("a")), lambda o: o.x.update("a"))
 
 
+def _not_a_number() -> Box:
+    nan = float("nan")
+    return Box(a=nan, x=[nan, 1.0], z=complex(0.0, nan))
+
+
+# Containers find a NaN by its identity: `nan in x`, `x.count(nan)`, `d[nan]`.
+case(
+    "another NaN",
+    _not_a_number,
+    lambda o: o.x.__setitem__(0, float("nan")),
+    lambda o: o.x.__setitem__(0, o.a),
+)
+case("the sign of a NaN", _not_a_number, put("z", complex(-0.0, float("nan"))))
+case("the sign of a lone NaN", lambda: Box(x=float("nan")), put("x", -float("nan")))
+case(
+    "a key that is another NaN",
+    lambda: (lambda nan: Box(a=nan, x={nan: 1}))(float("nan")),
+    put("x", {float("nan"): 1}),
+)
+case(
+    "a member that is another NaN",
+    lambda: (lambda nan: Box(a=nan, x={nan, 1.0}))(float("nan")),
+    put("x", {float("nan"), 1.0}),
+)
+
+
 class Listing(list):  # type: ignore[type-arg]  # what it lists does not matter
     """A list that iterates as if it were empty."""
 

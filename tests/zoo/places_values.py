@@ -339,6 +339,16 @@ class Key(str):
         "self.past = ZEROS[value]",
         head="ZEROS = [0, False, 0.0, -0.0, 0j, -0j]\n\n",
     ),
+    box(
+        "NaN",
+        "by identity",
+        """
+self.nans = [float("nan") for _ in range(SIZE)]
+self.past = [self.nans[0]]
+""",
+        "return [nan in self.past for nan in self.nans].index(True)",
+        "self.past[0] = self.nans[value]",
+    ),
 )
 
 VALUE_PLACES: tuple[Place, ...] = (
