@@ -239,6 +239,9 @@ def _attributes(walk: Walk, inside: list[Any]) -> list[dict[Any, Any]]:
 
 # How many paths a caveat names before it counts the rest.
 _NAMED = 3
+# States whose paths are worked out, of those where the same numbers are not read:
+# it takes as long as some twenty forms.
+_NOTED_STATES = 8
 # Forms until what all states have in common is looked at once more, where it changes.
 _LONGEST_WAIT = 64
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
@@ -259,9 +262,11 @@ class Heap:
         self._sets: dict[str, None] = {}
         self._counters: dict[str, None] = {}
         self._traces: dict[str, None] = {}
+        self._frames: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
         self._impure_functions: set[str] = set()
-        self._most = (0, 0, 0)
+        # States whose paths were noted, by the numbers of what is not read there.
+        self._noted: dict[tuple[tuple[int, ...], ...], set[bytes]] = {}
         self._abstract: dict[int, weakref.ref[type]] = {}
         self._base: Base | None = None
         # How often in a row a base did not hold, and how many forms to wait for it.
@@ -285,8 +290,10 @@ class Heap:
             variants = marshal.dumps(walk.variants, 2)
             objects = len(walk.order)
             weak = walk.weak
+            blind = hashlib.blake2b(tokens, digest_size=16).digest()
+            if walk.sets or walk.counters or walk.traces or walk.frames:
+                self._note_unread(walk, blind)
             del walk
-        blind = hashlib.blake2b(tokens, digest_size=16).digest()
         exact = hashlib.blake2b(blind + orders, digest_size=16).digest()
         variant = hashlib.blake2b(exact + variants, digest_size=16).digest()
         return StateForm(blind, exact, weak, objects, variant)
@@ -352,6 +359,7 @@ class Heap:
             (self._sets, "the order of a set of 2 or more ({}) is not read"),
             (self._counters, "how often a cache was hit ({}) is not read"),
             (self._traces, "the frames of a traceback ({}) are not read"),
+            (self._frames, "who called a frame ({}) is not read"),
             (self._ignored, "{} is ignored"),
         )
         for paths, text in assumed:
@@ -388,9 +396,8 @@ class Heap:
             walk = self._run(walk, roots, lasting)
         else:
             walk.run(roots)
-        sizes = (len(walk.sets), len(walk.counters), len(walk.traces))
-        if walk.opaque or walk.left_out or sizes > self._most:
-            self._note(walk, sizes)
+        if walk.opaque or walk.left_out:
+            self._note(walk)
         for kind in walk.abstract:
             self._abstract[id(kind)] = weakref.ref(kind)
         if walk.functions:
@@ -422,7 +429,7 @@ class Heap:
             self._base.learn(walk)
         return walk
 
-    def _note(self, walk: Walk, sizes: tuple[int, int, int]) -> None:
+    def _note(self, walk: Walk) -> None:
         """Remember what this walk leaves open; paths are worked out only for news."""
         records = Records(walk.out)
         counted: dict[str, list[int]] = {}
@@ -434,7 +441,7 @@ class Heap:
             for name, numbers in counted.items()
             if len(numbers) > self._opaque.get(name, (0, ""))[0]
         }
-        if not news and not walk.left_out and sizes <= self._most:
+        if not news and not walk.left_out:
             return
         records.read()
         for name, numbers in news.items():
@@ -443,14 +450,23 @@ class Heap:
         for number, label in walk.left_out:
             path = label if number < 0 else join(records.path(number), label)
             self._ignored[path] = None
-        if sizes > self._most:
-            self._most = sizes
-            for numbers, paths in (
-                (walk.sets, self._sets),
-                (walk.counters, self._counters),
-                (walk.traces, self._traces),
-            ):
-                paths.update(dict.fromkeys(map(records.path, numbers)))
+
+    def _note_unread(self, walk: Walk, blind: bytes) -> None:
+        """Remember where something is that no form tells.
+
+        One number may belong to different paths in different states, so that some of
+        the states that have the same numbers are looked at.
+        """
+        unread = walk.sets, walk.counters, walk.traces, walk.frames
+        noted = self._noted.setdefault(tuple(map(tuple, unread)), set())
+        if blind in noted or len(noted) == _NOTED_STATES:
+            return
+        noted.add(blind)
+        records = Records(walk.out)
+        records.read()
+        kinds = self._sets, self._counters, self._traces, self._frames
+        for numbers, paths in zip(unread, kinds, strict=True):
+            paths.update(dict.fromkeys(map(records.path, numbers)))
 
 
 @contextmanager

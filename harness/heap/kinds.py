@@ -358,6 +358,8 @@ def _suspended(stream: Tokens, o: Any) -> None:
 
 def _frame(stream: Tokens, o: types.FrameType) -> None:
     stream.out.append("frame")
+    if o.f_back is not None and id(o) not in stream.traced:
+        stream.frames.append(stream.number)
     name = o.f_globals.get("__name__")
     if type(name) is str and stream.follows(name):
         stream.parts(read_frame(o))
@@ -367,6 +369,7 @@ def _frame(stream: Tokens, o: types.FrameType) -> None:
 
 def _traceback(stream: Tokens, o: types.TracebackType) -> None:
     stream.traces.append(stream.number)
+    stream.traced.add(id(o.tb_frame))
     stream.out.append("traceback")
     parts: Parts = [("frame", o.tb_frame), ("at", o.tb_lasti), ("next", o.tb_next)]
     stream.parts(parts)

@@ -93,7 +93,9 @@ class Tokens:
     caches, which no form tells, because equal ones need not go on alike; `number`
     is that of the object that is being written.  `opaque` are the numbers of opaque
     objects, `sets` those of sets of two or more, `counters` those of caches that count,
-    `traces` those of tracebacks, `outside` those of things that are mere names;
+    `traces` those of tracebacks, `frames` those of frames that have a caller and are
+    not `traced`, which are the ids of those of tracebacks; `outside` those of things
+    that are mere names;
     `functions` are the C functions that something else than code holds, which C code
     may call; `abstract` are the classes that remember whom they took for theirs;
     `left_out` is what was ignored.  `weak` says that a weak reference or a finalizer
@@ -118,6 +120,8 @@ class Tokens:
         self.sets: list[int] = []
         self.counters: list[int] = []
         self.traces: list[int] = []
+        self.traced: set[int] = set()
+        self.frames: list[int] = []
         self.outside: list[int] = []
         self.functions: list[Any] = []
         self.abstract: list[type] = []

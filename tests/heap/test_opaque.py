@@ -239,6 +239,47 @@ def test_callers_behind_a_traceback_are_an_assumption() -> None:
     ]
 
 
+def caller_frame() -> types.FrameType:
+    return sys._getframe()
+
+
+def test_the_caller_of_a_frame_is_an_assumption() -> None:
+    def build(value: int) -> Any:
+        return Box(frame=caller_frame(), kept=value)
+
+    assert build(1).frame.f_back.f_locals == {"value": 1}
+    assert caveats(build(1)) == [
+        Caveat("assumed", "who called a frame (registry.frame) is not read")
+    ]
+
+
+def test_every_place_is_named_that_some_state_has() -> None:
+    heap = Heap(SCOPE)
+    root: Any = Box(one={1, 2}, other={1}, error=None)
+    heap.form({"registry": root})
+    root.one, root.other = {1}, {1, 2}
+    heap.form({"registry": root})
+    root.other = {1}
+    try:
+        raise ValueError
+    except ValueError as error:
+        root.error = error
+    heap.form({"registry": root})
+    assert [caveat.text for caveat in heap.caveats()] == [
+        "the order of a set of 2 or more (registry.one, registry.other) is not read",
+        "the frames of a traceback (registry.error.__traceback__) are not read",
+    ]
+
+
+def test_every_path_is_named_that_one_number_has() -> None:
+    heap = Heap(SCOPE)
+    heap.form({"registry": Box(one={1, 2}, other=None)})
+    heap.form({"registry": Box(one=None, other={1, 2})})
+    assert [caveat.text for caveat in heap.caveats()] == [
+        "the order of a set of 2 or more (registry.one, registry.other) is not read"
+    ]
+
+
 class Counting:
     """A registry that counts."""
 
