@@ -197,8 +197,8 @@ BRIEF = 12
 # What every proof is about, and assumes; told wherever the word "proven" stands.
 LEGEND = (
     "proven: for histories of any length, in one thread and one process, if nothing "
-    "tells equal states apart (ids, addresses, orders of sets, clocks, caches of the "
-    "standard library)"
+    "tells equal states apart (ids, addresses, orders of sets, hashes that changed, "
+    "clocks, caches of the standard library)"
 )
 
 

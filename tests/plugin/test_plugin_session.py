@@ -249,8 +249,8 @@ needy = Scenario(
 
 ASSUMED = """\
 proven: for histories of any length, in one thread and one process, if nothing
-  tells equal states apart (ids, addresses, orders of sets, clocks, caches of
-  the standard library)
+  tells equal states apart (ids, addresses, orders of sets, hashes that changed,
+  clocks, caches of the standard library)
 * assumes: fingerprint= tells the whole state (needy)
 * assumes: the undo handles hold no state of their own (needy)
 """
