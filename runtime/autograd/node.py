@@ -415,11 +415,13 @@ class AccumulateGrad(Node):
         return self.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Accumulate; no gradient goes on."""
+        """Accumulate, unless the leaf was frozen meanwhile; no gradient goes on."""
         gradient = gradients[0]
         extra = self.extra
         with extra.lock:
-            if extra.grad is None:
+            if not self.variable.requires_grad:
+                pass
+            elif extra.grad is None:
                 kept = not GRAD.enabled and unshared(gradient)
                 extra.grad = gradient if kept else copy_gradient(gradient)
             elif GRAD.enabled:

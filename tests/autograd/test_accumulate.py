@@ -55,6 +55,20 @@ def test_a_gradient_of_the_engine_is_taken(called: list[str]) -> None:
     assert called == ["add"]
 
 
+def test_a_leaf_that_was_frozen_meanwhile_gets_no_gradient() -> None:
+    x, w = leaf(1, 2), leaf(3, 4)
+    log: list[Any] = []
+    x.register_hook(lambda gradient: log.append(gradient.tolist()))
+    x.register_post_accumulate_grad_hook(lambda leaf: log.append(leaf.grad))
+    product = (x * w).sum()
+    x.requires_grad_(False)
+    product.backward()
+    assert x.grad is None
+    assert grad_of(w).tolist() == [1, 2]
+    # Hooks are run, as they are upstream.
+    assert log == [[3, 4], None]
+
+
 def test_the_second_gradient_is_added_in_place(called: list[str]) -> None:
     x = leaf(1, 2)
     for _ in range(2):
