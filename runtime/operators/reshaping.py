@@ -99,6 +99,9 @@ def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
         )
     if not shape:
         return reshape(self, (1,))
+    if first == last:
+        # Upstream gives the tensor itself: a leaf stays one, and can be written to.
+        return self
     count = prod(shape[first : last + 1])
     return reshape(self, (*shape[:first], count, *shape[last + 1 :]))
 

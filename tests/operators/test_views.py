@@ -51,6 +51,14 @@ def test_split_gives_views_that_fill_the_dimension() -> None:
     assert [p.shape for p in core.split(tensor([]), 0)] == [(0,)]
 
 
+def test_what_is_flat_is_itself() -> None:
+    x = tensor([1.0, 2.0]).requires_grad_()
+    assert core.flatten(x) is x
+    y = tensor(np.zeros((2, 3)))
+    assert core.flatten(y, 1, 1) is y
+    assert core.flatten(y) is not y
+
+
 def test_tensors_without_elements_and_without_dimensions() -> None:
     none = tensor(np.zeros((2, 0, 3)))
     assert core.view(none, [0, 5]).shape == (0, 5)
