@@ -259,8 +259,10 @@ def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
 
 
 def _number(value: complex) -> Any:
-    """A number; one that is not equal to itself as what `marshal` writes of it."""
-    return value if value == value else marshal.dumps(value, 2)
+    """A number; one that is not equal to itself as text, with its bits."""
+    if value == value:
+        return value
+    return f"{value} {marshal.dumps(value, 2)[1:].hex()}"
 
 
 def _nothing(_o: Any) -> Parts:

@@ -222,3 +222,13 @@ def test_a_function_with_an_empty_closure_can_be_read_back() -> None:
     made = types.FunctionType(compile("1", "made", "eval"), {}, "made", None, ())
     heap, one, other = Heap(SCOPE), {"made": made, "a": [1]}, {"made": made, "a": [2]}
     assert differences(heap.portrait(one), heap.portrait(other)) == ("a[0]: 1 / 2",)
+
+
+def test_a_nan_in_place_of_another_is_told_by_its_identity() -> None:
+    nan = float("nan")
+    root = Registry()
+    root._list = [nan, nan]
+    assert portraits(lambda r: r._list.__setitem__(1, float("nan")), root) == (
+        "registry._list[1]: <same as registry._list[0]> / "
+        "<float 'nan 000000000000f87f'>",
+    )
