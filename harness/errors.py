@@ -353,13 +353,13 @@ class NotFound(HarnessError, LookupError):
             "there are no scenarios in {wanted}]]"
         ),
         "NoSuchPath": (
-            "there is no file, folder or scenario {wanted!r}; without a path, "
+            "there is no Python file, folder or scenario {wanted!r}; without a path, "
             "scenarios are looked for in {folders:, or else }."
         ),
         "NoSuchScenario": (
-            "there is no file, folder or scenario {wanted!r}"
-            "[[; did you mean {near: or }?|| among {known} scenarios; `everyorder run` "
-            "lists them.]]"
+            "there is no Python file, folder or scenario {wanted!r}"
+            "[[; did you mean {near: or }?||; scenarios looked at: {known}; "
+            "`everyorder run` lists them.]]"
         ),
         "NothingToAccept": (
             "--accept {wanted}: no scenario has this path, name or pattern"

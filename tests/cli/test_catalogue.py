@@ -271,7 +271,7 @@ def test_a_wrong_name_is_told_beside_a_broken_module(project: Project) -> None:
     assert wrong == LoadFailure(
         "",
         None,
-        "there is no file, folder or scenario 'newst'; did you mean "
+        "there is no Python file, folder or scenario 'newst'; did you mean "
         "scenarios/test_sound/newest?; tests/scenarios/test_broken.py could not be "
         "searched",
         "newst",
@@ -330,14 +330,14 @@ def test_what_is_not_there(project: Project) -> None:
     with pytest.raises(NotFound, check=code("NoSuchScenario")) as caught:
         load(("test_sound/newst",))
     assert str(caught.value) == (
-        "there is no file, folder or scenario 'test_sound/newst'; did you mean "
+        "there is no Python file, folder or scenario 'test_sound/newst'; did you mean "
         "scenarios/test_sound/newest?"
     )
     with pytest.raises(NotFound, check=code("NoSuchScenario")) as caught:
         find(load(), "quite another thing")
     assert str(caught.value) == (
-        "there is no file, folder or scenario 'quite another thing' among 2 scenarios; "
-        "`everyorder run` lists them."
+        "there is no Python file, folder or scenario 'quite another thing'; "
+        "scenarios looked at: 2; `everyorder run` lists them."
     )
 
 
@@ -346,8 +346,8 @@ def test_without_a_project(tmp_path: Path) -> None:
     with pytest.raises(NotFound, check=code("NoSuchPath")) as caught:
         load(("name",), start=tmp_path)
     assert str(caught.value) == (
-        "there is no file, folder or scenario 'name'; without a path, scenarios are "
-        "looked for in tests/scenarios, or else tests."
+        "there is no Python file, folder or scenario 'name'; without a path, "
+        "scenarios are looked for in tests/scenarios, or else tests."
     )
 
 

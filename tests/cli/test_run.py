@@ -158,12 +158,12 @@ def test_steps_bound_what_auto_chooses(project: Project) -> None:
         ),
         (
             ("sond",),
-            "Error: there is no file, folder or scenario 'sond'; did you mean "
+            "Error: there is no Python file, folder or scenario 'sond'; did you mean "
             "scenarios/test_sound/sound?\n",
         ),
         (
             ("tests/scenarios/test_none.py",),
-            "Error: there is no file, folder or scenario "
+            "Error: there is no Python file, folder or scenario "
             "'tests/scenarios/test_none.py'; without a path, scenarios are looked for "
             "in tests/scenarios, or else tests.\n",
         ),

@@ -96,7 +96,7 @@ def test_the_trace_of_each_probe(project: Project) -> None:
     [
         (
             ("sond",),
-            "there is no file, folder or scenario 'sond'; did you mean "
+            "there is no Python file, folder or scenario 'sond'; did you mean "
             "scenarios/test_sound/sound?",
         ),
         (
