@@ -3,8 +3,9 @@
 A scenario is a module-level `Scenario` of a `test_*.py` file; it is named after its
 variable, in the order of the file.  A module is imported under the name that pytest's
 importlib mode gives it, from its root and with the folders that pytest imports from,
-and forgotten again, so that a second load sees the file as it is then.  Loading writes
-nothing, compiled files included.
+and forgotten again, so that a second load sees the file as it is then; while one of its
+scenarios is played it is there (`imported`).  Loading writes nothing, compiled files
+included.
 
 Root and folders are those that pytest would have with the same files, so that a
 scenario that pytest explores is found, imported and filed under the same name by the
@@ -37,7 +38,8 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -206,6 +208,7 @@ class Entry:
     file: Path
     root: Path
     variable: str = ""
+    module: ModuleType | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +298,7 @@ def load_file(file: Path, root: Path) -> Catalogue:
             return Catalogue(root, skipped=(SkippedModule(source, str(error)),))
         return Catalogue(root, broken=(_failure_of(error, file, source),))
     entries = tuple(
-        Entry(scenario, file, root, variable)
+        Entry(scenario, file, root, variable, module)
         for variable, scenario in _variables(module, source)
     )
     others = uncollected_scenarios(module, file, source)
@@ -434,6 +437,24 @@ def _twin(entry: Entry, other: Entry) -> LoadFailure:
     )
     line = assigned_lines(entry.file).get(entry.variable)
     return LoadFailure(source, line, reason, path)
+
+
+@contextmanager
+def imported(entry: Entry | None) -> Iterator[None]:
+    """The scenario's module is found by its name, as steps that pickle need it to be.
+
+    Another module of that name stays in its place.  `None`: a scenario of no file.
+    """
+    if entry is None or entry.module is None:
+        yield
+        return
+    name = entry.module.__name__
+    module = sys.modules.setdefault(name, entry.module)
+    try:
+        yield
+    finally:
+        if module is entry.module and sys.modules.get(name) is module:
+            del sys.modules[name]
 
 
 def _import(file: Path, source: str, root: Path) -> ModuleType:

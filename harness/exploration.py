@@ -33,6 +33,7 @@ from harness.systems.registry import RegistrySystem
 from harness.systems.zygote import Channel
 
 if TYPE_CHECKING:
+    from harness.catalogue import Entry
     from harness.systems.dispatcher import DispatcherSystem
 
 
@@ -177,6 +178,9 @@ def _with_leak(exploration: Exploration, kept: Sequence[Hashable]) -> Exploratio
 
 def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
     """Serve the scenario of that digest from one of the files; never returns."""
+    # Here alone: who explores has a scenario.
+    from harness.catalogue import imported
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(parent)
     channel = Channel(os.dup(0), os.dup(1))
@@ -184,9 +188,10 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    scenario = _scenario_of(files, digest, name)
-    if scenario is not None:
-        serve_child(scenario, channel)
+    entry = _entry_of(files, digest, name)
+    if entry is not None:
+        with imported(entry):
+            serve_child(entry.scenario, channel)
     with suppress(EOFError, OSError):
         channel.receive()
         found = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"
@@ -194,16 +199,15 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
         channel.send(("error", NotAScenario(found=found, wanted=wanted)))
 
 
-def _scenario_of(files: Sequence[str], digest: str, name: str) -> Scenario | None:
-    """The scenario; one of that name if several have the digest."""
-    # Here alone: who explores has a scenario.
+def _entry_of(files: Sequence[str], digest: str, name: str) -> "Entry | None":
+    """The scenario's entry; one of that name if several have the digest."""
     from harness.catalogue import load_file, root_of
 
-    scenarios = [
-        entry.scenario
+    entries = [
+        entry
         for file in map(Path, files)
         for entry in load_file(file, root_of(file)).entries
         if entry.scenario.digest == digest and entry.scenario.isolation == "spawn"
     ]
-    scenarios.sort(key=lambda each: each.name != name)
-    return scenarios[0] if scenarios else None
+    entries.sort(key=lambda each: each.scenario.name != name)
+    return entries[0] if entries else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.catalogue import Entry, load, nearest
+from harness.catalogue import Entry, imported, load, nearest
 from harness.cli.command import FAILED, OK, paths_argument
 from harness.cli.run import effort_of
 from harness.cli.task import Effort
@@ -106,9 +106,9 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
       everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
     """
     effort = effort_of(strategy, None, None)
-    texts, make = _scenario_of_id(replay_id, paths)
+    texts, make, entry = _scenario_of_id(replay_id, paths)
     # One system for all: torch's registry, for one, exists once in a process.
-    with closing(make()) as system:
+    with imported(entry), closing(make()) as system:
         history = _answer(texts, lambda: _history(replay_id, texts, system, effort))
         before, watched = _answer(texts, lambda: _observed_play(texts, system, history))
         operations = plural(len(history), "operation")
@@ -162,24 +162,25 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
 
 def _scenario_of_id(
     replay_id: str, paths: tuple[str, ...]
-) -> tuple[Report, Callable[[], System]]:
-    """The texts that an id belongs to, and what makes a system of them."""
+) -> tuple[Report, Callable[[], System], Entry | None]:
+    """The texts that an id belongs to, what makes a system of them, and their entry."""
     tag = tag_of(replay_id)
     if scenario_tag(TEXTS.digest) == tag:
         check_installed()
-        return TEXTS, TorchSystem
-    scenarios = [entry.scenario for entry in load(paths).entries]
-    fitting = [each for each in scenarios if scenario_tag(each.digest) == tag]
+        return TEXTS, TorchSystem, None
+    entries = load(paths).entries
+    fitting = [each for each in entries if scenario_tag(each.scenario.digest) == tag]
     if len(fitting) > 1:
-        found = tuple(each.path for each in fitting)
+        found = tuple(each.scenario.path for each in fitting)
         raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
     if fitting:
-        return empty_report(fitting[0]), partial(system_of, fitting[0])
+        scenario = fitting[0].scenario
+        return empty_report(scenario), partial(system_of, scenario), fitting[0]
     raise NotFound(
         code="NoHistory",
         wanted=replay_id,
         reason=(
-            f"none of {plural(len(scenarios), 'scenario')} belongs to it; was its "
+            f"none of {plural(len(entries), 'scenario')} belongs to it; was its "
             "scenario changed since, or is it in a file that is not among the PATHS?"
         ),
     )
@@ -297,7 +298,7 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     entry = _entry(name)
     texts = empty_report(entry.scenario)
     wanted = _state(state, len(texts.steps))
-    with closing(system_of(entry.scenario)) as system:
+    with imported(entry), closing(system_of(entry.scenario)) as system:
         # Told when it is over: it may have to begin again.
         lines, held = _answer(texts, lambda: _do_steps(texts, system, wanted))
         click.echo(texts.scenario)

@@ -177,13 +177,15 @@ def explore_entry(
     entry: "Entry", effort: Effort, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
+    from harness.catalogue import imported
     from harness.exploration import explore
     from harness.systems.outcomes import ScenarioSkipped
 
     try:
-        return explore(
-            entry.scenario, effort.strategy, budget=effort.budget, progress=progress
-        )
+        with imported(entry):
+            return explore(
+                entry.scenario, effort.strategy, budget=effort.budget, progress=progress
+            )
     except ScenarioSkipped as error:
         scenario = entry.scenario
         return Unexplored(scenario.path, scenario.source, error.reason, "skipped")

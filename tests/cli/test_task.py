@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from harness.catalogue import load
@@ -52,6 +54,32 @@ def test_a_task_is_performed_from_its_file(project: Project) -> None:
     assert isinstance(report, Report)
     assert report.verdict == "holds"
     assert told[-1] == (36, 36)
+
+
+@pytest.mark.parametrize("isolation", [None, "fork", "spawn"])
+def test_what_pickles_by_name_finds_the_module_of_its_scenario(
+    project: Project, isolation: str | None
+) -> None:
+    project.scenarios(
+        "pickles",
+        "import pickle\n"
+        "from harness.scenario import Scenario, step\n"
+        "class Item: pass\n"
+        "def add(items):\n"
+        "    items.append(pickle.dumps(Item()))\n"
+        "    return items.pop\n"
+        "pickles = Scenario(\n"
+        "    step('add', add), create=list, observe=lambda items: str(len(items)),\n"
+        f"    isolation={isolation!r},\n"
+        ")\n",
+    )
+    [entry] = load(("pickles",)).entries
+    name = entry.module.__name__ if entry.module else ""
+    report = explore_entry(entry, Effort("histories:3"))
+    assert isinstance(report, Report)
+    assert (report.verdict, report.exploration.violations) == ("holds", ())
+    assert name == "tests.scenarios.test_pickles"
+    assert name not in sys.modules
 
 
 def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
