@@ -38,8 +38,9 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -443,18 +444,33 @@ def _twin(entry: Entry, other: Entry) -> LoadFailure:
 def imported(entry: Entry | None) -> Iterator[None]:
     """The scenario's module is found by its name, as steps that pickle need it to be.
 
-    Another module of that name stays in its place.  `None`: a scenario of no file.
+    What has that name otherwise, as when another file imports it, has it afterwards.
+    Its packages are imported before anything is played, as far as they can be.  `None`:
+    a scenario of no file.
     """
     if entry is None or entry.module is None:
         yield
         return
     name = entry.module.__name__
-    module = sys.modules.setdefault(name, entry.module)
+    packages = [name[:end] for end, letter in enumerate(name) if letter == "."]
+    if packages:
+        with suppress(Exception):
+            import_module(packages[-1])
+    # As pytest has it: what is no package, nor can be found, is an empty module.
+    ours = {each: ModuleType(each) for each in packages if each not in sys.modules}
+    ours[name] = entry.module
+    before = {each: sys.modules.get(each) for each in ours}
+    sys.modules.update(ours)
     try:
         yield
     finally:
-        if module is entry.module and sys.modules.get(name) is module:
-            del sys.modules[name]
+        for each, module in before.items():
+            if sys.modules.get(each) is not ours[each]:
+                continue
+            if module is None:
+                del sys.modules[each]
+            else:
+                sys.modules[each] = module
 
 
 def _import(file: Path, source: str, root: Path) -> ModuleType:

@@ -541,6 +541,8 @@ def check_not_hidden(name: str, folder: str) -> None:
     from importlib.machinery import PathFinder
 
     top = name.partition(".")[0]
+    if top not in ("everyorder", "harness", "invariants", "runtime"):
+        return
     ours = getattr(getattr(sys.modules.get(top), "__spec__", None), "origin", None)
     spec = PathFinder.find_spec(top, [folder])
     if ours is None or spec is None or spec.origin is None:

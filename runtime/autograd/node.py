@@ -69,6 +69,10 @@ class HookTable(dict[int, Callable[..., Any]]):
     __slots__ = ("__weakref__",)
 
 
+# Its name in modules that were pickled when it had that one.
+Table = HookTable
+
+
 class RemovableHandle:
     """A registered hook; `remove` takes the hook off, once."""
 

@@ -454,3 +454,14 @@ def test_in_a_test_of_ones_own(modules: Project) -> None:
     assert [(each.verdict, each.orders) for each in found] == [
         ("order", (("first", "second"), ("second", "first")))
     ]
+
+
+def test_a_package_that_lies_beside_ours_hides_none_of_theirs(tmp_path: Path) -> None:
+    """The tests are imported here, and lie beside the harness, as what is installed."""
+    for name in ("first", "second"):
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        (tmp_path / f"tests/{name}.py").write_text("")
+    (tmp_path / "tests/__init__.py").write_text("")
+    assert "tests" in sys.modules
+    question = of_imports("tests.first", "tests.second", path=tmp_path)
+    assert question.explore().passed

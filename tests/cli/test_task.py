@@ -1,4 +1,5 @@
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -56,30 +57,45 @@ def test_a_task_is_performed_from_its_file(project: Project) -> None:
     assert told[-1] == (36, 36)
 
 
+PICKLES = """
+import pickle
+from harness.scenario import Scenario, step
+class Item: pass
+def add(items):
+    items.append(pickle.dumps(Item()))
+    return items.pop
+pickles = Scenario(
+    step('add', add), create=list, observe=lambda items: str(len(items)), isolation={}
+)
+"""
+
+
 @pytest.mark.parametrize("isolation", [None, "fork", "spawn"])
 def test_what_pickles_by_name_finds_the_module_of_its_scenario(
     project: Project, isolation: str | None
 ) -> None:
-    project.scenarios(
-        "pickles",
-        "import pickle\n"
-        "from harness.scenario import Scenario, step\n"
-        "class Item: pass\n"
-        "def add(items):\n"
-        "    items.append(pickle.dumps(Item()))\n"
-        "    return items.pop\n"
-        "pickles = Scenario(\n"
-        "    step('add', add), create=list, observe=lambda items: str(len(items)),\n"
-        f"    isolation={isolation!r},\n"
-        ")\n",
-    )
-    [entry] = load(("pickles",)).entries
-    name = entry.module.__name__ if entry.module else ""
-    report = explore_entry(entry, Effort("histories:3"))
+    # In folders that are no packages, and that nobody has imported.
+    project.write("checks/inner/test_pickles.py", PICKLES.format(repr(isolation)))
+    [entry] = load(("checks/inner/test_pickles.py",)).entries
+    report = explore_entry(entry, Effort())
     assert isinstance(report, Report)
-    assert (report.verdict, report.exploration.violations) == ("holds", ())
-    assert name == "tests.scenarios.test_pickles"
-    assert name not in sys.modules
+    assert (report.verdict, report.exploration.violations) == ("proven", ())
+    assert "checks.inner.test_pickles" not in sys.modules
+
+
+def test_what_pickles_by_name_does_so_whoever_else_imported_its_module(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.scenarios("pickles", PICKLES.format(None))
+    [entry] = load(("pickles",)).entries
+    assert entry.module is not None
+    name = entry.module.__name__
+    another = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, another)
+    report = explore_entry(entry, Effort())
+    assert isinstance(report, Report)
+    assert report.verdict == "proven"
+    assert sys.modules[name] is another
 
 
 def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:

@@ -426,3 +426,10 @@ def test_dictionaries() -> None:
     found.update([("c", a)])
     found.clear()
     assert len(found) == 0
+
+
+def test_a_module_that_was_pickled_with_an_older_name_of_its_hooks_is_loaded() -> None:
+    text = pickle.dumps(Scale(2.0), protocol=2)
+    older = text.replace(b".node\nHookTable\n", b".node\nTable\n")
+    assert older != text
+    assert pickle.loads(older)(runtime.tensor([1.0, 2.0])).tolist() == [2.0, 4.0]

@@ -1,10 +1,10 @@
 """Plans: a graph laid out to be run, and the executor of registers, which runs it.
 
-    Plan       a block of its own frame: parameters, steps, results
-    Layout     the steps of a block, and the registers of its parameters and results
-    PlanStep   a function of registers, or one of the four forms of control
-    run_steps    runs the steps: a plan that was not worth its text
-                 (`runtime.script.running.text`), or is nested too deeply for it
+    ExecutionPlan  a block of its own frame: parameters, steps, results
+    Layout         the steps of a block, and the registers of its parameters and results
+    PlanStep       a function of registers, or one of the four forms of control
+    run_steps      runs the steps: a plan that was not worth its text
+                   (`runtime.script.running.text`), or is nested too deeply for it
 
 Rules:
 - a value has one register in the frame of its plan, blocks of branches and loops
