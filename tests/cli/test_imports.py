@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import harness
 from harness.cli import command as exits
 from harness.imports import of_imports
 from tests.cli.conftest import Project
@@ -456,12 +459,16 @@ def test_in_a_test_of_ones_own(modules: Project) -> None:
     ]
 
 
-def test_a_package_that_lies_beside_ours_hides_none_of_theirs(tmp_path: Path) -> None:
-    """The tests are imported here, and lie beside the harness, as what is installed."""
-    for name in ("first", "second"):
-        (tmp_path / "tests").mkdir(exist_ok=True)
-        (tmp_path / f"tests/{name}.py").write_text("")
-    (tmp_path / "tests/__init__.py").write_text("")
-    assert "tests" in sys.modules
-    question = of_imports("tests.first", "tests.second", path=tmp_path)
+def test_a_package_that_lies_beside_ours_hides_none_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all that is installed does, where the harness is installed, too."""
+    beside = Path(harness.__file__).parent.parent / "shop/__init__.py"
+    installed = ModuleType("shop")
+    installed.__spec__ = ModuleSpec("shop", None, origin=str(beside))
+    monkeypatch.setitem(sys.modules, "shop", installed)
+    (tmp_path / "shop").mkdir()
+    for name in ("__init__", "first", "second"):
+        (tmp_path / f"shop/{name}.py").write_text("")
+    question = of_imports("shop.first", "shop.second", path=tmp_path)
     assert question.explore().passed
