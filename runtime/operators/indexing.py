@@ -277,7 +277,10 @@ def plan_nonzero(self: Tensor) -> Plan:
     return Plan(((shape, INT64),), self.device, (self,))
 
 
-_FITS = "an int, a slice, None, `...`, or integers or booleans as tensor, list or array"
+_FITS = (
+    "an int, a slice, None, `...`, or integers or booleans as tensor, array, list or "
+    "tuple"
+)
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -425,14 +428,14 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
 
 def _places_of(self: Tensor, position: int, part: Any) -> Tensor:
     """A sequence or array of places as a tensor.  Raises `IndexOutOfRange`."""
-    if isinstance(part, (range, tuple)):
-        # A tuple within the subscript: on its own it is the subscript.
-        part = list(part)
-    if isinstance(part, list) and not part:
-        return tensor_of(part, dtype=INT64)
-    if isinstance(part, list) or hasattr(part, "__array__"):
+    # A tuple within the subscript: on its own it is the subscript.
+    listed = isinstance(part, (list, range, tuple))
+    places = list(part) if listed else part
+    if listed and not places:
+        return tensor_of(places, dtype=INT64)
+    if listed or hasattr(part, "__array__"):
         try:
-            return tensor_of(part)
+            return tensor_of(places)
         except (TypeError, ValueError):
             raise _index_error(
                 self, part, position, "it is no list of places", _FITS

@@ -218,32 +218,40 @@ WRONG: tuple[tuple[Any, str], ...] = (
         "`tensor['a']`: a str is no place.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
-        "list\n"
-        "         or array",
+        "array,\n"
+        "         list or tuple",
     ),
     (
         1.0,
         "`tensor[1.0]`: a float is no place.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
-        "list\n"
-        "         or array",
+        "array,\n"
+        "         list or tuple",
     ),
     (
         [0.5],
         "`tensor[float32]`: it does not hold places.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
-        "list\n"
-        "         or array",
+        "array,\n"
+        "         list or tuple",
     ),
     (
         [slice(None), 1],
         "`tensor[[slice(None, None, None), 1]]`: it is no list of places.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
-        "list\n"
-        "         or array",
+        "array,\n"
+        "         list or tuple",
+    ),
+    (
+        ((0, "a"), slice(None)),
+        "`tensor[(0, 'a')]`: it is no list of places.\n"
+        "  shape: (2, 3, 4)\n"
+        "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
+        "array,\n"
+        "         list or tuple",
     ),
 )
 
