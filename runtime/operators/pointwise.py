@@ -68,7 +68,10 @@ _BOUNDED = same(ALL - COMPLEXES - {BOOL})
 
 
 def plan_clamp(self: Tensor, low: Any, high: Any) -> Plan:
-    """Elements bounded by two numbers or two tensors; either may be absent."""
+    """Elements bounded by two numbers or two tensors; either may be absent.
+
+    A number that integers cannot hold is refused; tensors are converted.
+    """
     if low is None and high is None:
         raise bad_option("min and max", "None", "a bound for at least one of them")
     bounds = [bound for bound in (low, high) if bound is not None]

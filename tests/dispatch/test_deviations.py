@@ -310,8 +310,8 @@ TESTS: dict[str, str] = {
     "a Python bool in a difference, `x - True`": (
         f"{CORE}::test_a_python_bool_is_a_number"
     ),
-    "bounds of `clamp` that the elements cannot hold": (
-        "../operators/test_calling.py::test_a_bound_is_never_another_number"
+    "a number as a bound of `clamp` that the elements cannot hold": (
+        "../operators/test_calling.py::test_a_number_as_a_bound_is_never_another"
     ),
     "dimensions of a tensor that has none": (
         f"{CORE}::test_dimensions_of_what_has_none"

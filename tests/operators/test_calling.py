@@ -95,7 +95,9 @@ def test_numbers_and_tensors_where_overloads_take_them() -> None:
         ((tensor([1, 1], dtype="uint8"), 300), "max", "300"),
     ],
 )
-def test_a_bound_is_never_another_number(bounds: Any, name: str, found: str) -> None:
+def test_a_number_as_a_bound_is_never_another(
+    bounds: Any, name: str, found: str
+) -> None:
     x = tensor([200, 3], dtype="uint8")
     for run in (clamp, clamp_):
         with pytest.raises(WrongOption, check=code("WrongOption")) as caught:
@@ -104,6 +106,13 @@ def test_a_bound_is_never_another_number(bounds: Any, name: str, found: str) -> 
     assert x.tolist() == [200, 3]
     assert shown(clamp(x, -5.0, 300.0)) == ("float32", [200.0, 3.0])
     assert clamp(x, tensor(4, dtype="uint8"), True).tolist() == [1, 1]
+    half = tensor([1.0, -2.0], dtype="float16")
+    assert shown(clamp(half, 0, 1e6)) == ("float16", [1.0, 0.0])
+
+
+def test_a_bound_that_is_a_tensor_is_converted() -> None:
+    x = tensor([100, 50], dtype="int8")
+    assert shown(clamp(x, max=tensor(300, "int64"))) == ("int8", [44, 44])
 
 
 def test_several_results_have_names() -> None:
