@@ -5,8 +5,11 @@ True only here: how Python numbers, nested lists, arrays and tensors become elem
 Rules:
 - Python numbers become bool, int64, float32 or complex64, the widest kind among them;
 - arrays, tensors and NumPy's own scalars keep their dtype, and are promoted in lists;
-- a complex number is no real one: of a list, real elements are not made of it;
-- an int that does not fit raises; nothing becomes a float silently;
+- NumPy's integers of dtypes that tensors lack are Python's ints; arrays of them raise;
+- a complex number is no real one, by itself or in a list: real elements are not made
+  of it, but of an array or a tensor they are its real parts;
+- an int that no int64, or not the integer dtype that is asked for, can hold raises; of
+  a floating-point dtype, what is out of its range becomes infinite;
 - `tensor` copies; `as_tensor` shares where nothing needs to change.
 """
 
@@ -61,6 +64,7 @@ _NARROWED = {
 }
 
 _NUMBERS = (bool, int, float, complex)
+_PLAIN = frozenset(_NUMBERS)
 # NumPy has no more dimensions; a list that holds itself has endlessly many.
 _DEEPEST = 64
 
@@ -165,6 +169,10 @@ def _elements(data: Any, wanted: DType | None) -> "Elements":
     given = np.asarray(data)
     if isinstance(data, _NUMBERS) and not isinstance(data, np.generic):
         return _of_numbers(given.item(), wanted)
+    if isinstance(data, np.generic):
+        if _is_lacking(type(data)):
+            return _of_numbers(given.item(), wanted)
+        _check_real(given.dtype.kind == "c", wanted)
     return _cast(given, wanted)
 
 
@@ -188,8 +196,13 @@ def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
     import numpy as np
 
     kinds = _kinds(data, 0)
-    if any(issubclass(kind, (Tensor, np.ndarray)) for kind in kinds):
-        return _of_arrays(data, wanted)
+    plain = kinds <= _PLAIN
+    if not plain:
+        if any(map(_is_lacking, kinds)):
+            data = _without_lacking(data, 0)
+            kinds = {int if _is_lacking(kind) else kind for kind in kinds}
+        if any(issubclass(kind, (Tensor, np.ndarray)) for kind in kinds):
+            return _of_arrays(data, wanted)
     given = _array(data)
     if given.size and given.dtype.kind not in "biufcO":
         names = sorted(kind.__name__ for kind in kinds - {*_NUMBERS})
@@ -203,7 +216,7 @@ def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
     if given.dtype.kind == "O":
         raise UnfitValue(code="UnsupportedData", dtype=given.dtype.name, near=())
     if wanted is None:
-        wanted = _promoted(kinds)
+        wanted = None if plain else _promoted(kinds)
         if wanted is None:
             return _cast(given, _NARROWED.get(given.dtype.char))
     _check_real(given.dtype.kind == "c", wanted)
@@ -217,6 +230,8 @@ def _promoted(kinds: set[type]) -> DType | None:
     """The dtype of numbers of NumPy's classes, with Python's; else None."""
     import numpy as np
 
+    if not any(issubclass(kind, np.generic) for kind in kinds):
+        return None
     found = []
     for kind in kinds:
         plain = [each for each in _NUMBERS if issubclass(kind, each)]
@@ -226,19 +241,32 @@ def _promoted(kinds: set[type]) -> DType | None:
             found.append(number_dtype(plain[0]()))
         else:
             return None
-    own = any(issubclass(kind, np.generic) for kind in kinds)
-    return reduce(promote_types, found) if own else None
+    return reduce(promote_types, found)
 
 
-def _check_real(is_complex: bool, wanted: DType) -> None:
+def _is_lacking(kind: type) -> bool:
+    """Numbers of such a class of NumPy's are integers of a dtype that tensors lack."""
+    import numpy as np
+
+    return issubclass(kind, np.unsignedinteger) and not issubclass(kind, np.uint8)
+
+
+def _without_lacking(data: Any, depth: int) -> Any:
+    """The nested lists with Python's ints for integers of dtypes that tensors lack."""
+    if isinstance(data, (list, tuple)) and depth <= _DEEPEST:
+        return [_without_lacking(each, depth + 1) for each in data]
+    return int(data) if _is_lacking(type(data)) else data
+
+
+def _check_real(is_complex: bool, wanted: DType | None) -> None:
     """Raise `UnfitValue` for complex numbers of which real elements are to be made."""
-    if is_complex and not wanted.is_complex and wanted.name != "bool":
+    if not is_complex or wanted is None:
+        return
+    if not wanted.is_complex and wanted.name != "bool":
         raise UnfitValue(
-            code="UnfitValue",
             asked=f"dtype={wanted.name!r}",
             fits="real numbers",
             found="a complex one",
-            near=(),
             remedy="take the real parts, or leave dtype out",
         )
 

@@ -282,6 +282,12 @@ TESTS: dict[str, str] = {
     "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
         "../operators/test_indexing.py::test_a_nested_list_is_one_index"
     ),
+    "complex numbers of NumPy's, alone or in lists, as real elements": (
+        "../tensors/test_data.py::test_complex_numbers_are_no_real_ones"
+    ),
+    "numbers of NumPy's uint16, uint32 and uint64, alone or in lists": (
+        "../tensors/test_data.py::test_data_decides_the_dtype"
+    ),
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
     ),

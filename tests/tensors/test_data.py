@@ -12,6 +12,7 @@ from runtime.errors.tensor import ArithmeticRefused, BadSize, NoData, UnfitValue
 from runtime.schema.codes import Device, DType
 from runtime.tensors import as_tensor, tensor
 from tests.coded import code, coded
+from tests.counting import calls_of
 
 UnsupportedData = coded(UnfitValue, "UnsupportedData")
 
@@ -47,6 +48,13 @@ class Colour(IntEnum):
         ([np.int8(1), True], "int8", (2,)),
         ([np.int32(1)], "int32", (1,)),
         ([np.float16(1)], "float16", (1,)),
+        ([np.uint16(5), 3], "int64", (2,)),
+        ([[np.uint32(5)], [np.int8(3)]], "int64", (2, 1)),
+        ([np.uint64(5), 3], "int64", (2,)),
+        ([np.uint16(5), 3.0], "float32", (2,)),
+        ([np.uint32(5), np.float64(3)], "float64", (2,)),
+        ([np.uint16(5), np.ones((), np.int8)], "int64", (2,)),
+        (np.uint16(5), "int64", ()),
         (np.float64(1), "float64", ()),
         (np.ones((2, 3)), "float64", (2, 3)),
         (np.ones(2, BF16), "bfloat16", (2,)),
@@ -78,6 +86,14 @@ def test_a_given_dtype_wins(dtype: DType | str) -> None:
     assert made.numpy().dtype == np.float64
 
 
+@pytest.mark.parametrize("data", [1.5, [1.0, 2.0], [1, 2.0], [[1.0], [2.0]]])
+def test_the_dtype_of_plain_numbers_costs_no_search(data: Any) -> None:
+    for dtype in (None, "float32"):
+        tensor(data, dtype=dtype)
+    by_default = calls_of(lambda: tensor(data))
+    assert by_default < calls_of(lambda: tensor(data, dtype="float32"))
+
+
 @pytest.mark.parametrize(
     ("data", "dtype", "found"),
     [
@@ -87,7 +103,10 @@ def test_a_given_dtype_wins(dtype: DType | str) -> None:
         ([1e6, -1e6], "float16", [float("inf"), float("-inf")]),
         ([3.14159], "bfloat16", [3.140625]),
         ([2**70], "float64", [2.0**70]),
+        ([np.float16(1), 70000], None, [1.0, float("inf")]),
+        ([70000], "float16", [float("inf")]),
         ([2**53 + 1], "int64", [2**53 + 1]),
+        ([np.uint64(2**53 + 1), 3], None, [2**53 + 1, 3]),
         ([2**63 - 1, -(2**63)], None, [2**63 - 1, -(2**63)]),
         ([], "int8", []),
         (np.array([300, -1]), "uint8", [44, 255]),
@@ -101,7 +120,10 @@ def test_numbers_are_converted(data: Any, dtype: str | None, found: list[Any]) -
 
 @pytest.mark.parametrize(
     "data",
-    [1j, [1.0, 2j], [np.complex64(1j)], [tensor(1j), 2.0], [np.array(1j)]],
+    [
+        *(1j, np.complex64(1j), np.complex128(1j)),
+        *([1.0, 2j], [np.complex64(1j)], [tensor(1j), 2.0], [np.array(1j)]),
+    ],
 )
 @pytest.mark.parametrize("dtype", ["float64", "int8", "bfloat16"])
 def test_complex_numbers_are_no_real_ones(data: Any, dtype: str) -> None:
@@ -120,6 +142,8 @@ def test_complex_numbers_are_no_real_ones(data: Any, dtype: str) -> None:
         ([[0], [-(2**63) - 1]], None, str(-(2**63) - 1), "int64"),
         (10**999, None, "3319 bits", "int64"),
         (300, "uint8", "300", "uint8"),
+        (np.uint16(300), "uint8", "300", "uint8"),
+        ([np.uint64(2**63), 3], None, str(2**63), "int64"),
         ([0, -1], "uint8", "-1", "uint8"),
         ([1.0, 1e30], "int64", "1e+30", "int64"),
         ([float("nan")], "int8", "nan", "int8"),
