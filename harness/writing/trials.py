@@ -335,16 +335,42 @@ def _undo_effect(
     restored = bench.state(names) == before
     if len(texts) == 1 or not restored:
         return UndoEffect(restored, alone=True)
+    # Some registries tell objects apart by their addresses, some mark what they undid.
+    alone = any(
+        _is_alone(bench, texts, undos, arguments, fresh=fresh)
+        for fresh in (False, True)
+    )
+    return UndoEffect(restored, alone)
+
+
+def _is_alone(
+    bench: Bench,
+    texts: tuple[str, ...],
+    undos: tuple[Undo, ...],
+    arguments: Arguments,
+    *,
+    fresh: bool,
+) -> bool:
+    """Whether undoing the first of two steps leaves what the second alone makes.
+
+    The second is undone before both are done, or with `fresh` both are done with
+    other objects.
+    """
+    names = bench.names(arguments)
     try:
-        # Of the same objects: some registries tell them apart by their addresses.
-        held = perform_step(StepDraft(texts[1], undos[1]), names)
-        second = bench.state(names)
-        held()
+        if not fresh:
+            perform_step(StepDraft(texts[0], undos[0]), names)()
+        single = perform_step(StepDraft(texts[1], undos[1]), names)
+        expected = bench.state(names)
+        if fresh:
+            names = bench.names(arguments)
+        else:
+            single()
         end = perform_step(StepDraft(texts[0], undos[0]), names)
         held = perform_step(StepDraft(texts[1], undos[1]), names)
         end()
-        alone = bench.state(names) == second
+        alone = bench.state(names) == expected
     except Exception:
-        return UndoEffect(restored, alone=False)
-    del held  # a context manager that nobody holds ends itself
-    return UndoEffect(restored, alone)
+        return False
+    del single, held  # a context manager that nobody holds ends itself
+    return alone

@@ -627,6 +627,31 @@ def test_an_undo_that_names_its_thing_by_its_address(registries: Project) -> Non
     assert "takes back the newest" not in text
 
 
+MARKING = """
+class Marking:
+    def __init__(self):
+        self._things = []
+
+    def register(self, thing):
+        self._things.append(thing)
+
+    def unregister(self, thing):
+        self._things.remove(thing)
+        thing.dead = True
+
+    def has(self, thing):
+        return thing in self._things
+"""
+
+
+def test_an_undo_that_marks_its_thing(registries: Project) -> None:
+    """It was told to take back the newest: what was compared had been marked."""
+    registries.write("marking.py", MARKING)
+    text = registries.text("write", "marking:Marking")
+    assert text.count("undo=lambda registry: registry.unregister(") == 3
+    assert "takes back the newest" not in text
+
+
 def test_errors_are_no_registries(registries: Project) -> None:
     """All of them have `add_note`."""
     registries.write("passing.py", PASSING)
