@@ -652,6 +652,51 @@ def test_an_undo_that_marks_its_thing(registries: Project) -> None:
     assert "takes back the newest" not in text
 
 
+ENDLESS = """
+from itertools import count
+from pathlib import Path
+
+
+class Endless:
+    def __init__(self):
+        self._items = {}
+        self.numbers = self.ids()
+
+    def add(self, name, item):
+        self._items[name] = item
+
+    def remove(self, name):
+        del self._items[name]
+
+    def get(self, name):
+        return self._items.get(name)
+
+    def ids(self):
+        for number in count():
+            if number == 50_000:
+                Path(__file__).with_name("read").touch()
+                return
+            yield number
+
+    def find_all(self):
+        yield from self._items
+        yield from self.ids()
+
+    def __iter__(self):
+        return self.find_all()
+"""
+
+
+def test_of_an_endless_iterator_only_a_beginning_is_read(registries: Project) -> None:
+    """Its list took memory until the trial was killed."""
+    registries.write("endless.py", ENDLESS)
+    text = registries.text("write", "endless:Endless")
+    assert {ast.literal_eval(each[0])[:13] for each in calls(text, "use")} == {
+        "registry.get("
+    }
+    assert not (registries.root / "read").exists()
+
+
 def test_errors_are_no_registries(registries: Project) -> None:
     """All of them have `add_note`."""
     registries.write("passing.py", PASSING)
