@@ -267,6 +267,8 @@ class Heap:
         self._impure_functions: set[str] = set()
         # States whose paths were noted, by the numbers of what is not read there.
         self._noted: dict[tuple[tuple[int, ...], ...], set[bytes]] = {}
+        # By their ids, the paths above to which some state may add that was not noted.
+        self._uncounted: set[int] = set()
         self._abstract: dict[int, weakref.ref[type]] = {}
         self._base: Base | None = None
         # How often in a row a base did not hold, and how many forms to wait for it.
@@ -364,7 +366,8 @@ class Heap:
         )
         for paths, text in assumed:
             if paths:
-                found.append(Caveat("assumed", text.format(_listed(list(paths)))))
+                listed = _listed(list(paths), exact=id(paths) not in self._uncounted)
+                found.append(Caveat("assumed", text.format(listed)))
         return tuple(found)
 
     def forget(self) -> None:
@@ -459,12 +462,16 @@ class Heap:
         """
         unread = walk.sets, walk.counters, walk.traces, walk.frames
         noted = self._noted.setdefault(tuple(map(tuple, unread)), set())
-        if blind in noted or len(noted) == _NOTED_STATES:
+        kinds = self._sets, self._counters, self._traces, self._frames
+        if blind in noted:
+            return
+        if len(noted) == _NOTED_STATES:
+            pairs = zip(unread, kinds, strict=True)
+            self._uncounted |= {id(paths) for numbers, paths in pairs if numbers}
             return
         noted.add(blind)
         records = Records(walk.out)
         records.read()
-        kinds = self._sets, self._counters, self._traces, self._frames
         for numbers, paths in zip(unread, kinds, strict=True):
             paths.update(dict.fromkeys(map(records.path, numbers)))
 
@@ -489,6 +496,7 @@ def _more(count: int) -> str:
     return f", and {count - 1} more" if count > 1 else ""
 
 
-def _listed(paths: list[str]) -> str:
+def _listed(paths: list[str], *, exact: bool) -> str:
     rest = len(paths) - _NAMED
-    return ", ".join(paths[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    count = f"{rest}" if exact else f"at least {rest}"
+    return ", ".join(paths[:_NAMED]) + (f" and {count} more" if rest > 0 else "")

@@ -280,6 +280,23 @@ def test_every_path_is_named_that_one_number_has() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (8, "k00, registry.k01, registry.k02 and 5 more"),
+        (12, "k00, registry.k01, registry.k02 and at least 5 more"),
+    ],
+)
+def test_places_that_were_not_counted_are_told(count: int, told: str) -> None:
+    """Eight were told where there are twelve."""
+    heap = Heap(SCOPE)
+    for number in range(count):
+        heap.form({"registry": Box(**{f"k{number:02}": {1, 2}})})
+    assert [caveat.text for caveat in heap.caveats()] == [
+        f"the order of a set of 2 or more (registry.{told}) is not read"
+    ]
+
+
 class Counting:
     """A registry that counts."""
 
