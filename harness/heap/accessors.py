@@ -254,15 +254,19 @@ def _attributes(o: Any) -> dict[str, Any]:
 LRU: Any = functools._lru_cache_wrapper
 
 
+# The part of a number that is not equal to itself; no attribute is called so.
+NAN = "not a number"
+
+
 def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
     return Accessor(parts=lambda o: [(label, convert(o))])
 
 
-def _number(value: complex) -> Any:
-    """A number; one that is not equal to itself as text, with its bits."""
+def _number(value: complex) -> Parts:
+    """A number; one that is not equal to itself as text, with its bits behind it."""
     if value == value:
-        return value
-    return f"{value} {marshal.dumps(value, 2)[1:].hex()}"
+        return [("value", value)]
+    return [(NAN, f"{value} {marshal.dumps(value, 2)[1:].hex()}")]
 
 
 def _nothing(_o: Any) -> Parts:
@@ -424,8 +428,8 @@ _TABLE: dict[type, Accessor] = {
     # Values and their subclasses.
     int: _value("value", int.__int__),
     str: _value("value", str.__str__),
-    float: _value("value", lambda o: _number(float.__float__(o))),
-    complex: _value("value", lambda o: _number(complex.__complex__(o))),
+    float: Accessor(parts=lambda o: _number(float.__float__(o))),
+    complex: Accessor(parts=lambda o: _number(complex.__complex__(o))),
     bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
     bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
     range: Accessor(parts=members(range, "start", "stop", "step")),

@@ -24,7 +24,7 @@ import re
 import types
 import uuid
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
@@ -33,7 +33,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from harness.heap.accessors import accessor_of, exact_accessor
+from harness.heap.accessors import NAN, accessor_of, exact_accessor
 from harness.heap.heap import Heap, pause_collector
 from harness.heap.layout import (
     ABSENT,
@@ -53,6 +53,8 @@ from harness.heap.tokens import ATOM_IDS
 _LONGEST = 4_000
 _DEEPEST = 5
 _MOST = 200
+# What stands for more than is shown, until the text is complete: no repr writes it.
+_LEFT_OUT = "\0..."
 
 _PLAIN = frozenset(
     map(
@@ -70,10 +72,15 @@ _BRACKETS = {id(list): "[]", id(tuple): "()", id(set): "{}", id(frozenset): "{}"
 _SHOWN_VALUES = frozenset(map(id, (int, str, bytes, bytearray, float, complex)))
 
 
-def text_of(value: object, unordered: bool = False, registry: object = None) -> str:
-    """A value as people read it, without what is in the registry."""
+def text_of(
+    value: object, unordered: bool = False, registry: object = None
+) -> tuple[str, bool]:
+    """A value as people read it, without what is in the registry; whether it is cut."""
     text = _text(value, 0, unordered, set() if registry is None else {id(registry)})
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    whole = text.replace(_LEFT_OUT, "...")
+    if len(whole) <= _LONGEST:
+        return whole, whole != text
+    return f"{whole[: _LONGEST - 3]}...", True
 
 
 def _text(value: Any, depth: int, unordered: bool, above: set[int]) -> str:
@@ -90,8 +97,10 @@ def _text(value: Any, depth: int, unordered: bool, above: set[int]) -> str:
     if issubclass(kind, types.ModuleType):
         values = module_dict(value)
         return f"<module {values.get('__name__')}>"
-    if depth > _DEEPEST or id(value) in above:
+    if id(value) in above:
         return "..."
+    if depth > _DEEPEST:
+        return _LEFT_OUT
     above = above | {id(value)}
 
     def inner(each: Any) -> str:
@@ -144,7 +153,7 @@ def _first(values: Any) -> tuple[list[Any], list[str]]:
     found: list[Any] = []
     for each in values:
         if len(found) == _MOST:
-            return found, ["..."]
+            return found, [_LEFT_OUT]
         found.append(each)
     return found, []
 
@@ -162,7 +171,8 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
     parts = []
     accessor = exact_accessor(kind) or accessor_of(layout.base) or Accessor()
     if id(layout.base) in _SHOWN_VALUES and accessor.parts is not None:
-        parts.append(inner(accessor.parts(value)[0][1]))
+        label, base = accessor.parts(value)[0]
+        parts.append(base.partition(" ")[0] if label == NAN else inner(base))
     elif accessor.body == "dict":
         parts.append(_dict(dict.items(value), inner, unordered))
     elif accessor.body == "ordered" and accessor.items is not None:
@@ -228,10 +238,14 @@ _ATOMS = ATOM_IDS | {id(int)}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as a value: a text for people, and a digest of its exact form."""
+    """An answer as a value: a text for people, and a digest of its exact form.
+
+    `cut` says that the text leaves something out.
+    """
 
     text: str
     digest: bytes
+    cut: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
@@ -253,7 +267,8 @@ def canonical(
         return value
     with pause_collector():
         digest = _Digest(unordered, Heap(scope or Scope(), registry)).of(value)
-        return Answer(text_of(value, unordered, registry), digest)
+        text, cut = text_of(value, unordered, registry)
+        return Answer(text, digest, cut)
 
 
 class _Cycle(Exception):

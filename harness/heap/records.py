@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from harness.heap.accessors import NAN
+
 _NOTHING = StopIteration
 _PATHLESS = "@"
 _APART = ("builtins.", "import ")
 _DICTS = ("__dict__", "__annotations__")
+_NAN = f".{NAN}"
+_NUMBERS = ("class builtins.float", "class builtins.complex")
 _INSTANCES = ("object", "opaque", "suspended")
 
 
@@ -42,6 +46,12 @@ class ObjectNode(NamedTuple):
     text: str
     value: Any
     edges: list[tuple[str, Any]]
+
+
+def _nan(node: ObjectNode) -> str:
+    """Of a number that is not equal to itself: its text, and its bits; else nothing."""
+    tokens = (token for label, token in node.edges if label == _NAN)
+    return next((token for token in tokens if type(token) is str), "")
 
 
 class Records:
@@ -123,10 +133,12 @@ class Records:
             return f"({', '.join(inner)})"
         if node.kind != "object":
             return self.node_text(node)
+        if self.node_text(node)[:1] != "<":  # a number
+            return self.node_text(node)
         parts = [
             f"{self.label(label)[1:]}={self._key_text(each, depth - 1)}"
             for label, each in node.edges[1:]
-            if type(each) is not int or label == ".target"
+            if (type(each) is not int or label == ".target") and label != _NAN
         ]
         return f"{self.node_text(node)[:-1]} {', '.join(parts[:_PARTS])}".rstrip() + ">"
 
@@ -153,8 +165,11 @@ class Records:
             return node.text
         cls = self.nodes.get(node.edges[0][1])
         name: str = cls.value if cls is not None else "object"
-        body = {label: token for label, token in node.edges if label == ".value"}
         short = name.removeprefix("class ").removeprefix("builtins.").rpartition(".")[2]
+        if bits := _nan(node):
+            text: str = bits.partition(" ")[0]
+            return text if name in _NUMBERS else f"<{short} {text}>"
+        body = {label: token for label, token in node.edges if label == ".value"}
         return f"<{short} {self.text(body['.value'])}>" if body else f"<{short}>"
 
     # Reading
@@ -393,6 +408,10 @@ _ABSENT = "<absent>"
 _NO_EDGE: Any = object()
 # A difference is one line for people: longer values are cut.
 _LONGEST = 120
+# So much is shown of what two long values have in common before they differ.
+_CONTEXT = 20
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_QUOTE = re.compile(r"""\bb?['"]|['"]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +478,11 @@ class _Comparison:
         if left.kind != right.kind or left.value != right.value:
             self._line(path, self.one.node_text(left), self.other.node_text(right))
             return
+        if left.kind in _INSTANCES and _nan(left) != _nan(right):
+            one, other = self.one.node_text(left), self.other.node_text(right)
+            bits = " with other bits" if one == other else ""
+            self._line(path, one, other + bits)
+            return
         self._edges(path, self.one.edges(left), self.other.edges(right))
 
     def _edges(self, path: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -493,12 +517,15 @@ class _Comparison:
             self.queue.append((path, left, right))
         elif known is None or known[0] != right:
             # Each is an object met before, or a new one: what is shared differs.
-            one = f"<same as {known[1]}>" if known else self.one.text(left)
+            one, other = self.one.text(left), self.other.text(right)
             twin = self.back.get(right)
+            is_nan = _nan(self.one.nodes[left]) and _nan(self.other.nodes[right])
+            another = "another " if is_nan else ""
+            one = f"<same as {known[1]}>" if known else f"{another}{one}"
             other = (
                 f"<same as {self.there[twin][1]}>"
                 if twin is not None
-                else self.other.text(right)
+                else f"{another}{other}"
             )
             self._line(path, one, other)
 
@@ -557,10 +584,16 @@ def _beginning(left: str, right: str) -> int:
     same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], pairs))
     if same < _LONGEST - 3 or left == right:
         return 0
-    comma = left.rfind(", ", 0, same)
-    return comma + 2 if comma >= 0 else same
+    comma = left.rfind(", ", same - _CONTEXT, same)
+    return comma + 2 if comma >= 0 and not _quote(left[:comma]) else same - _CONTEXT
+
+
+def _quote(beginning: str) -> str:
+    """The quote that is open where a beginning ends, if one is."""
+    quote = _QUOTE.search(_QUOTED.sub("", beginning))
+    return quote[0] if quote else ""
 
 
 def _short(text: str, begin: int) -> str:
-    text = f"...{text[begin:]}" if begin else text
+    text = f"{_quote(text[:begin])}...{text[begin:]}" if begin else text
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

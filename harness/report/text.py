@@ -22,6 +22,7 @@ from typing import TypeAlias
 from harness.engine.explorer import ALWAYS
 from harness.engine.result import Counts, Square, Violation
 from harness.engine.strategy import OPEN
+from harness.heap import Answer
 from harness.outcome import Report, Verdict
 from harness.report.observation import (
     Divergence,
@@ -395,7 +396,9 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     if (violation.expected, violation.found) != (None, None):
         difference = divergence(violation.expected, violation.found)
         if difference is None:
-            lines.append(_alike(violation.found))
+            cut = _is_cut(violation.expected) or _is_cut(violation.found)
+            rest = ", as far as they are" if cut else ""
+            lines.append(f"expected and found are printed alike{rest}")
         else:
             lines += diff_lines(difference, shown, hidden=violation.hidden)
     if violation.frequency is not None:
@@ -406,9 +409,11 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     return lines or ["what differs cannot be seen from outside"]
 
 
-def _alike(found: object) -> str:
-    told = "expected and found are printed alike"
-    return f"{told}, as far as they are" if "..." in str(found) else told
+def _is_cut(value: object) -> bool:
+    """Whether an answer, or some answer in what was observed, is not shown whole."""
+    if isinstance(value, tuple):
+        return any(map(_is_cut, value))
+    return isinstance(value, Answer) and value.cut
 
 
 def _paths(violation: Violation) -> list[str]:

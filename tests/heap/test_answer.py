@@ -329,3 +329,30 @@ def test_what_is_left_out_of_many_is_told() -> None:
     assert str(canonical(dict.fromkeys(numbers))).endswith("199: None, ...}")
     many = types.SimpleNamespace(**{f"a{number}": number for number in numbers})
     assert str(canonical(many)).endswith("a199=199, ...)")
+
+
+class Degrees(float):
+    """A number of a user."""
+
+
+def test_a_nan_of_a_class_of_ones_own_is_shown_as_one() -> None:
+    assert str(canonical(Degrees("nan"))) == "Degrees(nan)"
+    assert str(canonical([Degrees("nan"), float("nan")])) == "[Degrees(nan), nan]"
+
+
+def test_an_answer_knows_whether_it_is_shown_whole() -> None:
+    """Dots of a user are none of ours."""
+
+    def cut(value: object) -> bool:
+        answer = canonical(value)
+        assert isinstance(answer, Answer)
+        return answer.cut
+
+    deep: list[Any] = []
+    for _ in range(8):
+        deep = [deep]
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    assert [cut(each) for each in ([*range(201)], ["x" * 5_000], deep)] == [True] * 3
+    assert [cut(each) for each in (["..."], ["\0..."], cycle, ...)] == [False] * 4
+    assert str(canonical(["\0..."])) == "['\\x00...']"

@@ -218,6 +218,26 @@ def test_long_values_are_shown_from_where_they_differ() -> None:
     ) == ("order of names: ...'a', 'b' / ...'b', 'a'",)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "line"),
+    [
+        ("x" * 200 + "a", "x" * 200 + "b", "root: '...{20}a' / '...{20}b'"),
+        ("x" * 200 + ", a", "x" * 200 + ", b", "root: '...{18}, a' / '...{18}, b'"),
+        (b"x" * 200 + b"a", b"x" * 200 + b"b", "root: b'...{20}a' / b'...{20}b'"),
+        ("'" + "x" * 200, "'" + "x" * 201, 'root: "...{20}" / "...{20}x"'),
+        (", " + "x" * 200, ", " + "x" * 201, "root: '...{20}' / '...{20}x'"),
+    ],
+)
+def test_of_long_texts_some_of_what_is_common_is_shown(
+    one: Any, other: Any, line: str
+) -> None:
+    heap = Heap(SCOPE)
+    before, after = heap.portrait({"root": one}), heap.portrait({"root": other})
+    assert differences(before, after) == (
+        line.replace("{20}", "x" * 20).replace("{18}", "x" * 18),
+    )
+
+
 def test_a_function_with_an_empty_closure_can_be_read_back() -> None:
     made = types.FunctionType(compile("1", "made", "eval"), {}, "made", None, ())
     heap, one, other = Heap(SCOPE), {"made": made, "a": [1]}, {"made": made, "a": [2]}
@@ -229,6 +249,41 @@ def test_a_nan_in_place_of_another_is_told_by_its_identity() -> None:
     root = Registry()
     root._list = [nan, nan]
     assert portraits(lambda r: r._list.__setitem__(1, float("nan")), root) == (
-        "registry._list[1]: <same as registry._list[0]> / "
-        "<float 'nan 000000000000f87f'>",
+        "registry._list[1]: <same as registry._list[0]> / another nan",
     )
+
+
+NAN = float("nan")
+
+
+class Degrees(float):
+    """A number of a user."""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "line"),
+    [
+        (NAN, 1.0, "root: nan / 1.0"),
+        (1.0, complex(1.0, NAN), "root: 1.0 / (1+nanj)"),
+        (NAN, -NAN, "root: nan / nan with other bits"),
+        (Degrees(NAN), Degrees(1.0), "root: <Degrees nan> / <Degrees 1.0>"),
+        ([NAN], None, "root: <list of 1> / None"),
+        ({NAN: 1}, {NAN: 2}, "root[nan]: 1 / 2"),
+        ({(NAN, 1): 1}, {(NAN, 1): 2}, "root[(nan, 1)]: 1 / 2"),
+        ({Degrees(NAN): 1}, {Degrees(NAN): 2}, "root[<Degrees nan>]: 1 / 2"),
+    ],
+)
+def test_a_nan_is_shown_as_such(one: Any, other: Any, line: str) -> None:
+    heap = Heap(SCOPE)
+    before, after = heap.portrait({"root": one}), heap.portrait({"root": other})
+    assert differences(before, after) == (line,)
+
+
+def test_an_attribute_that_is_called_as_a_nan_is() -> None:
+    """It is told as an attribute is."""
+    one, other = Plugin("x"), Plugin("x")
+    setattr(one, "not a number", 1)
+    setattr(other, "not a number", 2)
+    heap = Heap(SCOPE)
+    before, after = heap.portrait({"root": one}), heap.portrait({"root": other})
+    assert differences(before, after) == ("root.not a number: 1 / 2",)

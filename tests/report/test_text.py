@@ -1,5 +1,6 @@
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
@@ -132,6 +133,15 @@ def test_what_was_cut_short_guarantees_nothing() -> None:
 
 FIELDS = (("error", "NameTaken"), ("name", "a"))
 EXPECTED, FOUND = (canonical([*range(201), last]) for last in "ab")
+
+
+class Look(NamedTuple):
+    """What a system of others may observe."""
+
+    answer: Hashable
+
+
+OWN_DOTS = canonical(["..."])
 ADVICE = [
     "make all of that anew in create=, undo it in reset= (empty caches there),",
     'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
@@ -160,6 +170,14 @@ ADVICE = [
         ),
         (
             Violation("use", (), EXPECTED, FOUND, (0,)),
+            ["expected and found are printed alike, as far as they are"],
+        ),
+        (
+            Violation("use", (), OWN_DOTS, OWN_DOTS, (0,)),
+            ["expected and found are printed alike"],
+        ),
+        (
+            Violation("use", (), Look(EXPECTED), Look(FOUND), (0,)),
             ["expected and found are printed alike, as far as they are"],
         ),
         (
