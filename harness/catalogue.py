@@ -38,7 +38,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -454,8 +454,12 @@ def imported(entry: Entry | None) -> Iterator[None]:
     name = entry.module.__name__
     packages = [name[:end] for end, letter in enumerate(name) if letter == "."]
     if packages:
-        with suppress(Exception):
+        try:
             import_module(packages[-1])
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException:  # noqa: S110  # SystemExit and pytest's outcomes, too
+            pass
     # As pytest has it: what is no package, nor can be found, is an empty module.
     ours = {each: ModuleType(each) for each in packages if each not in sys.modules}
     ours[name] = entry.module

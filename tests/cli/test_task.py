@@ -83,6 +83,17 @@ def test_what_pickles_by_name_finds_the_module_of_its_scenario(
     assert "checks.inner.test_pickles" not in sys.modules
 
 
+def test_a_package_that_leaves_when_it_is_imported_is_an_empty_one(
+    project: Project,
+) -> None:
+    project.write("leaving/__init__.py", "raise SystemExit(3)\n")
+    project.write("leaving/test_pickles.py", PICKLES.format(None))
+    [entry] = load(("leaving/test_pickles.py",)).entries
+    report = explore_entry(entry, Effort())
+    assert isinstance(report, Report)
+    assert report.verdict == "proven"
+
+
 def test_what_pickles_by_name_does_so_whoever_else_imported_its_module(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
