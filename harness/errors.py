@@ -531,6 +531,10 @@ def near_modules(name: str, folder: str) -> tuple[str, ...]:
     return ()
 
 
+# The packages of ours; `everyorder`, which comes before them, has a list of its own.
+OWN_PACKAGES = ("harness", "invariants", "runtime")
+
+
 def check_not_hidden(name: str, folder: str) -> None:
     """Raise `BadArgument` for a module of the folder that one of ours hides.
 
@@ -541,7 +545,7 @@ def check_not_hidden(name: str, folder: str) -> None:
     from importlib.machinery import PathFinder
 
     top = name.partition(".")[0]
-    if top not in ("everyorder", "harness", "invariants", "runtime"):
+    if top not in ("everyorder", *OWN_PACKAGES):
         return
     ours = getattr(getattr(sys.modules.get(top), "__spec__", None), "origin", None)
     spec = PathFinder.find_spec(top, [folder])

@@ -38,7 +38,7 @@ from typing import Any
 
 from harness.child import Child, Parent, start, wait
 from harness.engine import Progress, pulse
-from harness.errors import ExplorationDied
+from harness.errors import OWN_PACKAGES, ExplorationDied
 from harness.outcome import Report
 from harness.scenario import Scenario
 from harness.watch import (
@@ -317,9 +317,6 @@ def _remote_values(texts: Mapping[str, str]) -> dict[str, _RemoteValue]:
     return {name: _RemoteValue(text) for name, text in texts.items()}
 
 
-# Packages of ours: what is imported of them says nothing to anybody else.
-_OWN_PACKAGES = ("harness", "invariants", "runtime")
-
 # Different warnings, and records of a log, that one exploration may give; one that logs
 # at every step would give millions.
 MOST_WARNINGS = 1_000
@@ -418,10 +415,11 @@ def _explore(parent: Parent, explore: Explore) -> None:
             # Of any kind: it is raised again where the test is.
             outcome = record_error(error)
         beats.rest()
+    # What is imported of ours says nothing to anybody else.
     modules = tuple(
         name
         for name in sys.modules
-        if name.partition(".")[0] in _OWN_PACKAGES and name not in known
+        if name.partition(".")[0] in OWN_PACKAGES and name not in known
     )
     try:
         parent.send(_Result(outcome, _picklable_warnings(noted.values()), modules))
