@@ -21,8 +21,8 @@ import pytest
 
 pytest_plugins = ["pytester", "tests.legs"]
 
-if not any(point.value == "everyorder" for point in entry_points(group="pytest11")):
-    pytest_plugins.append("everyorder")
+if not any(point.name == "everyorder" for point in entry_points(group="pytest11")):
+    pytest_plugins.append("everyorder.harness.pytest_plugin")
 
 # Folder or file -> one in how many of its parametrised tests `--thin` keeps.
 # What compiles, runs every operator or explores every registry counts most.

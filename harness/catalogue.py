@@ -47,13 +47,13 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from harness.collection import (
+from everyorder.harness.collection import (
     UncollectedScenarios,
     assigned_lines,
     uncollected_scenarios,
 )
-from harness.errors import NotFound
-from harness.scenario import Scenario
+from everyorder.harness.errors import NotFound
+from everyorder.harness.scenario import Scenario
 
 PREPEND = "prepend"
 APPEND = "append"

@@ -36,8 +36,8 @@ from mmap import mmap
 from time import monotonic
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
-from harness.engine import pulse
-from harness.errors import ProcessError
+from everyorder.harness.engine import pulse
+from everyorder.harness.errors import ProcessError
 
 # Asks a child for its stack.  Nobody else uses it: the last but one of the signals for
 # applications (valgrind takes the last one), which macOS does not have.
@@ -117,7 +117,7 @@ def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> Child:
     """Start a child that runs `main(parent, *arguments)`."""
     if fork:
         return ForkedChild(main, arguments)
-    from harness.spawn import SpawnedChild
+    from everyorder.harness.spawn import SpawnedChild
 
     return SpawnedChild(main, arguments)
 

@@ -98,7 +98,7 @@ def uncollected_scenarios(
     module: ModuleType, file: Path, source: str
 ) -> UncollectedScenarios | None:
     """The scenarios that a module defines and that are not collected, if it has any."""
-    from harness.scenario import Scenario
+    from everyorder.harness.scenario import Scenario
 
     variables = dict(vars(module))
     seen = {

@@ -531,27 +531,22 @@ def near_modules(name: str, folder: str) -> tuple[str, ...]:
     return ()
 
 
-# The packages of ours; `everyorder`, which comes before them, has a list of its own.
-OWN_PACKAGES = ("harness", "invariants", "runtime")
-
-
 def check_not_hidden(name: str, folder: str) -> None:
-    """Raise `BadArgument` for a module of the folder that one of ours hides.
+    """Raise `BadArgument` for a module of the folder that is called like this package.
 
-    Ours are imported already, so that an import of the name never comes to the folder.
+    This package is imported already, so an import of the name never reaches the folder.
     """
     import os
     import sys
     from importlib.machinery import PathFinder
 
     top = name.partition(".")[0]
-    if top not in ("everyorder", *OWN_PACKAGES):
+    if top != "everyorder":
         return
     ours = getattr(getattr(sys.modules.get(top), "__spec__", None), "origin", None)
     spec = PathFinder.find_spec(top, [folder])
     if ours is None or spec is None or spec.origin is None:
         return
     ours, theirs = os.path.realpath(ours), os.path.realpath(spec.origin)
-    home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    if ours != theirs and ours.startswith(os.path.join(home, "")):
+    if ours != theirs:
         raise BadArgument(code="HiddenModule", name=top, reason=ours, place=theirs)

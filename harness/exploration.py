@@ -21,20 +21,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.child import end_with_parent
-from harness.engine import Budget, Exploration, Progress, System, Violation
-from harness.engine import explore as explore_system
-from harness.errors import ExplorationRestart, NotAScenario
-from harness.outcome import NO_EXPLORATION, Report
-from harness.scenario.scenario import Scenario
-from harness.systems.isolation import IsolatedSystem, serve_child
-from harness.systems.outcomes import ScenarioSkipped, skip_reason
-from harness.systems.registry import RegistrySystem
-from harness.systems.zygote import Channel
+from everyorder.harness.child import end_with_parent
+from everyorder.harness.engine import Budget, Exploration, Progress, System, Violation
+from everyorder.harness.engine import explore as explore_system
+from everyorder.harness.errors import ExplorationRestart, NotAScenario
+from everyorder.harness.outcome import NO_EXPLORATION, Report
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.systems.isolation import IsolatedSystem, serve_child
+from everyorder.harness.systems.outcomes import ScenarioSkipped, skip_reason
+from everyorder.harness.systems.registry import RegistrySystem
+from everyorder.harness.systems.zygote import Channel
 
 if TYPE_CHECKING:
-    from harness.catalogue import Entry
-    from harness.systems.dispatcher import DispatcherSystem
+    from everyorder.harness.catalogue import Entry
+    from everyorder.harness.systems.dispatcher import DispatcherSystem
 
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def system_of(scenario: Scenario) -> System:
 
 def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":
     """The scenario on a dispatcher; nothing else needs the runtime."""
-    from harness.systems.dispatcher import DispatcherSystem
+    from everyorder.harness.systems.dispatcher import DispatcherSystem
 
     return DispatcherSystem(scenario)
 
@@ -179,7 +179,7 @@ def _with_leak(exploration: Exploration, kept: Sequence[Hashable]) -> Exploratio
 def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
     """Serve the scenario of that digest from one of the files; never returns."""
     # Here alone: who explores has a scenario.
-    from harness.catalogue import imported
+    from everyorder.harness.catalogue import imported
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(parent)
@@ -201,7 +201,7 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
 
 def _entry_of(files: Sequence[str], digest: str, name: str) -> "Entry | None":
     """The scenario's entry; one of that name if several have the digest."""
-    from harness.catalogue import load_file, root_of
+    from everyorder.harness.catalogue import load_file, root_of
 
     entries = [
         entry

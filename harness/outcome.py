@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from harness.engine.protocol import (
+from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
     History,
     Ordering,
@@ -23,7 +23,7 @@ from harness.engine.protocol import (
     encode,
     state_of,
 )
-from harness.engine.result import Counts, Exploration, Violation
+from everyorder.harness.engine.result import Counts, Exploration, Violation
 
 Verdict: TypeAlias = Literal[
     "not fresh",

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from harness.engine import pulse
+from everyorder.harness.engine import pulse
 
 # As for a forked child: a child that was told to end has nothing left to do.
 END_SECONDS = 2.0

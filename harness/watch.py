@@ -21,13 +21,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from harness.child import Child
-from harness.engine import pulse
-from harness.engine.pulse import RESET, Beat, Trail
-from harness.outcome import Unexplored, operation_line
+from everyorder.harness.child import Child
+from everyorder.harness.engine import pulse
+from everyorder.harness.engine.pulse import RESET, Beat, Trail
+from everyorder.harness.outcome import Unexplored, operation_line
 
 if TYPE_CHECKING:
-    from harness.scenario.scenario import Scenario
+    from everyorder.harness.scenario.scenario import Scenario
 
 # What registers, looks something up or removes it takes milliseconds; ten seconds allow
 # for a first import or compilation on a loaded machine.

@@ -1,6 +1,6 @@
 """Laws over frozen states of a dispatcher, over its steps and over whole runs."""
 
-from invariants.checking import (
+from everyorder.invariants.checking import (
     LAWS,
     check,
     check_memory,
@@ -9,10 +9,17 @@ from invariants.checking import (
     check_thread,
     forget,
 )
-from invariants.law import SOMETIMES, Law, Sometimes, Violation, never_seen, sightings
-from invariants.live import Change
-from invariants.run import Call, Operation, Run, Surroundings, surroundings
-from invariants.second_table import second_masks, second_table, slot_reached
+from everyorder.invariants.law import (
+    SOMETIMES,
+    Law,
+    Sometimes,
+    Violation,
+    never_seen,
+    sightings,
+)
+from everyorder.invariants.live import Change
+from everyorder.invariants.run import Call, Operation, Run, Surroundings, surroundings
+from everyorder.invariants.second_table import second_masks, second_table, slot_reached
 
 __all__ = [
     "LAWS",

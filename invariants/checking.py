@@ -20,12 +20,18 @@ from types import ModuleType
 from typing import Any, get_args
 from weakref import ReferenceType
 
-from invariants import run, state_laws
-from invariants.law import Law, Scope, Violation
-from invariants.live import Change, FiledOperator, replaced_names, shape_of, step_of
-from invariants.run import Call, Operation, Run
-from runtime.dispatch.state import EMPTY, DispatcherState
-from runtime.dispatch.token import Token
+from everyorder.invariants import run, state_laws
+from everyorder.invariants.law import Law, Scope, Violation
+from everyorder.invariants.live import (
+    Change,
+    FiledOperator,
+    replaced_names,
+    shape_of,
+    step_of,
+)
+from everyorder.invariants.run import Call, Operation, Run
+from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
+from everyorder.runtime.dispatch.token import Token
 
 
 def _laws(module: ModuleType, scope: Scope) -> tuple[Law, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 
 Scope: TypeAlias = Literal["state", "step", "run"]
 

@@ -37,10 +37,10 @@ from itertools import compress
 from operator import is_not
 from typing import Any, Literal, TypeAlias, get_args
 
-from invariants.second_table import Expected, second_table
-from runtime.dispatch.state import DispatcherState, OperatorEntry
-from runtime.dispatch.table import Fallbacks, Slot
-from runtime.dispatch.token import (
+from everyorder.invariants.second_table import Expected, second_table
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.table import Fallbacks, Slot
+from everyorder.runtime.dispatch.token import (
     ClassRule,
     Definition,
     Implementation,

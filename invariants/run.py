@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from weakref import ReferenceType
 
-from invariants.law import Finding, law
-from invariants.live import (
+from everyorder.invariants.law import Finding, law
+from everyorder.invariants.live import (
     StepSubject,
     describe,
     describe_all,
@@ -33,15 +33,15 @@ from invariants.live import (
     part_text,
     reading,
 )
-from invariants.second_table import (
+from everyorder.invariants.second_table import (
     AMBIGUOUS,
     Expected,
     second_masks,
     second_table,
     slot_reached,
 )
-from runtime.dispatch.state import DispatcherState, OperatorEntry
-from runtime.dispatch.token import Token
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.token import Token
 
 
 class ThreadKeys(Protocol):

@@ -18,10 +18,10 @@ Rules:
 from collections.abc import Sequence
 from typing import Any
 
-from invariants.law import Finding, group_findings, law
-from invariants.live import FiledOperator, describe, describe_all, tokens_of
-from invariants.second_table import AMBIGUOUS as AMBIGUITY
-from invariants.second_table import (
+from everyorder.invariants.law import Finding, group_findings, law
+from everyorder.invariants.live import FiledOperator, describe, describe_all, tokens_of
+from everyorder.invariants.second_table import AMBIGUOUS as AMBIGUITY
+from everyorder.invariants.second_table import (
     BACKENDS,
     KERNEL_KEYS,
     LAYERS,
@@ -31,18 +31,18 @@ from invariants.second_table import (
     Expected,
     second_masks,
 )
-from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.table import AMBIGUOUS
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.kernel import Kernel
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.table import AMBIGUOUS
+from everyorder.runtime.dispatch.token import (
     ClassRule,
     Definition,
     Fallback,
     Implementation,
     Reservation,
 )
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
 
 
 @law("state", per_operator=True)

@@ -13,7 +13,7 @@ Rules:
 import math
 from typing import TYPE_CHECKING, Any
 
-from runtime.dispatch import (
+from everyorder.runtime.dispatch import (
     Dispatcher,
     KernelOverridden,
     Library,
@@ -27,26 +27,32 @@ from runtime.dispatch import (
     linked,
     named_not_supported,
 )
-from runtime.dispatch.handle import PROVIDERS
-from runtime.errors.base import EveryorderError
-from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
-from runtime.locks import LOADING, load
-from runtime.schema import Schema, parse_schema
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.dispatch.handle import PROVIDERS
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.keys import (
+    DispatchKey,
+    KeySet,
+    exclude_keys,
+    full_after,
+    include_keys,
+)
+from everyorder.runtime.locks import LOADING, load
+from everyorder.runtime.schema import Schema, parse_schema
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
 
 if TYPE_CHECKING:
-    from runtime import autograd as autograd
-    from runtime import cuda as cuda
-    from runtime import errors as errors
-    from runtime import futures as futures
-    from runtime import jit as jit
-    from runtime import library as library
-    from runtime import python_dispatch as python_dispatch
-    from runtime import random as random
-    from runtime import rpc as rpc
-    from runtime import testing as testing
-    from runtime import utils as utils
-    from runtime.autograd import (
+    from everyorder.runtime import autograd as autograd
+    from everyorder.runtime import cuda as cuda
+    from everyorder.runtime import errors as errors
+    from everyorder.runtime import futures as futures
+    from everyorder.runtime import jit as jit
+    from everyorder.runtime import library as library
+    from everyorder.runtime import python_dispatch as python_dispatch
+    from everyorder.runtime import random as random
+    from everyorder.runtime import rpc as rpc
+    from everyorder.runtime import testing as testing
+    from everyorder.runtime import utils as utils
+    from everyorder.runtime.autograd import (
         Function,
         autocast,
         enable_grad,
@@ -57,19 +63,19 @@ if TYPE_CHECKING:
         no_grad,
         set_grad_enabled,
     )
-    from runtime.custom import custom_op, define, impl, infer_schema
-    from runtime.custom.opcheck import opcheck
-    from runtime.declared import *  # noqa: F403  # the names that are lazy
-    from runtime.kernels.threads import get_num_threads, set_num_threads
-    from runtime.modules import (
+    from everyorder.runtime.custom import custom_op, define, impl, infer_schema
+    from everyorder.runtime.custom.opcheck import opcheck
+    from everyorder.runtime.declared import *  # noqa: F403  # the names that are lazy
+    from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+    from everyorder.runtime.modules import (
         Module,
         ModuleDict,
         ModuleList,
         Parameter,
         Sequential,
     )
-    from runtime.python_dispatch import Context, TorchDispatchMode
-    from runtime.tensors import (
+    from everyorder.runtime.python_dispatch import Context, TorchDispatchMode
+    from everyorder.runtime.tensors import (
         Generator,
         Size,
         Storage,
@@ -85,7 +91,7 @@ if TYPE_CHECKING:
         result_type,
         tensor,
     )
-    from runtime.tensors.elements import finfo, iinfo
+    from everyorder.runtime.tensors.elements import finfo, iinfo
 
 __all__ = [
     "Context",
@@ -171,45 +177,45 @@ ops = Operators(
 
 # Public names that load their module when they are first asked for.
 _LAZY = {
-    "Context": "runtime.python_dispatch",
-    "Function": "runtime.autograd",
-    "Generator": "runtime.tensors",
-    "Module": "runtime.modules",
-    "ModuleDict": "runtime.modules",
-    "ModuleList": "runtime.modules",
-    "Parameter": "runtime.modules",
-    "Sequential": "runtime.modules",
-    "Size": "runtime.tensors",
-    "Storage": "runtime.tensors",
-    "Tensor": "runtime.whole",
-    "TorchDispatchMode": "runtime.python_dispatch",
-    "as_tensor": "runtime.tensors",
-    "can_cast": "runtime.tensors",
-    "autocast": "runtime.autograd",
-    "custom_op": "runtime.custom",
-    "default_generator": "runtime.tensors",
-    "define": "runtime.custom",
-    "enable_grad": "runtime.autograd",
-    "finfo": "runtime.tensors.elements",
-    "from_dlpack": "runtime.tensors",
-    "from_numpy": "runtime.tensors",
-    "get_num_threads": "runtime.kernels.threads",
-    "iinfo": "runtime.tensors.elements",
-    "impl": "runtime.custom",
-    "infer_schema": "runtime.custom",
-    "inference_mode": "runtime.autograd",
-    "is_autocast_enabled": "runtime.autograd",
-    "is_grad_enabled": "runtime.autograd",
-    "is_inference_mode_enabled": "runtime.autograd",
-    "manual_seed": "runtime.tensors",
-    "no_grad": "runtime.autograd",
-    "opcheck": "runtime.custom.opcheck",
-    "promote_types": "runtime.tensors",
-    "register_memory": "runtime.tensors",
-    "result_type": "runtime.tensors",
-    "set_grad_enabled": "runtime.autograd",
-    "set_num_threads": "runtime.kernels.threads",
-    "tensor": "runtime.whole",
+    "Context": "everyorder.runtime.python_dispatch",
+    "Function": "everyorder.runtime.autograd",
+    "Generator": "everyorder.runtime.tensors",
+    "Module": "everyorder.runtime.modules",
+    "ModuleDict": "everyorder.runtime.modules",
+    "ModuleList": "everyorder.runtime.modules",
+    "Parameter": "everyorder.runtime.modules",
+    "Sequential": "everyorder.runtime.modules",
+    "Size": "everyorder.runtime.tensors",
+    "Storage": "everyorder.runtime.tensors",
+    "Tensor": "everyorder.runtime.whole",
+    "TorchDispatchMode": "everyorder.runtime.python_dispatch",
+    "as_tensor": "everyorder.runtime.tensors",
+    "can_cast": "everyorder.runtime.tensors",
+    "autocast": "everyorder.runtime.autograd",
+    "custom_op": "everyorder.runtime.custom",
+    "default_generator": "everyorder.runtime.tensors",
+    "define": "everyorder.runtime.custom",
+    "enable_grad": "everyorder.runtime.autograd",
+    "finfo": "everyorder.runtime.tensors.elements",
+    "from_dlpack": "everyorder.runtime.tensors",
+    "from_numpy": "everyorder.runtime.tensors",
+    "get_num_threads": "everyorder.runtime.kernels.threads",
+    "iinfo": "everyorder.runtime.tensors.elements",
+    "impl": "everyorder.runtime.custom",
+    "infer_schema": "everyorder.runtime.custom",
+    "inference_mode": "everyorder.runtime.autograd",
+    "is_autocast_enabled": "everyorder.runtime.autograd",
+    "is_grad_enabled": "everyorder.runtime.autograd",
+    "is_inference_mode_enabled": "everyorder.runtime.autograd",
+    "manual_seed": "everyorder.runtime.tensors",
+    "no_grad": "everyorder.runtime.autograd",
+    "opcheck": "everyorder.runtime.custom.opcheck",
+    "promote_types": "everyorder.runtime.tensors",
+    "register_memory": "everyorder.runtime.tensors",
+    "result_type": "everyorder.runtime.tensors",
+    "set_grad_enabled": "everyorder.runtime.autograd",
+    "set_num_threads": "everyorder.runtime.kernels.threads",
+    "tensor": "everyorder.runtime.whole",
 }
 
 
@@ -247,18 +253,18 @@ def _loaded(name: str) -> Any:
     home = _LAZY.get(name)
     if name in _LIGHT_MODULES:
         try:
-            return load(f"runtime.{name}")
+            return load(f"{__name__}.{name}")
         except ModuleNotFoundError as error:
             # Remote calls may be left out; then it is a name like any other.
-            if error.name == f"runtime.{name}":
+            if error.name == f"{__name__}.{name}":
                 raise _unknown(name) from error
             raise
     if name in _MODULES:
-        load("runtime.whole")
-        return load(f"runtime.{name}")
+        load("everyorder.runtime.whole")
+        return load(f"{__name__}.{name}")
     if home is not None:
         # Whoever asks for a tensor, or for what makes one, gets it whole.
-        load("runtime.whole")
+        load("everyorder.runtime.whole")
         return getattr(load(home), name)
     if name in _CONSTANTS:
         return getattr(math, name)
@@ -268,7 +274,7 @@ def _loaded(name: str) -> Any:
         return MemoryFormat.named(name)
     if name == "strided":
         return Layout.named(name)
-    functions: Any = load("runtime.whole").functions
+    functions: Any = load("everyorder.runtime.whole").functions
     if name not in functions.FUNCTIONS:
         raise _unknown(name)
     return getattr(functions, name)
@@ -279,7 +285,7 @@ def _unknown(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    functions = load("runtime.whole").functions.FUNCTIONS
+    functions = load("everyorder.runtime.whole").functions.FUNCTIONS
     dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES, "strided")
     lazy = (*_LAZY, *_MODULES, *_LIGHT_MODULES, *_CONSTANTS, *dtypes, *functions)
     return sorted({*globals(), *__all__, *lazy})

@@ -12,10 +12,10 @@ Rules: importing this module imports neither NumPy nor Numba; a public name is i
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from runtime.locks import load
+from everyorder.runtime.locks import load
 
 if TYPE_CHECKING:
-    from runtime.kernels.cuda import (
+    from everyorder.runtime.kernels.cuda import (
         Event,
         Properties,
         Statistics,
@@ -64,7 +64,7 @@ def device_count() -> int:
     """How many CUDA devices there are: 0 without a driver or without numba-cuda."""
     if find_spec("numba_cuda") is None:
         return 0
-    count: int = load("runtime.kernels.cuda").device_count()
+    count: int = load("everyorder.runtime.kernels.cuda").device_count()
     return count
 
 
@@ -76,7 +76,7 @@ def is_available() -> bool:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no `{name}`", name=name)
-    found = getattr(load("runtime.kernels.cuda"), name)
+    found = getattr(load("everyorder.runtime.kernels.cuda"), name)
     globals()[name] = found
     return found
 

@@ -26,7 +26,7 @@ Rules:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from runtime.locks import LOADING
+from everyorder.runtime.locks import LOADING
 
 A = TypeVar("A")
 K = TypeVar("K")

@@ -6,7 +6,7 @@ asked for.
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.custom import (
+from everyorder.runtime.custom import (
     CustomOpDef,
     custom_op,
     define,
@@ -20,13 +20,13 @@ from runtime.custom import (
     register_kernel,
     register_torch_dispatch,
 )
-from runtime.custom.definition import missing
-from runtime.dispatch.kernel import fallthrough
-from runtime.dispatch.library import Library
-from runtime.locks import load
+from everyorder.runtime.custom.definition import missing
+from everyorder.runtime.dispatch.kernel import fallthrough
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.locks import load
 
 if TYPE_CHECKING:
-    from runtime.custom.opcheck import opcheck
+    from everyorder.runtime.custom.opcheck import opcheck
 
 __all__ = [
     "CustomOpDef",
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     """`opcheck`, loaded; it is an ordinary name from then on."""
     if name != "opcheck":
         raise missing(f"module {__name__!r}", name)
-    found = load("runtime.custom.opcheck").opcheck
+    found = load("everyorder.runtime.custom.opcheck").opcheck
     globals()[name] = found
     return found
 

@@ -15,11 +15,15 @@ Rules:
 from operator import index as as_int
 from typing import Any
 
-from runtime.errors.tensor import ArithmeticRefused, NotReplaceable, UnfitValue
-from runtime.locks import reentered
-from runtime.schema.annotation import register_annotation
-from runtime.schema.codes import Device
-from runtime.schema.types import GeneratorType
+from everyorder.runtime.errors.tensor import (
+    ArithmeticRefused,
+    NotReplaceable,
+    UnfitValue,
+)
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.schema.annotation import register_annotation
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.types import GeneratorType
 
 __all__ = ["Generator", "default_generator", "manual_seed"]
 

@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.base import EveryorderError, page
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import host_copy
-from runtime.tensors.data import as_tensor
-from runtime.tensors.elements import info, promote_types
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.base import EveryorderError, page
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import host_copy
+from everyorder.runtime.tensors.data import as_tensor
+from everyorder.runtime.tensors.elements import info, promote_types
+from everyorder.runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,13 +11,13 @@ Rules: other dispatchers are left as they are; `runtime.operators.install` and
 `runtime.autograd.install` do for them what they are asked to.
 """
 
-from runtime.autograd.inplace import install_version_fallback
-from runtime.autograd.install import install_fallbacks
-from runtime.dispatch.dispatcher import default_dispatcher, release
-from runtime.dispatch.library import Library
-from runtime.operators import functions, methods
-from runtime.python_dispatch import fallback, subclasses
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.autograd.inplace import install_version_fallback
+from everyorder.runtime.autograd.install import install_fallbacks
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher, release
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.operators import functions, methods
+from everyorder.runtime.python_dispatch import fallback, subclasses
+from everyorder.runtime.tensors import Tensor, tensor
 
 __all__ = [
     "FALLBACKS",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
-    from runtime.errors.base import EveryorderError
+    from everyorder.runtime.errors.base import EveryorderError
 
 Error = TypeVar("Error", bound="EveryorderError")
 
@@ -41,7 +41,7 @@ def coded(kind: type[Error], code: str) -> type[Error]:
 
 def kind_of(error: BaseException) -> type[BaseException]:
     """The class of an error, or what stands for its sentence if there are several."""
-    from runtime.errors.base import EveryorderError, sentences
+    from everyorder.runtime.errors.base import EveryorderError, sentences
 
     if isinstance(error, EveryorderError) and len(sentences(error.words)) > 1:
         return coded(error._named or type(error), error.code)

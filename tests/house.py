@@ -63,9 +63,10 @@ def type_only(file: str) -> set[ast.AST]:
 @cache
 def as_file(module: str) -> str | None:
     """The file of a module of ours, None for anybody else's."""
-    if module.partition(".")[0] not in AREAS:
+    top, _, rest = module.partition(".")
+    if top != "everyorder" or rest.partition(".")[0] not in AREAS:
         return None
-    path = module.replace(".", "/")
+    path = rest.replace(".", "/")
     if (ROOT / f"{path}.py").exists():
         return f"{path}.py"
     package = f"{path}/__init__.py"
@@ -229,8 +230,8 @@ def crossing(action: Callable[[], object]) -> Crossing:
 
 def crossings() -> Iterator[tuple[str, Crossing]]:
     """A first registration, a call that is warm, a small exploration."""
-    from harness import Scenario, explore, step
-    from runtime import Dispatcher, Library
+    from everyorder.harness import Scenario, explore, step
+    from everyorder.runtime import Dispatcher, Library
 
     dispatcher = Dispatcher()
     library = Library("house", dispatcher=dispatcher)

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor, generated, jit, library, tensor
-from runtime.autograd import grad
-from runtime.dispatch import Dispatcher, Library
-from runtime.generated import block, is_generated, numbered, template
-from runtime.operators import core
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.schema import parse_name, parse_schema
-from runtime.schema.defaults import stripping
-from runtime.script import fused_kernel as fusion
-from runtime.script.operator_calls import bound_call
-from runtime.script.running import call as run_program
-from runtime.script.running import executor
+from everyorder.runtime import Tensor, generated, jit, library, tensor
+from everyorder.runtime.autograd import grad
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.generated import block, is_generated, numbered, template
+from everyorder.runtime.operators import core
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.schema import parse_name, parse_schema
+from everyorder.runtime.schema.defaults import stripping
+from everyorder.runtime.script import fused_kernel as fusion
+from everyorder.runtime.script.operator_calls import bound_call
+from everyorder.runtime.script.running import call as run_program
+from everyorder.runtime.script.running import executor
 from tests.counting import unmeasured
 from tests.custom.functions import CALLS
 from tests.forking import in_child, needs_fork

@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
-from runtime import hooks
-from runtime.hooks import Hook
+from everyorder.runtime import hooks
+from everyorder.runtime.hooks import Hook
 
 HOOKS = {name: hook for name, hook in vars(hooks).items() if isinstance(hook, Hook)}
 
 
 @pytest.mark.parametrize("name", HOOKS)
 def test_each_is_answered_when_all_is_loaded(name: str) -> None:
-    for area in ("runtime.whole", "runtime.jit", "runtime.script.tracing"):
+    for area in (
+        "everyorder.runtime.whole",
+        "everyorder.runtime.jit",
+        "everyorder.runtime.script.tracing",
+    ):
         import_module(area)
     assert HOOKS[name].get() is HOOKS[name].answer
     assert len({hook.question for hook in HOOKS.values()}) == len(HOOKS)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime import locks
-from runtime.locks import LOADING, load, renewed
+from everyorder.runtime import locks
+from everyorder.runtime.locks import LOADING, load, renewed
 from tests.counting import unmeasured
 from tests.forking import free_logging, in_child, needs_fork
 
@@ -20,7 +20,7 @@ PROCESSES = 3
 AT_ONCE = """
 import sys, threading, traceback
 sys.setswitchinterval(1e-5)  # many turns, as beside other work
-import runtime as r
+import everyorder.runtime as r
 def at_once(*calls):
     together, wrong = threading.Barrier(len(calls)), []
     def run(call):
@@ -70,10 +70,10 @@ def test_first_uses_by_threads_at_once(first: str, process: int) -> None:
 
 
 def test_load_gives_the_module_itself() -> None:
-    assert load("runtime.locks") is locks
-    assert load("runtime").__name__ == "runtime"
-    with pytest.raises(ModuleNotFoundError, match=r"runtime\.nowhere"):
-        load("runtime.nowhere.at_all")
+    assert load("everyorder.runtime.locks") is locks
+    assert load("everyorder.runtime").__name__ == "everyorder.runtime"
+    with pytest.raises(ModuleNotFoundError, match=r"everyorder\.runtime\.nowhere"):
+        load("everyorder.runtime.nowhere.at_all")
 
 
 def test_load_enters_through_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,16 +87,23 @@ def test_load_enters_through_the_package(monkeypatch: pytest.MonkeyPatch) -> Non
         entered.append((name, free[0]))
 
     monkeypatch.setattr(locks, "import_module", note)
-    load("runtime.kernels.cpu.pointwise")
-    names = ["runtime", "runtime.kernels", "runtime.kernels.cpu"]
-    assert entered == [(n, False) for n in (*names, "runtime.kernels.cpu.pointwise")]
+    load("everyorder.runtime.kernels.cpu.pointwise")
+    names = [
+        "everyorder",
+        "everyorder.runtime",
+        "everyorder.runtime.kernels",
+        "everyorder.runtime.kernels.cpu",
+    ]
+    assert entered == [
+        (n, False) for n in (*names, "everyorder.runtime.kernels.cpu.pointwise")
+    ]
     assert _take(LOADING)
 
 
 def test_lazy_names_and_namespaces_load_by_one_thread_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import runtime
+    from everyorder import runtime
 
     held: list[bool] = []
 
@@ -152,8 +159,8 @@ def _held(lock: Any) -> Iterator[None]:
 
 
 def _short_locks() -> dict[str, Any]:
-    from runtime.autograd import node
-    from runtime.tensors import Generator, arrays, default_generator
+    from everyorder.runtime.autograd import node
+    from everyorder.runtime.tensors import Generator, arrays, default_generator
 
     return {
         "storage": arrays._PLACE_LOCK,
@@ -176,9 +183,9 @@ def test_a_child_finds_short_locks_free(name: str) -> None:
 
 
 def _long_locks() -> dict[str, Any]:
-    from runtime.autograd import install as autograd
-    from runtime.kernels import jit
-    from runtime.operators import install as operators
+    from everyorder.runtime.autograd import install as autograd
+    from everyorder.runtime.kernels import jit
+    from everyorder.runtime.operators import install as operators
 
     modules = sys.modules
     return {
@@ -228,7 +235,7 @@ def test_locks_are_not_kept_for_forks() -> None:
 @pytest.mark.parametrize("name", [*_short_locks(), "watch"])
 def test_who_holds_a_short_lock_may_take_it_again(name: str) -> None:
     """The collector, or a signal, may run code of anybody where objects are made."""
-    from runtime.dispatch.watch import WATCH
+    from everyorder.runtime.dispatch.watch import WATCH
 
     lock = {**_short_locks(), "watch": WATCH._lock}[name]
     with lock:
@@ -237,7 +244,7 @@ def test_who_holds_a_short_lock_may_take_it_again(name: str) -> None:
 
 def test_who_is_set_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Made first, looked again, only then set: what code of others set stays."""
-    from runtime.tensors import Storage, arrays, tensor
+    from everyorder.runtime.tensors import Storage, arrays, tensor
 
     x = tensor([1.0, 2.0])
     views: list[Any] = []

@@ -30,7 +30,7 @@ def normal(text: str) -> list[str]:
 
 def everyorder(folder: Path, *arguments: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
+        [sys.executable, "-m", "everyorder", *arguments],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "COLUMNS": "80", "NO_COLOR": "1"},
         capture_output=True,
@@ -76,8 +76,8 @@ def test_the_failure_is_what_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_the_stale_cache_is_found_as_the_readme_says() -> None:
-    from harness import explore
-    from harness.report import render
+    from everyorder.harness import explore
+    from everyorder.harness.report import render
     from tests.examples.plugins import StalePlugins
     from tests.examples.test_any_registry import scenario
 
@@ -88,7 +88,7 @@ def test_the_stale_cache_is_found_as_the_readme_says() -> None:
 
 def test_a_look_hides_from_a_walk_what_the_readme_says() -> None:
     """Where an observation refreshes a cache, a walk shows less than all faults."""
-    from harness import Scenario, explore, steps, use
+    from everyorder.harness import Scenario, explore, steps, use
 
     class Refreshed:
         def __init__(self) -> None:
@@ -120,7 +120,7 @@ def test_a_look_hides_from_a_walk_what_the_readme_says() -> None:
 
 
 def test_a_registry_that_lists_its_names_is_explored_as_the_readme_says() -> None:
-    from harness import Scenario, explore
+    from everyorder.harness import Scenario, explore
 
     class Plugins(dict[str, object]):
         def add(self, name: str, plugin: object) -> Callable[[], object]:

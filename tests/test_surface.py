@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.registration import Conflict
-from runtime.errors.tensor import UnfitValue
+from everyorder import runtime
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.errors.tensor import UnfitValue
 from tests.coded import code
 
 

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from harness.child import CAN_FORK, Child, Parent, start, wait
-from harness.cli.command import defer_interrupts
-from harness.cli.task import (
+from everyorder.harness.child import CAN_FORK, Child, Parent, start, wait
+from everyorder.harness.cli.command import defer_interrupts
+from everyorder.harness.cli.task import (
     Effort,
     Listing,
     Outcome,
@@ -43,17 +43,23 @@ from harness.cli.task import (
     listing_of,
     perform,
 )
-from harness.engine import pulse
-from harness.errors import HarnessError, NotFound, ProcessError
-from harness.outcome import Report, Unexplored
-from harness.watch import MOST_BETWEEN_POLLS, POLL_SECONDS, Limits, Watch, import_death
+from everyorder.harness.engine import pulse
+from everyorder.harness.errors import HarnessError, NotFound, ProcessError
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.watch import (
+    MOST_BETWEEN_POLLS,
+    POLL_SECONDS,
+    Limits,
+    Watch,
+    import_death,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.progress import TaskID
 
-    from harness.catalogue import Entry
+    from everyorder.harness.catalogue import Entry
 
 
 # The import of one module: that of the largest libraries takes half a minute where
@@ -281,7 +287,7 @@ def serve(parent: Parent, effort: Effort) -> None:
 def _load(
     parent: Parent, request: Load, effort: Effort, entries: "dict[str, Entry]"
 ) -> Listing | HarnessError:
-    from harness.catalogue import Catalogue, LoadFailure, load, load_file
+    from everyorder.harness.catalogue import Catalogue, LoadFailure, load, load_file
 
     def read(file: Path, root: Path, source: str) -> Catalogue:
         if source in request.deaths:
@@ -422,7 +428,7 @@ class Display:
     def _frame(self) -> "RenderableType":
         from rich.console import Group
 
-        from harness.report import overview
+        from everyorder.harness.report import overview
 
         room = max(self._console.height - RESERVED_LINES, 3)
         latest = self._finished[-room:]
@@ -493,7 +499,7 @@ class Campaign:
         """
         if self._pool is not None:
             return self._pool.load(paths)
-        from harness.catalogue import load
+        from everyorder.harness.catalogue import load
 
         catalogue = load(paths)
         self._entries = {entry.scenario.path: entry for entry in catalogue.entries}
@@ -549,7 +555,7 @@ def load_scenarios(campaign: Campaign, paths: Sequence[str]) -> Listing:
     if not listing.tasks and not listing.broken:
         where = ", ".join(paths)
         if not where:
-            from harness.catalogue import default_folder
+            from everyorder.harness.catalogue import default_folder
 
             folder = default_folder(listing.root).relative_to(listing.root)
             where = folder.as_posix()

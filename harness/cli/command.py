@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from harness.errors import HarnessError
-from harness.outcome import Failure, Verdict
+from everyorder.harness.errors import HarnessError
+from everyorder.harness.outcome import Failure, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.command import FAILED, OK, console, path_option
-from harness.errors import FileError, FileExists
-from harness.imports import (
+from everyorder.harness.cli.command import FAILED, OK, console, path_option
+from everyorder.harness.errors import FileError, FileExists
+from everyorder.harness.imports import (
     SECONDS,
     ImportReport,
     Isolation,
@@ -25,11 +25,11 @@ from harness.imports import (
     of_imports,
     usual_isolation,
 )
-from harness.imports.exploration import ProgressCallback
-from harness.report.table import duration
-from harness.report.text import plural
-from harness.writing import SECONDS as OF_TRIALS
-from harness.writing import scenario_text
+from everyorder.harness.imports.exploration import ProgressCallback
+from everyorder.harness.report.table import duration
+from everyorder.harness.report.text import plural
+from everyorder.harness.writing import SECONDS as OF_TRIALS
+from everyorder.harness.writing import scenario_text
 
 # Verdicts as table cells, with their styles as those of `everyorder run`.
 CELLS = {

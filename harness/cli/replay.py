@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.catalogue import Entry, imported, load, nearest
-from harness.cli.command import FAILED, OK, paths_argument
-from harness.cli.run import effort_of
-from harness.cli.task import Effort
-from harness.engine import (
+from everyorder.harness.catalogue import Entry, imported, load, nearest
+from everyorder.harness.cli.command import FAILED, OK, paths_argument
+from everyorder.harness.cli.run import effort_of
+from everyorder.harness.cli.task import Effort
+from everyorder.harness.engine import (
     Action,
     Budget,
     History,
@@ -36,23 +36,29 @@ from harness.engine import (
     scenario_tag,
     tag_of,
 )
-from harness.engine import replay as play
-from harness.engine.judge import Judge
-from harness.engine.protocol import operations_of
-from harness.engine.reference import canonical_histories
-from harness.engine.session import Meter, Session
-from harness.errors import CannotReplay, HarnessError, NotFound
-from harness.exploration import MOST_VIOLATIONS, closing, empty_report, retry, system_of
-from harness.outcome import Report
-from harness.report import sections
-from harness.report.observation import difference, readable_lines, whole_text
-from harness.report.text import explanation, plural
-from harness.scenario.scenario import Scenario
-from harness.systems.outcomes import ScenarioSkipped
-from harness.systems.torch import TEXTS, TorchSystem, check_installed
+from everyorder.harness.engine import replay as play
+from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.protocol import operations_of
+from everyorder.harness.engine.reference import canonical_histories
+from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.errors import CannotReplay, HarnessError, NotFound
+from everyorder.harness.exploration import (
+    MOST_VIOLATIONS,
+    closing,
+    empty_report,
+    retry,
+    system_of,
+)
+from everyorder.harness.outcome import Report
+from everyorder.harness.report import sections
+from everyorder.harness.report.observation import difference, readable_lines, whole_text
+from everyorder.harness.report.text import explanation, plural
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.systems.outcomes import ScenarioSkipped
+from everyorder.harness.systems.torch import TEXTS, TorchSystem, check_installed
 
 if TYPE_CHECKING:
-    from harness.systems.dispatcher import DispatcherSystem
+    from everyorder.harness.systems.dispatcher import DispatcherSystem
 
 T = TypeVar("T")
 
@@ -318,7 +324,7 @@ def _show_inside(
     scenario: Scenario, system: System, *, table: bool, trace: bool
 ) -> None:
     """Print what only a dispatcher has."""
-    from harness.systems.dispatcher import DispatcherSystem
+    from everyorder.harness.systems.dispatcher import DispatcherSystem
 
     if not isinstance(system, DispatcherSystem):
         option = "--table" if table else "--trace"
@@ -389,7 +395,7 @@ def _print_texts(texts: Any) -> None:
 
 def _traces(scenario: Scenario, system: "DispatcherSystem") -> list[tuple[str, str]]:
     """Every probe's call: its answer, then its trace, indented by nesting."""
-    from harness.scenario import PROBES, call
+    from everyorder.harness.scenario import PROBES, call
 
     kinds = tuple(PROBES) if scenario.probes is None else scenario.probes
     dispatcher = system.dispatcher
@@ -404,12 +410,12 @@ def _traces(scenario: Scenario, system: "DispatcherSystem") -> list[tuple[str, s
 
 
 def _show_operator(name: str, table: bool) -> None:
-    from runtime.dispatch import default_dispatcher
+    from everyorder.runtime.dispatch import default_dispatcher
 
-    if find_spec("runtime.operators") is not None:
+    if find_spec("everyorder.runtime.operators") is not None:
         from importlib import import_module
 
-        import_module("runtime.operators")
+        import_module("everyorder.runtime.operators")
     dispatcher = default_dispatcher()
     if dispatcher.find_op(name) is None:
         near = nearest(name, dispatcher.op_names())

@@ -33,9 +33,9 @@ from pathlib import Path
 
 import click
 
-from harness.catalogue import file_of, nearest
-from harness.cli.campaign import Campaign, load_scenarios
-from harness.cli.command import (
+from everyorder.harness.catalogue import file_of, nearest
+from everyorder.harness.cli.campaign import Campaign, load_scenarios
+from everyorder.harness.cli.command import (
     CHANGED,
     COMPARISON_CODES,
     FAILED,
@@ -47,10 +47,10 @@ from harness.cli.command import (
     console,
     paths_argument,
 )
-from harness.cli.task import Effort, Listing, Outcome
-from harness.collection import statements_of
-from harness.errors import DamagedExpectFile, FileError, NotFound
-from harness.expectations import (
+from everyorder.harness.cli.task import Effort, Listing, Outcome
+from everyorder.harness.collection import statements_of
+from everyorder.harness.errors import DamagedExpectFile, FileError, NotFound
+from everyorder.harness.expectations import (
     Comparison,
     Document,
     Key,
@@ -61,11 +61,11 @@ from harness.expectations import (
     explain,
     forbidden,
 )
-from harness.expectations.compare import header_diffs
-from harness.outcome import Report, Unexplored
-from harness.report import render
-from harness.report.observation import readable_lines
-from harness.report.text import plural
+from everyorder.harness.expectations.compare import header_diffs
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.report import render
+from everyorder.harness.report.observation import readable_lines
+from everyorder.harness.report.text import plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import click
 
-from harness.cli.campaign import Campaign, Interrupted, load_scenarios
-from harness.cli.command import (
+from everyorder.harness.cli.campaign import Campaign, Interrupted, load_scenarios
+from everyorder.harness.cli.command import (
     FAILED,
     GATE,
     INTERRUPTED,
@@ -28,11 +28,11 @@ from harness.cli.command import (
     exit_code_table,
     paths_argument,
 )
-from harness.cli.task import Effort, Listing, Outcome, Task
-from harness.engine import KNOWN_STRATEGIES, parse
-from harness.errors import FileError
-from harness.outcome import Report, Unexplored
-from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+from everyorder.harness.cli.task import Effort, Listing, Outcome, Task
+from everyorder.harness.engine import KNOWN_STRATEGIES, parse
+from everyorder.harness.errors import FileError
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -205,7 +205,7 @@ def _outcomes(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
     try:
         return campaign.explore(listing.tasks, console())
     except Interrupted as stopped:
-        from harness.report.text import plural
+        from everyorder.harness.report.text import plural
 
         # A report of a part would look like one of everything.
         if stopped.finished or listing.broken:
@@ -217,7 +217,7 @@ def _outcomes(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
 
 def _of_torch() -> Listing:
     """The listing of the known fault of the real torch.  Raises `NotInstalled`."""
-    from harness.systems.torch import TEXTS, check_installed
+    from everyorder.harness.systems.torch import TEXTS, check_installed
 
     check_installed()
     task = Task(TEXTS.scenario, None, Path.cwd(), 0, "", TEXTS.steps, TEXTS.uses)
@@ -239,7 +239,7 @@ def _writing(folder: Path) -> Iterator[None]:
 def _print_outcomes(
     outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
 ) -> int:
-    from harness.report import (
+    from everyorder.harness.report import (
         note_lines,
         overview,
         render,
@@ -296,15 +296,15 @@ def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
     listing = load_scenarios(campaign, paths)
     screen = console()
     outcomes = campaign.explore(listing.tasks, screen)
-    from harness.cli.review import (
+    from everyorder.harness.cli.review import (
         broken_judgements,
         judge,
         stale_files,
         stale_judgements,
     )
-    from harness.expectations import Store
-    from harness.report import brief_note_lines, notes_of, silent_steps
-    from harness.report.text import plural
+    from everyorder.harness.expectations import Store
+    from everyorder.harness.report import brief_note_lines, notes_of, silent_steps
+    from everyorder.harness.report.text import plural
 
     store = Store(listing.root)
     found = [

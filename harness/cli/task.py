@@ -17,15 +17,15 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
-from harness.collection import UncollectedScenarios
-from harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
-from harness.errors import HarnessError
-from harness.outcome import Report, Unexplored
-from harness.watch import Subject, subject_of
+from everyorder.harness.collection import UncollectedScenarios
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
+from everyorder.harness.errors import HarnessError
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.watch import Subject, subject_of
 
 if TYPE_CHECKING:
-    from harness.catalogue import Catalogue, Entry
-    from harness.scenario import Scenario
+    from everyorder.harness.catalogue import Catalogue, Entry
+    from everyorder.harness.scenario import Scenario
 
 Outcome = Report | Unexplored
 
@@ -133,7 +133,7 @@ def task_of(entry: "Entry", effort: Effort) -> Task:
 
 def size_of(scenario: "Scenario", effort: Effort) -> int:
     """Operations that will be played when no step fails.  Raises `BadStrategy`."""
-    from harness.engine import choose, parse
+    from everyorder.harness.engine import choose, parse
 
     steps, uses = len(scenario.steps), len(scenario.uses)
     ordered = scenario.order_dependent is not None
@@ -155,12 +155,12 @@ def perform(
     entry: "Entry | None" = None,
 ) -> Outcome:
     """Explore the scenario, which is loaded where it is not known as an `entry`."""
-    from harness.catalogue import load_file
+    from everyorder.harness.catalogue import load_file
 
     if entry is not None:
         return explore_entry(entry, effort, progress)
     if task.file is None:
-        from harness.systems.torch import explore_torch
+        from everyorder.harness.systems.torch import explore_torch
 
         return explore_torch(effort.strategy, effort.budget)
     loaded = load_file(task.file, task.root)
@@ -177,9 +177,9 @@ def explore_entry(
     entry: "Entry", effort: Effort, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
-    from harness.catalogue import imported
-    from harness.exploration import explore
-    from harness.systems.outcomes import ScenarioSkipped
+    from everyorder.harness.catalogue import imported
+    from everyorder.harness.exploration import explore
+    from everyorder.harness.systems.outcomes import ScenarioSkipped
 
     try:
         with imported(entry):

@@ -1,8 +1,8 @@
 """The pure engine: explores a `System`, knows numbers only, touches no file."""
 
-from harness.engine.explorer import explore
-from harness.engine.judge import Action, Fault, Replay, replay
-from harness.engine.protocol import (
+from everyorder.harness.engine.explorer import explore
+from everyorder.harness.engine.judge import Action, Fault, Replay, replay
+from everyorder.harness.engine.protocol import (
     Base,
     Caveat,
     History,
@@ -23,7 +23,7 @@ from harness.engine.protocol import (
     state_of,
     tag_of,
 )
-from harness.engine.result import (
+from everyorder.harness.engine.result import (
     KINDS,
     Closure,
     Counts,
@@ -33,8 +33,8 @@ from harness.engine.result import (
     Vacuity,
     Violation,
 )
-from harness.engine.session import DEFAULT_BUDGET, Budget, Progress
-from harness.engine.strategy import (
+from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, Progress
+from everyorder.harness.engine.strategy import (
     ASSUMPTIONS,
     GUARANTEES,
     KNOWN_STRATEGIES,

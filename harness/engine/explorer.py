@@ -36,11 +36,11 @@ from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager
 from functools import cache
 
-from harness.engine import reference, symmetry
-from harness.engine.groups import describe
-from harness.engine.player import MISSING, Broken, Record
-from harness.engine.proof import checked
-from harness.engine.protocol import (
+from everyorder.harness.engine import reference, symmetry
+from everyorder.harness.engine.groups import describe
+from everyorder.harness.engine.player import MISSING, Broken, Record
+from everyorder.harness.engine.proof import checked
+from everyorder.harness.engine.protocol import (
     Key,
     State,
     System,
@@ -49,11 +49,18 @@ from harness.engine.protocol import (
     ordering_of,
     state_of,
 )
-from harness.engine.reference import look_cold
-from harness.engine.refutation import refutations
-from harness.engine.result import Counts, Exploration, Vacuity, Violation
-from harness.engine.session import Budget, Halt, Incomplete, Meter, Progress, Session
-from harness.engine.strategy import (
+from everyorder.harness.engine.reference import look_cold
+from everyorder.harness.engine.refutation import refutations
+from everyorder.harness.engine.result import Counts, Exploration, Vacuity, Violation
+from everyorder.harness.engine.session import (
+    Budget,
+    Halt,
+    Incomplete,
+    Meter,
+    Progress,
+    Session,
+)
+from everyorder.harness.engine.strategy import (
     DETERMINISM,
     OPEN,
     ORDERED,

@@ -34,10 +34,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from harness.engine.proof import MOST_OBJECTS, affordable, not_closed, searched
-from harness.engine.protocol import History, Key, StateForm
-from harness.engine.session import Session
-from harness.engine.states import LEAST, Part
+from everyorder.harness.engine.proof import (
+    MOST_OBJECTS,
+    affordable,
+    not_closed,
+    searched,
+)
+from everyorder.harness.engine.protocol import History, Key, StateForm
+from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.states import LEAST, Part
 
 # How a path begins that tells of an order, or of hits of a cache: no write.
 _NO_WRITES: Final = ("order of ", "set order of ", "hits of ")

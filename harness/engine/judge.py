@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
-from harness.engine.player import Broken, Player, Record
-from harness.engine.protocol import (
+from everyorder.harness.engine.player import Broken, Player, Record
+from everyorder.harness.engine.protocol import (
     History,
     Key,
     Operations,
@@ -34,7 +34,7 @@ from harness.engine.protocol import (
     ordering_of,
     state_of,
 )
-from harness.engine.result import Kind
+from everyorder.harness.engine.result import Kind
 
 OperationKind: TypeAlias = Literal[
     "add", "remove", "failing", "refused", "repeat", "skipped", "use", "look", "collect"

@@ -37,10 +37,16 @@ from types import FrameType, MethodType
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
-from harness.engine import pulse
-from harness.engine.protocol import History, Key, Operations, Ordering, System
-from harness.engine.result import Kind
-from harness.errors import HarnessError
+from everyorder.harness.engine import pulse
+from everyorder.harness.engine.protocol import (
+    History,
+    Key,
+    Operations,
+    Ordering,
+    System,
+)
+from everyorder.harness.engine.result import Kind
+from everyorder.harness.errors import HarnessError
 
 # Longer histories are not kept beside what they gave first: a walk has one only, in
 # which the first visit can be found again.

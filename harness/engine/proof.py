@@ -24,18 +24,18 @@ import re
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
 
-from harness.engine.judge import portrait
-from harness.engine.protocol import History, Key, StateForm, state_of
-from harness.engine.result import Closure
-from harness.engine.session import Session
-from harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
-from harness.engine.suites import (
+from everyorder.harness.engine.judge import portrait
+from everyorder.harness.engine.protocol import History, Key, StateForm, state_of
+from everyorder.harness.engine.result import Closure
+from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
+from everyorder.harness.engine.suites import (
     arrangements_size,
     run_arrangements,
     run_walk,
     walk_size,
 )
-from harness.errors import BadScenario
+from everyorder.harness.errors import BadScenario
 
 # Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8

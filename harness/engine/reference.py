@@ -35,10 +35,17 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from harness.engine.judge import Action, Replay, abandon, replay
-from harness.engine.player import Broken
-from harness.engine.protocol import Caveat, History, Key, Operations, State, StateForm
-from harness.engine.session import FINAL, Finding, Halt, Incomplete, Session
+from everyorder.harness.engine.judge import Action, Replay, abandon, replay
+from everyorder.harness.engine.player import Broken
+from everyorder.harness.engine.protocol import (
+    Caveat,
+    History,
+    Key,
+    Operations,
+    State,
+    StateForm,
+)
+from everyorder.harness.engine.session import FINAL, Finding, Halt, Incomplete, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
 # one run of two agrees so often once in a million times.

@@ -26,7 +26,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from harness.engine.judge import (
+from everyorder.harness.engine.judge import (
     STATEFUL,
     Exhausted,
     Fault,
@@ -36,11 +36,11 @@ from harness.engine.judge import (
     portrait,
     replay,
 )
-from harness.engine.player import Broken
-from harness.engine.protocol import History, Operations, StateForm, state_of
-from harness.engine.result import Kind, Square, Violation
-from harness.engine.session import FINAL, Finding, Session
-from harness.engine.shrink import Shrunk, shrink
+from everyorder.harness.engine.player import Broken
+from everyorder.harness.engine.protocol import History, Operations, StateForm, state_of
+from everyorder.harness.engine.result import Kind, Square, Violation
+from everyorder.harness.engine.session import FINAL, Finding, Session
+from everyorder.harness.engine.shrink import Shrunk, shrink
 
 # A fault of one run in five escapes 20 replays once in a hundred times.
 TIMES = 20

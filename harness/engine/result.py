@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from harness.engine.protocol import Caveat, History, State
+from everyorder.harness.engine.protocol import Caveat, History, State
 
 Kind: TypeAlias = Literal[
     "law",

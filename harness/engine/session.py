@@ -23,9 +23,9 @@ from time import monotonic
 from typing import TypeAlias
 from weakref import WeakMethod
 
-from harness.engine.judge import portrait
-from harness.engine.player import Player, Record, Report
-from harness.engine.protocol import (
+from everyorder.harness.engine.judge import portrait
+from everyorder.harness.engine.player import Player, Record, Report
+from everyorder.harness.engine.protocol import (
     History,
     Key,
     Operations,
@@ -34,7 +34,7 @@ from harness.engine.protocol import (
     System,
     state_of,
 )
-from harness.engine.result import Closure, Kind
+from everyorder.harness.engine.result import Closure, Kind
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Receives the operations executed and planned, now and then and at the end."""

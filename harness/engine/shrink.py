@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from harness.engine.judge import Exhausted, Fault, Judge
-from harness.engine.player import Record
-from harness.engine.protocol import (
+from everyorder.harness.engine.judge import Exhausted, Fault, Judge
+from everyorder.harness.engine.player import Record
+from everyorder.harness.engine.protocol import (
     History,
     Key,
     Operations,
@@ -32,8 +32,8 @@ from harness.engine.protocol import (
     is_active,
     state_of,
 )
-from harness.engine.result import Kind
-from harness.engine.session import Finding
+from everyorder.harness.engine.result import Kind
+from everyorder.harness.engine.session import Finding
 
 # Operations that delta debugging reduces to a few by some hundred replays.
 SHORT = 32

@@ -70,17 +70,22 @@ entry in `_TABLE`, and a place in `choose`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from harness.engine import groups
-from harness.engine.covering_arrays import (
+from everyorder.harness.engine import groups
+from everyorder.harness.engine.covering_arrays import (
     covering_size,
     random_size,
     run_covering,
     run_random,
 )
-from harness.engine.proof import DOUBLED, MOST_OPERATIONS, graph_size, run_graph
-from harness.engine.session import DEFAULT_BUDGET, Budget, Session
-from harness.engine.states import LEAST
-from harness.engine.suites import (
+from everyorder.harness.engine.proof import (
+    DOUBLED,
+    MOST_OPERATIONS,
+    graph_size,
+    run_graph,
+)
+from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, Session
+from everyorder.harness.engine.states import LEAST
+from everyorder.harness.engine.suites import (
     arrangements_size,
     depth_measured,
     depth_size,
@@ -95,7 +100,7 @@ from harness.engine.suites import (
     stale_size,
     walk_size,
 )
-from harness.errors import BadStrategy
+from everyorder.harness.errors import BadStrategy
 
 # What a complete run without a violation shows; {k} is the strategy's parameter;
 # a name with its parameter goes before the family's.

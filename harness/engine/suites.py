@@ -60,7 +60,7 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from math import factorial
 
-from harness.engine.protocol import (
+from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
     UNORDERED,
     History,
@@ -68,9 +68,9 @@ from harness.engine.protocol import (
     Operations,
     state_of,
 )
-from harness.engine.reference import map_states
-from harness.engine.session import Incomplete, Session
-from harness.errors import BadStrategy
+from everyorder.harness.engine.reference import map_states
+from everyorder.harness.engine.session import Incomplete, Session
+from everyorder.harness.errors import BadStrategy
 
 
 def histories_size(steps: int, uses: int, longest: int) -> int:

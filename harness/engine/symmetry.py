@@ -29,7 +29,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import NamedTuple
 
-from harness.engine.protocol import (
+from everyorder.harness.engine.protocol import (
     Caveat,
     History,
     Key,
@@ -38,8 +38,8 @@ from harness.engine.protocol import (
     StateForm,
     Symmetry,
 )
-from harness.engine.session import Session
-from harness.errors import BadScenario
+from everyorder.harness.engine.session import Session
+from everyorder.harness.errors import BadScenario
 
 # Operations of the longest histories of the check; two where it would take too many.
 DEPTH = 3

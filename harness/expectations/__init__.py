@@ -1,6 +1,6 @@
 """Expect files: what a scenario showed when somebody last accepted it."""
 
-from harness.expectations.compare import (
+from everyorder.harness.expectations.compare import (
     Comparison,
     DiffClass,
     accept,
@@ -9,7 +9,7 @@ from harness.expectations.compare import (
     explain,
     headline,
 )
-from harness.expectations.document import (
+from everyorder.harness.expectations.document import (
     Body,
     Digest,
     Document,
@@ -17,7 +17,7 @@ from harness.expectations.document import (
     document_of,
     key_of,
 )
-from harness.expectations.store import (
+from everyorder.harness.expectations.store import (
     Journal,
     Reading,
     Store,

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Literal, TypeAlias
 
-from harness.expectations.document import (
+from everyorder.harness.expectations.document import (
     Digest,
     Document,
     Key,
@@ -29,8 +29,8 @@ from harness.expectations.document import (
     lines_of,
     same,
 )
-from harness.outcome import Report
-from harness.report.observation import readable_lines
+from everyorder.harness.outcome import Report
+from everyorder.harness.report.observation import readable_lines
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 

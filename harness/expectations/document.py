@@ -46,8 +46,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeAlias
 
-from harness.engine.protocol import State
-from harness.outcome import Report
+from everyorder.harness.engine.protocol import State
+from everyorder.harness.outcome import Report
 
 EMPTY = "\\e"
 

@@ -56,13 +56,13 @@ from typing import Any, NoReturn
 
 from filelock import FileLock, Timeout
 
-from harness.errors import (
+from everyorder.harness.errors import (
     BadScenario,
     DamagedExpectFile,
     FileError,
     WritesForbidden,
 )
-from harness.expectations.document import (
+from everyorder.harness.expectations.document import (
     Body,
     Digest,
     Document,

@@ -49,7 +49,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
-from harness.heap.layout import (
+from everyorder.harness.heap.layout import (
     ABSENT,
     Accessor,
     Parts,

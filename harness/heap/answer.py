@@ -33,9 +33,9 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from harness.heap.accessors import NAN, accessor_of, exact_accessor
-from harness.heap.heap import Heap, pause_collector
-from harness.heap.layout import (
+from everyorder.harness.heap.accessors import NAN, accessor_of, exact_accessor
+from everyorder.harness.heap.heap import Heap, pause_collector
+from everyorder.harness.heap.layout import (
     ABSENT,
     Accessor,
     Unreadable,
@@ -46,8 +46,8 @@ from harness.heap.layout import (
     namespace_of,
     qualname_of,
 )
-from harness.heap.scope import Scope, noise_of
-from harness.heap.tokens import ATOM_IDS
+from everyorder.harness.heap.scope import Scope, noise_of
+from everyorder.harness.heap.tokens import ATOM_IDS
 
 # An answer is shown whole as long as a person could still read it.
 _LONGEST = 4_000

@@ -38,9 +38,14 @@ from fnmatch import fnmatchcase
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
-from harness.engine.protocol import Caveat
-from harness.heap.c_state import ClassToken, context_values, thread_state, variables
-from harness.heap.containers import (
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap.c_state import (
+    ClassToken,
+    context_values,
+    thread_state,
+    variables,
+)
+from everyorder.harness.heap.containers import (
     Bindings,
     ContainerNode,
     ContainerTable,
@@ -49,14 +54,22 @@ from harness.heap.containers import (
     reference,
     shortest_path,
 )
-from harness.heap.layout import mro_of
-from harness.heap.scan import Level, Rescan, Scan, class_name, comparable, rescan
-from harness.heap.scope import (
+from everyorder.harness.heap.layout import mro_of
+from everyorder.harness.heap.scan import (
+    Level,
+    Rescan,
+    Scan,
+    class_name,
+    comparable,
+    rescan,
+)
+from everyorder.harness.heap.scope import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,
     NOISE_OF_FLAGS,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
+    package_of,
 )
 
 # How many changes are told one by one.
@@ -144,7 +157,7 @@ class Extent:
         """Whether what belongs to a module may change unseen."""
         if _is_noise(module):
             return True
-        package = module.partition(".")[0]
+        package = package_of(module)
         looks_on = module in NOISE_UNLESS_NAMED or package in NOISE_UNLESS_NAMED
         return looks_on and not any(
             each == package or each.startswith(f"{package}.") for each in self.modules
@@ -280,7 +293,7 @@ def _is_at_or_below(path: str, place: str) -> bool:
 
 
 def _is_noise(module: str) -> bool:
-    return module in NOISE_MODULES or module.partition(".")[0] in NOISE_MODULES
+    return module in NOISE_MODULES or package_of(module) in NOISE_MODULES
 
 
 class _Comparison:

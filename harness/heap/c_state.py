@@ -36,8 +36,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from harness.heap.accessors import ITERATORS
-from harness.heap.layout import (
+from everyorder.harness.heap.accessors import ITERATORS
+from everyorder.harness.heap.layout import (
     HEAP_TYPE,
     Accessor,
     Memo,

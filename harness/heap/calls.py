@@ -42,14 +42,15 @@ from types import (
 )
 from typing import Any, NamedTuple, Self
 
-from harness.engine.protocol import Caveat
-from harness.heap.layout import (
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap.layout import (
     Memo,
     mro_of,
     namespace_of,
     qualname_of,
     raw_module_of,
 )
+from everyorder.harness.heap.scope import package_of
 
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
 # functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the
@@ -202,7 +203,7 @@ MACHINERY = frozenset(
     }
 )
 
-_HARNESS = str(Path(__file__).resolve().parents[1])
+_HARNESS = str(Path(__file__).parents[1])
 _LIBRARY = str(Path(dis.__file__).resolve().parent)
 _IMPORTER = ("<frozen importlib", "<frozen zipimport")
 _NOTHING = "nothing was played under the audit"
@@ -435,7 +436,7 @@ def _judge(frame: FrameType) -> frozenset[str] | None:
     module = dict.get(frame.f_globals, "__name__")
     if type(module) is not str:
         return frozenset()
-    if module in MACHINERY or module.partition(".")[0] in MACHINERY:
+    if module in MACHINERY or package_of(module) in MACHINERY:
         return None
     if frame.f_code.co_name == "__hash__":
         return SOUND_IN_HASH

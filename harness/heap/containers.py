@@ -27,7 +27,7 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, compress
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.heap.layout import (
+from everyorder.harness.heap.layout import (
     HEAP_TYPE,
     bases_of,
     flags_of,
@@ -36,7 +36,7 @@ from harness.heap.layout import (
     mro_of,
     namespace_of,
 )
-from harness.heap.scan import MARK, Level, thread_dict
+from everyorder.harness.heap.scan import MARK, Level, thread_dict
 
 _Ids: TypeAlias = tuple[int, ...]
 

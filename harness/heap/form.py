@@ -21,10 +21,10 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.heap.kinds import HANDLERS, name_of, write_class
-from harness.heap.layout import Accessor, Unreadable
-from harness.heap.reach import write_module
-from harness.heap.tokens import (
+from everyorder.harness.heap.kinds import HANDLERS, name_of, write_class
+from everyorder.harness.heap.layout import Accessor, Unreadable
+from everyorder.harness.heap.reach import write_module
+from everyorder.harness.heap.tokens import (
     ATOM_IDS,
     IGNORED,
     LOWEST_ADDRESS,

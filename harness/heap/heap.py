@@ -35,12 +35,12 @@ from functools import partial
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from harness.engine.protocol import Caveat, StateForm
-from harness.heap.accessors import accessor_of
-from harness.heap.boundary import Extent
-from harness.heap.calls import names_of
-from harness.heap.form import Walk
-from harness.heap.layout import (
+from everyorder.harness.engine.protocol import Caveat, StateForm
+from everyorder.harness.heap.accessors import accessor_of
+from everyorder.harness.heap.boundary import Extent
+from everyorder.harness.heap.calls import names_of
+from everyorder.harness.heap.form import Walk
+from everyorder.harness.heap.layout import (
     ABSENT,
     Getter,
     cached_answers,
@@ -53,11 +53,17 @@ from harness.heap.layout import (
     namespace_of,
     qualname_of,
 )
-from harness.heap.reach import names_in
-from harness.heap.records import Portrait, Records
-from harness.heap.scan import ChangeDetector
-from harness.heap.scope import IgnorePatterns, Scope, join, paths_named, resolve
-from harness.heap.tokens import InstancePlan, Placeholder, Space, room_of
+from everyorder.harness.heap.reach import names_in
+from everyorder.harness.heap.records import Portrait, Records
+from everyorder.harness.heap.scan import ChangeDetector
+from everyorder.harness.heap.scope import (
+    IgnorePatterns,
+    Scope,
+    join,
+    paths_named,
+    resolve,
+)
+from everyorder.harness.heap.tokens import InstancePlan, Placeholder, Space, room_of
 
 # Kinds that are written by a handler, and whose state the scan sees: all references,
 # and what classes keep in C.  Code and descriptors of C never change.

@@ -25,8 +25,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from harness.heap.accessors import LRU, accessor_of
-from harness.heap.layout import (
+from everyorder.harness.heap.accessors import LRU, accessor_of
+from everyorder.harness.heap.layout import (
     ABSENT,
     Parts,
     bases_of,
@@ -41,9 +41,9 @@ from harness.heap.layout import (
     short_name_of,
     virtual_subclasses,
 )
-from harness.heap.reach import write_code, write_function, write_module
-from harness.heap.scope import NOISE_OF_CLASSES, NOISE_OF_FLAGS
-from harness.heap.tokens import (
+from everyorder.harness.heap.reach import write_code, write_function, write_module
+from everyorder.harness.heap.scope import NOISE_OF_CLASSES, NOISE_OF_FLAGS
+from everyorder.harness.heap.tokens import (
     IGNORED,
     PLACEHOLDER,
     Placeholder,

@@ -22,9 +22,9 @@ import sys
 import types
 from typing import Any, NamedTuple
 
-from harness.heap.layout import ABSENT, Memo, module_dict
-from harness.heap.scope import NOISE_IN_FUNCTOOLS, function_modules
-from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
+from everyorder.harness.heap.layout import ABSENT, Memo, module_dict
+from everyorder.harness.heap.scope import FACE, NOISE_IN_FUNCTOOLS, function_modules
+from everyorder.harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
 
 _MODERN = sys.version_info >= (3, 12)
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
@@ -478,7 +478,10 @@ def _chain(stream: Tokens, space: Space, chain: tuple[str, ...]) -> None:
     for attribute in chain[1:]:
         inner = _followed(stream, value)
         if inner is None:
-            return
+            value = _below_face(stream, value, attribute)
+            if value is None:
+                return
+            continue
         if attribute == "__dict__":
             break
         value = _attribute(stream, inner, attribute)
@@ -509,6 +512,10 @@ def _import(
         above = package.split(".") if type(package) is str else []
         kept = above[: len(above) - level + 1]
         absolute = ".".join([*kept, name] if name else kept)
+    if absolute == FACE and names:
+        for each in names:
+            _import(stream, space, 0, f"{FACE}.{each}", None)
+        return
     key = ("import", absolute, names)
     if key in space.done or not stream.follows(absolute):
         return
@@ -533,6 +540,15 @@ def _import(
                 if _followed(stream, value) is not None:
                     stream.out += (space.number, f"import {path}.{each}")
                     stream.emit(value)
+
+
+def _below_face(stream: Tokens, value: Any, name: str) -> Any:
+    """Return a package of `everyorder` that is read as its attribute, or None."""
+    if not issubclass(type(value), types.ModuleType):
+        return None
+    if stream.look_up(module_dict(value), "__name__") != FACE:
+        return None
+    return _loaded(stream, f"{FACE}.{name}")
 
 
 def _followed(stream: Tokens, value: Any) -> Space | None:

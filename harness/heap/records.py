@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from harness.heap.accessors import NAN
+from everyorder.harness.heap.accessors import NAN
 
 _NOTHING = StopIteration
 _PATHLESS = "@"

@@ -33,8 +33,8 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
 from typing import Any, TypeAlias
 
-from harness.heap.c_state import class_reader, token_reader
-from harness.heap.layout import (
+from everyorder.harness.heap.c_state import class_reader, token_reader
+from everyorder.harness.heap.layout import (
     HEAP_TYPE,
     Memo,
     flags_of,

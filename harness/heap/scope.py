@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.heap.layout import (
+from everyorder.harness.heap.layout import (
     Memo,
     is_standard,
     module_dict,
@@ -33,19 +33,34 @@ from harness.heap.layout import (
     namespace_of,
     qualname_of,
 )
-from harness.heap.records import Records
+from everyorder.harness.heap.records import Records
 
 # Their classes wrap what belongs to others, or are the language itself: an instance of
 # theirs says nothing about where the state is.
+# This package, whose parts are followed, or not, each for itself.
+FACE = "everyorder"
+
 _GLUE = frozenset({"", "builtins", "functools", "types", "typing", "abc", "enum"})
 
 _FUNCTION = types.FunctionType
 _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
+def package_of(module: str) -> str:
+    """Return the name of the package that a module is followed with.
+
+    It is the top-level package, except inside of `everyorder`, whose runtime may be a
+    registry under exploration while its harness never is.
+    """
+    top, _, below = module.partition(".")
+    if top == FACE and below:
+        return f"{FACE}.{below.partition('.')[0]}"
+    return top
+
+
 @dataclass(frozen=True)
 class Scope:
-    """Top-level names of the packages that are followed, and ignored paths.
+    """Names of the packages that are followed (see `package_of`), and ignored paths.
 
     In a path of `ignore`, as in `registry._next_id` or `*.hits`, `*` stands for any
     text and `?` for one character.
@@ -65,7 +80,7 @@ def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> Scope:
         if id(thing) not in known:
             known[id(thing)] = thing
             names, more = _packages(thing)
-            packages.update(name.partition(".")[0] for name in names)
+            packages.update(map(package_of, names))
             pending += more
     return Scope(frozenset(packages - _GLUE), tuple(ignore))
 
@@ -193,7 +208,7 @@ def join(path: str, label: str) -> str:
 
 # Packages and modules that are not entered, nor the instances of their classes.
 NOISE_MODULES: Mapping[str, str] = {
-    "harness": "it looks on",
+    "everyorder.harness": "it looks on",
     "everyorder": "it looks on",
     "_pytest": "it looks on",
     "pytest": "it looks on",
@@ -284,7 +299,9 @@ NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
 
 # What they remember of a scenario, which a module may hold, is no state of it; nor is
 # what hears all that is logged, or written.
-ONLOOKERS = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
+ONLOOKERS = frozenset(
+    {"_pytest.capture", "_pytest.logging", "everyorder", "everyorder.harness"}
+)
 
 
 def _noise_of(kind: type) -> frozenset[str]:

@@ -23,8 +23,8 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from harness.heap.accessors import accessor_of, exact_accessor
-from harness.heap.layout import (
+from everyorder.harness.heap.accessors import accessor_of, exact_accessor
+from everyorder.harness.heap.layout import (
     ABSENT,
     Accessor,
     Getter,
@@ -35,12 +35,13 @@ from harness.heap.layout import (
     module_of,
     mro_of,
 )
-from harness.heap.scope import (
+from everyorder.harness.heap.scope import (
     ONLOOKERS,
     IgnorePatterns,
     Scope,
     function_modules,
     noise_of,
+    package_of,
     resolve,
 )
 
@@ -286,7 +287,7 @@ class Tokens:
     def _is_onlooker(self, kind: type) -> bool:
         """Whether instances belong to who explores, unless that is what is explored."""
         module = module_of(kind)
-        package = module.partition(".")[0]
+        package = package_of(module)
         return bool(ONLOOKERS & {module, package}) and not self.follows(package)
 
     def resolve(self, module: str, qualname: str) -> object:
@@ -305,7 +306,7 @@ class Tokens:
         """Whether a module belongs to the scope."""
         inside = self.inside.get(module)
         if inside is None:
-            inside = module.partition(".")[0] in self.scope.packages
+            inside = package_of(module) in self.scope.packages
             self.inside[module] = inside
         return inside
 

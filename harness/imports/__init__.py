@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.imports.exploration import SECONDS, ImportOrders, of_imports
-    from harness.imports.observation import LEFT_OUT, Difference
-    from harness.imports.processes import Isolation, usual_isolation
-    from harness.imports.report import Finding, ImportReport, Row
+    from everyorder.harness.imports.exploration import SECONDS, ImportOrders, of_imports
+    from everyorder.harness.imports.observation import LEFT_OUT, Difference
+    from everyorder.harness.imports.processes import Isolation, usual_isolation
+    from everyorder.harness.imports.report import Finding, ImportReport, Row
 
 _PLACES = {
     "exploration": ("SECONDS", "ImportOrders", "of_imports"),
@@ -40,7 +40,9 @@ def __getattr__(name: str) -> Any:
             value = getattr(import_module(f"harness.imports.{place}"), name)
             globals()[name] = value
             return value
-    raise AttributeError(f"module 'harness.imports' has no attribute {name!r}")
+    raise AttributeError(
+        f"module 'everyorder.harness.imports' has no attribute {name!r}"
+    )
 
 
 def __dir__() -> list[str]:

@@ -29,14 +29,19 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TypeAlias
 
-from harness.errors import BadArgument, NotFound, check_not_hidden, near_modules
-from harness.imports.observation import (
+from everyorder.harness.errors import (
+    BadArgument,
+    NotFound,
+    check_not_hidden,
+    near_modules,
+)
+from everyorder.harness.imports.observation import (
     Difference,
     Observation,
     compare,
     reordered_dicts,
 )
-from harness.imports.processes import (
+from everyorder.harness.imports.processes import (
     SCRIPT,
     Isolation,
     Order,
@@ -50,7 +55,14 @@ from harness.imports.processes import (
     plan,
     usual_isolation,
 )
-from harness.imports.report import VERDICTS, Finding, ImportReport, Record, Row, Verdict
+from everyorder.harness.imports.report import (
+    VERDICTS,
+    Finding,
+    ImportReport,
+    Record,
+    Row,
+    Verdict,
+)
 
 # Called with how many orders are played, and how many will be.
 ProgressCallback: TypeAlias = Callable[[int, int], None]

@@ -23,7 +23,14 @@ from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from harness.heap import Answer, Heap, Portrait, Scope, canonical, differences
+from everyorder.harness.heap import (
+    Answer,
+    Heap,
+    Portrait,
+    Scope,
+    canonical,
+    differences,
+)
 
 # What a side says that has nothing to say.
 SILENT = "nothing"

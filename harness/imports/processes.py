@@ -36,9 +36,9 @@ from tempfile import TemporaryFile
 from types import CodeType
 from typing import IO, Any, Literal, Self, TypeAlias
 
-from harness.engine.covering_arrays import rows
-from harness.engine.reference import count_arrangements
-from harness.imports.observation import Observation, unpack
+from everyorder.harness.engine.covering_arrays import rows
+from everyorder.harness.engine.reference import count_arrangements
+from everyorder.harness.imports.observation import Observation, unpack
 
 Order: TypeAlias = tuple[str, ...]
 
@@ -124,14 +124,17 @@ START_SECONDS = 10.0
 
 # What a child imports of ours, beside all of `harness.heap`.
 OWN_MODULES = (
-    "harness",
-    "harness.errors",
-    "harness.engine",
-    "harness.engine.protocol",
-    "harness.heap",
-    "harness.imports",
-    "harness.imports.observation",
+    "everyorder",
+    "everyorder.harness",
+    "everyorder.harness.errors",
+    "everyorder.harness.engine",
+    "everyorder.harness.engine.protocol",
+    "everyorder.harness.heap",
+    "everyorder.harness.imports",
+    "everyorder.harness.imports.observation",
 )
+
+FACES = ("everyorder", "everyorder.harness", "everyorder.harness.engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +277,10 @@ class Processes:
 @cache
 def _codes() -> dict[str, tuple[str, bool, CodeType]]:
     """The modules of ours that a child needs: file, whether a package, and code."""
-    heap = find_spec("harness.heap")
+    heap = find_spec("everyorder.harness.heap")
     assert heap is not None, "it is a part of us"
     found = iter_modules(heap.submodule_search_locations)
-    names = (*OWN_MODULES, *(f"harness.heap.{each.name}" for each in found))
+    names = (*OWN_MODULES, *(f"everyorder.harness.heap.{each.name}" for each in found))
     codes = {}
     for name in names:
         spec = find_spec(name)
@@ -285,8 +288,8 @@ def _codes() -> dict[str, tuple[str, bool, CodeType]]:
         assert spec.origin is not None, "all of us is in files"
         # Not by its own loader: pytest's would rewrite assertions, and import itself.
         code = SourceFileLoader(name, spec.origin).get_code(name)
-        # Of the engine two types of values are needed; its face would import all.
-        if code is None or name == "harness.engine":
+        # Of these nothing is needed but what is below them; their faces import more.
+        if code is None or name in FACES:
             code = compile("", spec.origin, "exec")
         codes[name] = (spec.origin, spec.submodule_search_locations is not None, code)
     return codes

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
-from harness.imports.observation import Difference, Observation
-from harness.imports.processes import STRENGTH, Order, OrderPlan, Request
-from harness.report.text import WIDTH, plural, wrap_words
+from everyorder.harness.imports.observation import Difference, Observation
+from everyorder.harness.imports.processes import STRENGTH, Order, OrderPlan, Request
+from everyorder.harness.report.text import WIDTH, plural, wrap_words
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
 

@@ -124,7 +124,7 @@ def _observer(codes: "Codes") -> "Callable[..., bytes]":
     finder = _Finder(codes)
     sys.meta_path.insert(0, finder)
     try:
-        from harness.imports.observation import observe
+        from everyorder.harness.imports.observation import observe
     finally:
         sys.meta_path.remove(finder)
         if theirs:
@@ -165,7 +165,7 @@ class _Finder:
 
 
 def _is_own(name: str) -> bool:
-    return name == "harness" or name.startswith("harness.")
+    return name == "everyorder" or name.startswith("everyorder.")
 
 
 def _run_in_child(

@@ -1,8 +1,8 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
-from harness.report.observation import divergence, sections
-from harness.report.page import document, page, write
-from harness.report.table import (
+from everyorder.harness.report.observation import divergence, sections
+from everyorder.harness.report.page import document, page, write
+from everyorder.harness.report.table import (
     ScenarioNotes,
     brief_note_lines,
     note_lines,
@@ -10,7 +10,7 @@ from harness.report.table import (
     overview,
     summary,
 )
-from harness.report.text import (
+from everyorder.harness.report.text import (
     render,
     render_violation,
     silent_step_lines,

@@ -21,11 +21,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from harness.engine.result import Violation
-from harness.outcome import Report, Unexplored
-from harness.report.states import Allowance, draw, state_id, states_html
-from harness.report.table import COMMON, duration, note_texts
-from harness.report.text import (
+from everyorder.harness.engine.result import Violation
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.report.states import Allowance, draw, state_id, states_html
+from everyorder.harness.report.table import COMMON, duration, note_texts
+from everyorder.harness.report.text import (
     counts_text,
     explanation,
     extent,

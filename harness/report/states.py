@@ -20,9 +20,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-from harness.engine.protocol import State, state_of
-from harness.outcome import Report
-from harness.report.observation import sections, whole_text
+from everyorder.harness.engine.protocol import State, state_of
+from everyorder.harness.outcome import Report
+from everyorder.harness.report.observation import sections, whole_text
 
 # Six steps that never fail: the widest row then has 20 states.
 MOST = 64

@@ -19,8 +19,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from harness.outcome import Report, Unexplored, failure_counts
-from harness.report.text import (
+from everyorder.harness.outcome import Report, Unexplored, failure_counts
+from everyorder.harness.report.text import (
     COUNTED,
     VERDICTS,
     WIDTH,

@@ -19,12 +19,12 @@ from itertools import takewhile
 from textwrap import wrap
 from typing import TypeAlias
 
-from harness.engine.explorer import ALWAYS
-from harness.engine.result import Counts, Square, Violation
-from harness.engine.strategy import OPEN
-from harness.heap import Answer
-from harness.outcome import Report, Verdict
-from harness.report.observation import (
+from everyorder.harness.engine.explorer import ALWAYS
+from everyorder.harness.engine.result import Counts, Square, Violation
+from everyorder.harness.engine.strategy import OPEN
+from everyorder.harness.heap import Answer
+from everyorder.harness.outcome import Report, Verdict
+from everyorder.harness.report.observation import (
     Divergence,
     divergence,
     law_text,

@@ -7,12 +7,12 @@ of others need nothing of the runtime.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness.scenario.scenario import Scenario
-from harness.scenario.step import Step, UseStep, step, steps, use
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.scenario.step import Step, UseStep, step, steps, use
 
 if TYPE_CHECKING:
-    from harness.scenario.effects import PROBES, ProbeSubclass
-    from harness.scenario.extensions import (
+    from everyorder.harness.scenario.effects import PROBES, ProbeSubclass
+    from everyorder.harness.scenario.extensions import (
         ProbeMode,
         context,
         custom,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         register_kernel,
         rule,
     )
-    from harness.scenario.registrations import (
+    from everyorder.harness.scenario.registrations import (
         define,
         fallback,
         impl,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         shared,
         together,
     )
-    from harness.scenario.uses import call, look_up
+    from everyorder.harness.scenario.uses import call, look_up
 
 __all__ = [
     "PROBES",

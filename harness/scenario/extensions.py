@@ -26,27 +26,27 @@ from functools import partial, wraps
 from types import CodeType
 from typing import Any
 
-from harness.errors import NotAScenario
-from harness.scenario.effects import (
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario.effects import (
     Effects,
     Handle,
     ProbeSubclass,
     effects_of,
     unwrapped,
 )
-from harness.scenario.recorder import Recorder, recorded_kernel
-from harness.scenario.registrations import opener, operator_of
-from harness.scenario.step import Closable, Perform, Step
-from runtime import python_dispatch
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel, kernel_of
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration
-from runtime.dispatch.token import Token
-from runtime.locks import load
-from runtime.python_dispatch import MAIN, Context, TorchDispatchMode, leave
-from runtime.schema.parser import parse_name
+from everyorder.harness.scenario.recorder import Recorder, recorded_kernel
+from everyorder.harness.scenario.registrations import opener, operator_of
+from everyorder.harness.scenario.step import Closable, Perform, Step
+from everyorder.runtime import python_dispatch
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.dispatch.token import Token
+from everyorder.runtime.locks import load
+from everyorder.runtime.python_dispatch import MAIN, Context, TorchDispatchMode, leave
+from everyorder.runtime.schema.parser import parse_name
 
 
 def in_main(step: Step) -> Step:
@@ -287,7 +287,7 @@ def custom(
 
     def prepare(target: Any, origin: str) -> Perform:
         recorder = effects_of(target).recorder
-        make = load("runtime.custom").custom_op
+        make = load("everyorder.runtime.custom").custom_op
         label = f"{fn.__name__} ({origin})"
 
         def perform() -> Closable:
@@ -321,7 +321,9 @@ def register_kernel(op: str, device_types: Any, fn: Callable[..., Any]) -> Step:
     """`runtime.library.register_kernel`."""
 
     def add(handle: OperatorHandle, library: Library, run: Any) -> None:
-        load("runtime.custom").register_kernel(handle, device_types, run, lib=library)
+        load("everyorder.runtime.custom").register_kernel(
+            handle, device_types, run, lib=library
+        )
 
     return _added(f'register_kernel("{op}", {device_types!r}', op, fn, add)
 
@@ -330,7 +332,7 @@ def register_fake(op: str, fn: Callable[..., Any]) -> Step:
     """`runtime.library.register_fake`."""
 
     def add(handle: OperatorHandle, library: Library, run: Any) -> None:
-        load("runtime.custom").register_fake(handle, run, lib=library)
+        load("everyorder.runtime.custom").register_fake(handle, run, lib=library)
 
     return _added(f'register_fake("{op}"', op, fn, add)
 
@@ -352,7 +354,7 @@ def _autograd(
     library: Library,
     backward: Any,
 ) -> None:
-    register = load("runtime.custom").register_autograd
+    register = load("everyorder.runtime.custom").register_autograd
     register(handle, backward, setup_context=setup_context, lib=library)
 
 

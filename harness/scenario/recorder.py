@@ -39,12 +39,12 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
-from invariants import Operation, Violation, check_memory, check_thread
-from invariants.run import Call, Lockable, Surroundings, surroundings
-from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.watch import DEPTH
-from runtime.keys import LOCAL
-from runtime.tensors.keys import STATE
+from everyorder.invariants import Operation, Violation, check_memory, check_thread
+from everyorder.invariants.run import Call, Lockable, Surroundings, surroundings
+from everyorder.runtime.dispatch.kernel import Kernel
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.tensors.keys import STATE
 
 # What a mode changes by being entered.
 MODES = ("view", "stack")

@@ -17,10 +17,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
-from harness.engine.protocol import Relations
-from harness.errors import NotAScenario
-from harness.scenario.mistakes import check_takes, name_of
-from harness.scenario.step import Step, UseStep, declared_of, one_line, relations_of
+from everyorder.harness.engine.protocol import Relations
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario.mistakes import check_takes, name_of
+from everyorder.harness.scenario.step import (
+    Step,
+    UseStep,
+    declared_of,
+    one_line,
+    relations_of,
+)
 
 # Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
 DIGEST_BYTES = 6
@@ -125,7 +131,7 @@ class Scenario:
                 _check_owners((*given, *steps), uses)
             if probes:
                 # Nobody but who asks about a dispatcher needs the runtime.
-                from harness.scenario.effects import check_probe
+                from everyorder.harness.scenario.effects import check_probe
 
                 for each in probes:
                     check_probe(each)
@@ -189,7 +195,9 @@ class Scenario:
     def of_imports(*modules: str, **options: Any) -> Any:
         """The orders of importing some modules; see `harness.imports.of_imports`."""
         # By name, because it is built on what is built on this.
-        return import_module("harness.imports").of_imports(*modules, **options)
+        return import_module("everyorder.harness.imports").of_imports(
+            *modules, **options
+        )
 
     @property
     def path(self) -> str:

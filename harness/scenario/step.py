@@ -27,11 +27,16 @@ from inspect import isasyncgenfunction, isgeneratorfunction
 from types import EllipsisType, FunctionType
 from typing import Any, Literal, TypeAlias
 
-from harness.engine.protocol import Relations, Symmetry
-from harness.engine.symmetry import occurs_in
-from harness.errors import NotAScenario
-from harness.scenario.execution import Closable, Performance, Undo, current_loop
-from harness.scenario.mistakes import check_takes, count_required
+from everyorder.harness.engine.protocol import Relations, Symmetry
+from everyorder.harness.engine.symmetry import occurs_in
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario.execution import (
+    Closable,
+    Performance,
+    Undo,
+    current_loop,
+)
+from everyorder.harness.scenario.mistakes import check_takes, count_required
 
 __all__ = [
     "Closable",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
-from harness.scenario.effects import (
+from everyorder.harness.scenario.effects import (
     CONTEXT,
     arguments_of,
     calls_for,
@@ -20,17 +20,17 @@ from harness.scenario.effects import (
     is_per_system,
     probe_tensor,
 )
-from harness.scenario.recorder import Moment, Recorder
-from harness.scenario.step import UseStep
-from invariants.run import Call, Lockable, Surroundings, surroundings
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.watch import DEPTH
-from runtime.errors.base import EveryorderError
-from runtime.errors.call import MissingKernel
-from runtime.keys import LOCAL
-from runtime.schema.parser import parse_name
-from runtime.tensors.keys import STATE
+from everyorder.harness.scenario.recorder import Moment, Recorder
+from everyorder.harness.scenario.step import UseStep
+from everyorder.invariants.run import Call, Lockable, Surroundings, surroundings
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.call import MissingKernel
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.parser import parse_name
+from everyorder.runtime.tensors.keys import STATE
 
 # The kind of tensors that a call in a context is made with.
 PLAIN = "cpu"

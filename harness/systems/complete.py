@@ -44,17 +44,27 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from harness.engine import pulse
-from harness.engine.protocol import Caveat, StateForm
-from harness.errors import ExplorationRestart
-from harness.heap import Heap, Portrait, scope_of
-from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.calls import CallAudit, caveats_of, merge_caveats, pause_call_audit
-from harness.heap.kinds import thaws
-from harness.scenario.execution import Handle, Lasting, Loop, initialize_asyncio
-from harness.scenario.mistakes import count_required, name_of
-from harness.scenario.scenario import Scenario
-from harness.scenario.step import Perform
+from everyorder.harness.engine import pulse
+from everyorder.harness.engine.protocol import Caveat, StateForm
+from everyorder.harness.errors import ExplorationRestart
+from everyorder.harness.heap import Heap, Portrait, scope_of
+from everyorder.harness.heap.boundary import Boundary, Extent, Snapshot, caveats
+from everyorder.harness.heap.calls import (
+    CallAudit,
+    caveats_of,
+    merge_caveats,
+    pause_call_audit,
+)
+from everyorder.harness.heap.kinds import thaws
+from everyorder.harness.scenario.execution import (
+    Handle,
+    Lasting,
+    Loop,
+    initialize_asyncio,
+)
+from everyorder.harness.scenario.mistakes import count_required, name_of
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.scenario.step import Perform
 
 # An operation that makes garbage of older objects may do so the second time only, when
 # what the first one left is replaced.
@@ -270,7 +280,7 @@ class Audit:
 
 # Packages of the harness and of pytest are no part of any registry; undo handles from
 # the standard library say nothing about where the state of theirs is.
-_NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "harness", "pytest"})
+_NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "everyorder.harness", "pytest"})
 _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 

@@ -25,24 +25,34 @@ from functools import lru_cache
 from typing import Any, Literal
 from weakref import ref
 
-from harness.scenario.effects import PROBES, Effects, Row, is_per_system, reading_text
-from harness.scenario.recorder import Leftovers, Moment, Recorder
-from harness.scenario.registrations import Known
-from harness.scenario.scenario import Scenario
-from harness.scenario.step import Closable, Perform
-from harness.scenario.uses import answer_per_system, answers, answers_and_calls
-from harness.systems.outcomes import (
+from everyorder.harness.scenario.effects import (
+    PROBES,
+    Effects,
+    Row,
+    is_per_system,
+    reading_text,
+)
+from everyorder.harness.scenario.recorder import Leftovers, Moment, Recorder
+from everyorder.harness.scenario.registrations import Known
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.scenario.step import Closable, Perform
+from everyorder.harness.scenario.uses import (
+    answer_per_system,
+    answers,
+    answers_and_calls,
+)
+from everyorder.harness.systems.outcomes import (
     ScenarioSkipped,
     call_without_skips,
     check_answer,
     name_and_text,
 )
-from harness.systems.registry import ScenarioSystem
-from invariants import Change, Run, check, check_run, check_step
-from invariants.run import Lockable
-from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.state import (
+from everyorder.harness.systems.registry import ScenarioSystem
+from everyorder.invariants import Change, Run, check, check_run, check_step
+from everyorder.invariants.run import Lockable
+from everyorder.runtime.dispatch.dispatcher import BUILTIN, Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.state import (
     DispatcherState,
     OperatorEntry,
     OperatorMap,
@@ -53,11 +63,11 @@ from runtime.dispatch.state import (
     fingerprint,
     table_reading,
 )
-from runtime.dispatch.table import REMEMBERED, recipe_of
-from runtime.dispatch.token import Token, namespace_of
-from runtime.errors.base import EveryorderError
-from runtime.keys import SLOTS
-from runtime.schema.parser import parse_name
+from everyorder.runtime.dispatch.table import REMEMBERED, recipe_of
+from everyorder.runtime.dispatch.token import Token, namespace_of
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.keys import SLOTS
+from everyorder.runtime.schema.parser import parse_name
 
 
 @lru_cache(maxsize=REMEMBERED)

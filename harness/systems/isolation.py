@@ -30,20 +30,20 @@ from traceback import format_exc
 from typing import Any, Protocol
 from weakref import finalize, ref
 
-from harness.child import flush_streams
-from harness.engine.player import outlives
-from harness.engine.protocol import Caveat
-from harness.errors import ExplorationRestart, HarnessError, ProcessError
-from harness.scenario.scenario import Scenario
-from harness.systems.complete import Memory
-from harness.systems.outcomes import (
+from everyorder.harness.child import flush_streams
+from everyorder.harness.engine.player import outlives
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.errors import ExplorationRestart, HarnessError, ProcessError
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.systems.complete import Memory
+from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
     name_and_text,
     skip_reason,
 )
-from harness.systems.registry import RegistrySystem, ScenarioSystem
-from harness.systems.zygote import Channel, Spawner, Zygote
+from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
+from everyorder.harness.systems.zygote import Channel, Spawner, Zygote
 
 
 class ChildServer:

@@ -32,10 +32,10 @@ from inspect import isawaitable
 from typing import Any, ClassVar, ParamSpec, TypeVar
 from unittest import SkipTest
 
-from harness.errors import HarnessError, NotAScenario, Words
-from harness.heap import canonical
-from harness.scenario.mistakes import kind_of
-from harness.scenario.step import UseStep
+from everyorder.harness.errors import HarnessError, NotAScenario, Words
+from everyorder.harness.heap import canonical
+from everyorder.harness.scenario.mistakes import kind_of
+from everyorder.harness.scenario.step import UseStep
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -20,15 +20,15 @@ from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any
 
-from harness.engine.protocol import Base, Caveat, StateForm
-from harness.errors import ExplorationRestart, HarnessError, NotAScenario
-from harness.heap import Portrait, differences
-from harness.scenario.execution import Closable, Loop, as_current_loop
-from harness.scenario.mistakes import name_of
-from harness.scenario.scenario import Scenario
-from harness.scenario.step import Perform, Step, UseStep
-from harness.systems.complete import Complete, Memory, argument_count
-from harness.systems.outcomes import (
+from everyorder.harness.engine.protocol import Base, Caveat, StateForm
+from everyorder.harness.errors import ExplorationRestart, HarnessError, NotAScenario
+from everyorder.harness.heap import Portrait, differences
+from everyorder.harness.scenario.execution import Closable, Loop, as_current_loop
+from everyorder.harness.scenario.mistakes import name_of
+from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.scenario.step import Perform, Step, UseStep
+from everyorder.harness.systems.complete import Complete, Memory, argument_count
+from everyorder.harness.systems.outcomes import (
     call_without_skips,
     check_answer,
     check_laws,
@@ -332,6 +332,6 @@ class RegistrySystem(ScenarioSystem):
 def _is_dispatcher(target: Any) -> bool:
     """Whether it is a dispatcher, or stands for one."""
     # Only where steps speak of one, and have loaded it.
-    from runtime.dispatch.dispatcher import Dispatcher
+    from everyorder.runtime.dispatch.dispatcher import Dispatcher
 
     return isinstance(target, Dispatcher) or hasattr(target, "keyring")

@@ -34,7 +34,7 @@ from time import monotonic, sleep
 from types import FunctionType, MethodType
 from typing import Any
 
-from harness.child import (
+from everyorder.harness.child import (
     end_with_parent,
     flush_streams,
     prctl,
@@ -42,8 +42,8 @@ from harness.child import (
     send_message,
     without_fork_warning,
 )
-from harness.errors import NotAScenario
-from harness.scenario.scenario import Scenario
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario.scenario import Scenario
 
 
 class Channel:
@@ -223,7 +223,9 @@ def _fork() -> int:
     return pid
 
 
-_MAIN = "import sys; sys.path[:] = {path!r}; import harness.exploration; {call}"
+_MAIN = (
+    "import sys; sys.path[:] = {path!r}; import everyorder.harness.exploration; {call}"
+)
 
 
 class Spawner:

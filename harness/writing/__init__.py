@@ -1,7 +1,7 @@
 """First scenarios, written by trying what works."""
 
-from harness.writing.draft import Draft
-from harness.writing.process import SECONDS, scenario_text
+from everyorder.harness.writing.draft import Draft
+from everyorder.harness.writing.process import SECONDS, scenario_text
 
 __all__ = [
     "SECONDS",

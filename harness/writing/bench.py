@@ -35,10 +35,10 @@ from itertools import islice
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from harness.errors import TrialEnded
-from harness.heap import Heap, Scope, canonical
-from harness.writing.draft import RETURNED, StepDraft
-from harness.writing.target import KINDS, SLOTS, THING, Argument, Arguments
+from everyorder.harness.errors import TrialEnded
+from everyorder.harness.heap import Heap, Scope, canonical
+from everyorder.harness.writing.draft import RETURNED, StepDraft
+from everyorder.harness.writing.target import KINDS, SLOTS, THING, Argument, Arguments
 
 T = TypeVar("T")
 

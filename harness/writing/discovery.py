@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from harness.errors import NotFound, TrialEnded
-from harness.writing.bench import (
+from everyorder.harness.errors import NotFound, TrialEnded
+from everyorder.harness.writing.bench import (
     HANG_TEXT,
     Bench,
     LookUpAnswer,
@@ -22,7 +22,7 @@ from harness.writing.bench import (
     definitions,
     perform_step,
 )
-from harness.writing.draft import (
+from everyorder.harness.writing.draft import (
     PAIRS,
     REGISTRATION_VERBS,
     RETURNED,
@@ -30,7 +30,7 @@ from harness.writing.draft import (
     StepDraft,
     UseDraft,
 )
-from harness.writing.target import (
+from everyorder.harness.writing.target import (
     SLOTS,
     SPECIAL,
     Arguments,
@@ -42,7 +42,7 @@ from harness.writing.target import (
     members,
     near_registries,
 )
-from harness.writing.trials import (
+from everyorder.harness.writing.trials import (
     MEMBERS,
     Trial,
     WorkingSteps,

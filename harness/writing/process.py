@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.errors import HarnessError, TrialEnded
-from harness.report.text import wrap_words
-from harness.writing.discovery import draft_of
-from harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
+from everyorder.harness.errors import HarnessError, TrialEnded
+from everyorder.harness.report.text import wrap_words
+from everyorder.harness.writing.discovery import draft_of
+from everyorder.harness.writing.draft import RETURNED, Draft, StepDraft, UseDraft, words
 
 # The width of lines; formatters have it as their usual one.
 WIDTH = 88
@@ -227,11 +227,11 @@ SECONDS = 30.0
 # An interpreter of its own, and the target, have to be loaded first.
 START_SECONDS = 60.0
 
-PACKAGE_FOLDER = Path(__file__).parents[2]
+PACKAGE_FOLDER = Path(__file__).parents[3]
 
 _SCRIPT = (
     "import sys; sys.path.insert(0, {home!r}); "
-    "from harness.writing.process import serve; serve()"
+    "from everyorder.harness.writing.process import serve; serve()"
 )
 
 

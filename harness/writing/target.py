@@ -32,8 +32,13 @@ from typing import (
     get_origin,
 )
 
-from harness.errors import BadArgument, NotFound, check_not_hidden, near_modules
-from harness.writing.draft import (
+from everyorder.harness.errors import (
+    BadArgument,
+    NotFound,
+    check_not_hidden,
+    near_modules,
+)
+from everyorder.harness.writing.draft import (
     EXTERNAL_MODULES,
     has_lookup_verb,
     inverse_of,

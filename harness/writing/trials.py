@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from harness.errors import BadArgument
-from harness.writing.bench import HANG_TEXT, Bench, evaluate, perform_step
-from harness.writing.draft import (
+from everyorder.harness.errors import BadArgument
+from everyorder.harness.writing.bench import HANG_TEXT, Bench, evaluate, perform_step
+from everyorder.harness.writing.draft import (
     CLOSING_METHODS,
     RETURNED,
     StepDraft,
@@ -25,7 +25,7 @@ from harness.writing.draft import (
     is_registration,
     is_scope,
 )
-from harness.writing.target import (
+from everyorder.harness.writing.target import (
     FOR_CREATE,
     KINDS,
     SLOTS,

@@ -4,23 +4,27 @@ Importing this package installs its kernels on the default dispatcher, and its m
 on tensors.
 """
 
-from runtime.autograd.autocast import (
+from everyorder.runtime.autograd.autocast import (
     autocast,
     clear_autocast_cache,
     is_autocast_enabled,
 )
-from runtime.autograd.engine import backward, grad
-from runtime.autograd.function import Function, FunctionCtx, once_differentiable
-from runtime.autograd.gradcheck import gradcheck, gradgradcheck
-from runtime.autograd.install import (
+from everyorder.runtime.autograd.engine import backward, grad
+from everyorder.runtime.autograd.function import (
+    Function,
+    FunctionCtx,
+    once_differentiable,
+)
+from everyorder.runtime.autograd.gradcheck import gradcheck, gradgradcheck
+from everyorder.runtime.autograd.install import (
     GradientMissing,
     fallback_mode,
     install,
     install_fallbacks,
     set_fallback_mode,
 )
-from runtime.autograd.methods import METHODS, PROPERTIES
-from runtime.autograd.modes import (
+from everyorder.runtime.autograd.methods import METHODS, PROPERTIES
+from everyorder.runtime.autograd.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -28,7 +32,7 @@ from runtime.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from runtime.autograd.node import Node, RemovableHandle
+from everyorder.runtime.autograd.node import Node, RemovableHandle
 
 __all__ = [
     "METHODS",

@@ -26,19 +26,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
-from runtime.autograd.history import tensors_in
-from runtime.autograd.modes import GRAD, Excluding, Mode
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.kernel import linked
-from runtime.dispatch.library import Library
-from runtime.errors.autograd import AutogradMisuse
-from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import guard_error, view_of
-from runtime.operators.handles import NAMESPACE, core, is_defined
-from runtime.operators.install import FAMILIES
-from runtime.schema.codes import DType
-from runtime.schema.signature import OperatorName
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.history import tensors_in
+from everyorder.runtime.autograd.modes import GRAD, Excluding, Mode
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
+from everyorder.runtime.keys.local import guard_error, view_of
+from everyorder.runtime.operators.handles import NAMESPACE, core, is_defined
+from everyorder.runtime.operators.install import FAMILIES
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.tensors.tensor import Tensor
 
 FLOAT32 = DType.named("float32")
 _HALVES = (DType.named("float16"), DType.named("bfloat16"))

@@ -27,9 +27,9 @@ from typing import Any
 
 from numpy import ones
 
-from runtime.autograd.history import edge_of
-from runtime.autograd.modes import GRAD, no_grad
-from runtime.autograd.node import (
+from everyorder.runtime.autograd.history import edge_of
+from everyorder.runtime.autograd.modes import GRAD, no_grad
+from everyorder.runtime.autograd.node import (
     AccumulateGrad,
     Edge,
     Meta,
@@ -40,11 +40,11 @@ from runtime.autograd.node import (
     mismatch,
     run_hooks,
 )
-from runtime.errors.autograd import AutogradMisuse, BackwardRefused
-from runtime.operators.handles import core
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.keys import fresh_key_bits, is_handled
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.autograd import AutogradMisuse, BackwardRefused
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.keys import fresh_key_bits, is_handled
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 class Request:

@@ -39,7 +39,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from runtime.autograd.history import (
+from everyorder.runtime.autograd.history import (
     BY_FUNCTION,
     detached_alias,
     edges_of,
@@ -47,10 +47,22 @@ from runtime.autograd.history import (
     metas_of,
     with_history,
 )
-from runtime.autograd.inplace import base_edge, check_write, rebase, refuse_gradients
-from runtime.autograd.modes import GRAD, no_grad
-from runtime.autograd.node import Edge, Failing, Gradients, Node, ViewOf, mismatch
-from runtime.autograd.plan import (
+from everyorder.runtime.autograd.inplace import (
+    base_edge,
+    check_write,
+    rebase,
+    refuse_gradients,
+)
+from everyorder.runtime.autograd.modes import GRAD, no_grad
+from everyorder.runtime.autograd.node import (
+    Edge,
+    Failing,
+    Gradients,
+    Node,
+    ViewOf,
+    mismatch,
+)
+from everyorder.runtime.autograd.plan import (
     SavedInput,
     SavedOutput,
     restore,
@@ -58,14 +70,14 @@ from runtime.autograd.plan import (
     save,
     save_output,
 )
-from runtime.errors.autograd import (
+from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     BackwardRefused,
     NotImplementedFormula,
 )
-from runtime.operators.handles import core
-from runtime.tensors.keys import trace_observer
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.keys import trace_observer
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def function_misuse(function: str, fault: str, remedy: str) -> AutogradMisuse:

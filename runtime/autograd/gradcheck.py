@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.autograd.engine import grad
-from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from runtime.operators.handles import core
-from runtime.tensors.construction import from_numpy
-from runtime.tensors.elements import DIFFERENTIABLE
-from runtime.tensors.shape import may_overlap_itself
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.engine import grad
+from everyorder.runtime.errors.autograd import AutogradMisuse, GradcheckFailed
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.shape import may_overlap_itself
+from everyorder.runtime.tensors.tensor import Tensor
 
 Outputs = Callable[[], Sequence[Tensor]]
 

@@ -36,8 +36,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from runtime.autograd.modes import GRAD, Excluding, enable_grad
-from runtime.autograd.node import (
+from everyorder.runtime.autograd.modes import GRAD, Excluding, enable_grad
+from everyorder.runtime.autograd.node import (
     Edge,
     History,
     Layout,
@@ -51,12 +51,12 @@ from runtime.autograd.node import (
     listed_views,
     replace_node,
 )
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.python_dispatch import HandlerError
-from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.operators.handles import core
-from runtime.tensors.elements import DIFFERENTIABLE
-from runtime.tensors.keys import (
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.keys import (
     INFERRING,
     MODED,
     PYTHON,
@@ -64,7 +64,7 @@ from runtime.tensors.keys import (
     inference,
     is_handled,
 )
-from runtime.tensors.tensor import Tensor, alias_of
+from everyorder.runtime.tensors.tensor import Tensor, alias_of
 
 TRACKED = DispatchKey.ADInplaceOrView.bits
 # Without the keys that would note a detached tensor as a view.

@@ -35,8 +35,8 @@ from functools import partial
 from typing import Any
 from weakref import ReferenceType, ref
 
-from runtime.autograd.engine import fit_gradient
-from runtime.autograd.history import (
+from everyorder.runtime.autograd.engine import fit_gradient
+from everyorder.runtime.autograd.history import (
     TRACKED,
     TURNED,
     TURNING,
@@ -49,8 +49,8 @@ from runtime.autograd.history import (
     tensors_in,
     with_history,
 )
-from runtime.autograd.modes import GRAD
-from runtime.autograd.node import (
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.node import (
     Edge,
     Failing,
     Gradients,
@@ -63,7 +63,7 @@ from runtime.autograd.node import (
     layout_of,
     replace_node,
 )
-from runtime.autograd.plan import (
+from everyorder.runtime.autograd.plan import (
     TENSORS,
     Derivatives,
     SavedOutput,
@@ -71,30 +71,30 @@ from runtime.autograd.plan import (
     restore,
     wrong_result,
 )
-from runtime.autograd.recording import (
+from everyorder.runtime.autograd.recording import (
     Factory,
     Function,
     OperatorNode,
     run_below,
     start,
 )
-from runtime.dispatch.kernel import linked
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.base import EveryorderError
-from runtime.generated import block, numbered, template
-from runtime.keys import KeySet
-from runtime.operators.handles import core
-from runtime.schema.binding import returner
-from runtime.schema.codes import DType
-from runtime.schema.schema import Schema
-from runtime.schema.types import TensorType
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.elements import DIFFERENTIABLE
-from runtime.tensors.keys import MODED, PYTHON, inference
-from runtime.tensors.shape import may_overlap_itself, span
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.keys import MODED, PYTHON, inference
+from everyorder.runtime.tensors.shape import may_overlap_itself, span
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Errors that may come anywhere, and leave no frame for a handler of them.
 EXHAUSTED = (RecursionError, MemoryError)

@@ -44,23 +44,28 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from runtime.autograd.autocast import install_autocast
-from runtime.autograd.formulas.elementwise import BINARY, OF_GRADIENTS, UNARY, nothing
-from runtime.autograd.formulas.movement import MOVEMENT, VIEWS
-from runtime.autograd.formulas.reductions import (
+from everyorder.runtime.autograd.autocast import install_autocast
+from everyorder.runtime.autograd.formulas.elementwise import (
+    BINARY,
+    OF_GRADIENTS,
+    UNARY,
+    nothing,
+)
+from everyorder.runtime.autograd.formulas.movement import MOVEMENT, VIEWS
+from everyorder.runtime.autograd.formulas.reductions import (
     CONSTANT_RESULTS,
     NETWORKS,
     PRODUCTS,
     REDUCTIONS,
 )
-from runtime.autograd.history import (
+from everyorder.runtime.autograd.history import (
     SEVERAL,
     edges_of,
     meta_of,
     tensors_in,
     with_history,
 )
-from runtime.autograd.inplace import (
+from everyorder.runtime.autograd.inplace import (
     base_edge,
     bumping,
     check_write,
@@ -70,10 +75,10 @@ from runtime.autograd.inplace import (
     rebase,
     refuse_gradients,
 )
-from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Edge, Failing, Node
-from runtime.autograd.plan import TENSORS, Formulas, derivatives_of, kind_of
-from runtime.autograd.recording import (
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.node import Edge, Failing, Node
+from everyorder.runtime.autograd.plan import TENSORS, Formulas, derivatives_of, kind_of
+from everyorder.runtime.autograd.recording import (
     any_requires_grad,
     below_autograd,
     grad_switch,
@@ -83,18 +88,18 @@ from runtime.autograd.recording import (
     tensor_places,
     tolerant_grad_switch,
 )
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.kernel import Kernel, fallthrough, linked
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration
-from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
-from runtime.keys import DispatchKey
-from runtime.locks import waited_for
-from runtime.operators import install as install_operators
-from runtime.operators.handles import NAMESPACE
-from runtime.schema.schema import Schema
-from runtime.tensors.elements import DIFFERENTIABLE
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.kernel import Kernel, fallthrough, linked
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.locks import waited_for
+from everyorder.runtime.operators import install as install_operators
+from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.tensor import Tensor
 
 FORMULAS: dict[str, Formulas] = {
     **UNARY,

@@ -27,9 +27,9 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from runtime.autograd.engine import backward
-from runtime.autograd.history import detached_alias, is_inference, refresh
-from runtime.autograd.node import (
+from everyorder.runtime.autograd.engine import backward
+from everyorder.runtime.autograd.history import detached_alias, is_inference, refresh
+from everyorder.runtime.autograd.node import (
     HookTable,
     Node,
     RemovableHandle,
@@ -37,15 +37,15 @@ from runtime.autograd.node import (
     extra_of,
     mismatch,
 )
-from runtime.errors.autograd import AutogradMisuse, WriteRefused
-from runtime.errors.tensor import NotReplaceable, NotShareable
-from runtime.keys import KeySet
-from runtime.schema.calls import checked
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.elements import check_differentiable
-from runtime.tensors.keys import HANDLED, inference
-from runtime.tensors.storage import Storage, WrapperStorage
-from runtime.tensors.tensor import Tensor, install
+from everyorder.runtime.errors.autograd import AutogradMisuse, WriteRefused
+from everyorder.runtime.errors.tensor import NotReplaceable, NotShareable
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.schema.calls import checked
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.elements import check_differentiable
+from everyorder.runtime.tensors.keys import HANDLED, inference
+from everyorder.runtime.tensors.storage import Storage, WrapperStorage
+from everyorder.runtime.tensors.tensor import Tensor, install
 
 _HANDLED = KeySet.from_bits(HANDLED)
 

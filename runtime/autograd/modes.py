@@ -30,11 +30,11 @@ from functools import partial, wraps
 from types import GeneratorType
 from typing import Any, Self, TypeVar
 
-from runtime.errors.autograd import AutogradMisuse
-from runtime.hooks import RECORDS
-from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
-from runtime.keys.local import View, guard_error, view_of
-from runtime.tensors.keys import INFERRING, Presence, inference
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.hooks import RECORDS
+from everyorder.runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
+from everyorder.runtime.keys.local import View, guard_error, view_of
+from everyorder.runtime.tensors.keys import INFERRING, Presence, inference
 
 
 class _Grad(threading.local):

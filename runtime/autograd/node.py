@@ -35,12 +35,12 @@ from sys import getrefcount
 from typing import Any
 from weakref import ReferenceType, ref
 
-from runtime.autograd.modes import GRAD
-from runtime.errors.autograd import AutogradMisuse
-from runtime.locks import reentered
-from runtime.operators.handles import core
-from runtime.schema.codes import Device, DType
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Shape, dtype and device of an output: what its gradient must look like.
 Meta = tuple[tuple[int, ...], DType, Device]

@@ -49,17 +49,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runtime.autograd.history import TRACKED, detached_alias, with_history
-from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Node
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.base import EveryorderError
-from runtime.errors.python_dispatch import HandlerError
-from runtime.generated import block, numbered, template
-from runtime.schema.binding import returner
-from runtime.schema.schema import Schema
-from runtime.schema.types import Type, is_dispatch_type
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.history import TRACKED, detached_alias, with_history
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.node import Node
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import Type, is_dispatch_type
+from everyorder.runtime.tensors.tensor import Tensor
 
 SavedInput = tuple[Tensor, int]
 SavedOutput = tuple[Tensor, int, int | None]

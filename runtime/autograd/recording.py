@@ -30,7 +30,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.history import (
+from everyorder.runtime.autograd.history import (
     HISTORY_NAMES,
     edge_of,
     edge_text,
@@ -38,9 +38,9 @@ from runtime.autograd.history import (
     tensors_in,
     with_histories,
 )
-from runtime.autograd.modes import GRAD, Excluding
-from runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
-from runtime.autograd.plan import (
+from everyorder.runtime.autograd.modes import GRAD, Excluding
+from everyorder.runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
+from everyorder.runtime.autograd.plan import (
     PLAIN,
     TENSORS,
     Derivatives,
@@ -49,11 +49,11 @@ from runtime.autograd.plan import (
     save_output,
     wrong_result,
 )
-from runtime.errors.autograd import WriteRefused
-from runtime.generated import block, numbered, template
-from runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
-from runtime.schema.schema import Schema
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 # Makes the function of a call from what is below and the keyset; see `linked`.

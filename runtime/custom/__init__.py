@@ -1,9 +1,9 @@
 """Custom operators: operators made of Python functions, and what is added to them."""
 
-from runtime.custom.decorator import custom_op, infer_schema
-from runtime.custom.definition import CustomOpDef
-from runtime.custom.kernel import FakeContext, get_ctx
-from runtime.custom.registration import (
+from everyorder.runtime.custom.decorator import custom_op, infer_schema
+from everyorder.runtime.custom.definition import CustomOpDef
+from everyorder.runtime.custom.kernel import FakeContext, get_ctx
+from everyorder.runtime.custom.registration import (
     SavedKernel,
     define,
     get_kernel,

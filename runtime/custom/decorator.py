@@ -23,18 +23,30 @@ from dataclasses import replace
 from re import DOTALL, fullmatch
 from typing import Any, Protocol, overload
 
-from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of, live
-from runtime.custom.kernel import kernel_of, selecting, takes_tensors
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.library import check_kind, origin_of_caller
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.schema import InferenceError
-from runtime.schema.annotation import infer_named_schema
-from runtime.schema.calls import describe_value
-from runtime.schema.parser import parse_name, parse_schema
-from runtime.schema.schema import Schema, check_definition
-from runtime.schema.signature import AliasInfo, Argument, OperatorName, placed_alias
-from runtime.schema.types import TensorType, holds_tensors
+from everyorder.runtime.custom.definition import (
+    CustomOpDef,
+    Devices,
+    P,
+    R,
+    keys_of,
+    live,
+)
+from everyorder.runtime.custom.kernel import kernel_of, selecting, takes_tensors
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.library import check_kind, origin_of_caller
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.schema import InferenceError
+from everyorder.runtime.schema.annotation import infer_named_schema
+from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.parser import parse_name, parse_schema
+from everyorder.runtime.schema.schema import Schema, check_definition
+from everyorder.runtime.schema.signature import (
+    AliasInfo,
+    Argument,
+    OperatorName,
+    placed_alias,
+)
+from everyorder.runtime.schema.types import TensorType, holds_tensors
 
 # Every custom operator has it: its schema says what it does.
 COMPLIANT = "pt2_compliant_tag"

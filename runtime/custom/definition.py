@@ -38,9 +38,9 @@ from typing import (
 )
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from runtime.autograd.recording import refusing_out
-from runtime.custom.gradient import gradient_kernel
-from runtime.custom.kernel import (
+from everyorder.runtime.autograd.recording import refusing_out
+from everyorder.runtime.custom.gradient import gradient_kernel
+from everyorder.runtime.custom.kernel import (
     casting_to,
     first_fake,
     kernel_of,
@@ -48,17 +48,17 @@ from runtime.custom.kernel import (
     takes_tensors,
     version_kernel,
 )
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, SignatureOf
-from runtime.dispatch.kernel import Kernel, linked
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Closeable, Registration
-from runtime.dispatch.token import check_rule
-from runtime.errors.call import OperatorGone
-from runtime.errors.registration import LibraryMisuse, LookupFailed
-from runtime.keys import DispatchKey, key_of_device
-from runtime.schema.codes import DType
-from runtime.schema.schema import Schema
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, SignatureOf
+from everyorder.runtime.dispatch.kernel import Kernel, linked
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration import Closeable, Registration
+from everyorder.runtime.dispatch.token import check_rule
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
+from everyorder.runtime.keys import DispatchKey, key_of_device
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.schema import Schema
 
 Function = Callable[..., Any]
 

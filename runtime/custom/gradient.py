@@ -40,26 +40,35 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.function import FunctionCtx, FunctionNode, function_misuse
-from runtime.autograd.history import TRACKED, edges_of, result_text, with_histories
-from runtime.autograd.node import Edge
-from runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
-from runtime.autograd.recording import (
+from everyorder.runtime.autograd.function import (
+    FunctionCtx,
+    FunctionNode,
+    function_misuse,
+)
+from everyorder.runtime.autograd.history import (
+    TRACKED,
+    edges_of,
+    result_text,
+    with_histories,
+)
+from everyorder.runtime.autograd.node import Edge
+from everyorder.runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
+from everyorder.runtime.autograd.recording import (
     RECORDED_NAMES,
     below_autograd,
     recorded_text,
     run_below,
     tolerant_grad_switch,
 )
-from runtime.dispatch.kernel import Kernel, linked
-from runtime.errors.call import KernelError
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import LibraryMisuse
-from runtime.generated import block, numbered, template
-from runtime.schema.binding import returner
-from runtime.schema.schema import Schema
-from runtime.schema.types import OptionalType, TensorType
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.kernel import Kernel, linked
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import OptionalType, TensorType
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

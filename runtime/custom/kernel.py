@@ -68,36 +68,36 @@ from keyword import iskeyword
 from math import inf
 from typing import Any
 
-from runtime.autograd.autocast import (
+from everyorder.runtime.autograd.autocast import (
     CASTABLE,
     DEVICES,
     cast_to,
     casting,
     dtype_served,
 )
-from runtime.autograd.history import SEVERAL, follow, tensors_in
-from runtime.autograd.inplace import bumping_once, replay_of
-from runtime.autograd.modes import GRAD
-from runtime.autograd.plan import TENSOR, TENSORS, kind_of
-from runtime.autograd.recording import tensor_places
-from runtime.dispatch.kernel import Kernel, describe, direct, linked
-from runtime.errors.call import KernelError
-from runtime.errors.custom import DefinitionRefused, MissingFake
-from runtime.generated import block, numbered, template
-from runtime.keys import DispatchKey
-from runtime.schema.calls import shortened
-from runtime.schema.codes import DType
-from runtime.schema.schema import Schema
-from runtime.schema.signature import WILDCARD
-from runtime.schema.types import (
+from everyorder.runtime.autograd.history import SEVERAL, follow, tensors_in
+from everyorder.runtime.autograd.inplace import bumping_once, replay_of
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.plan import TENSOR, TENSORS, kind_of
+from everyorder.runtime.autograd.recording import tensor_places
+from everyorder.runtime.dispatch.kernel import Kernel, describe, direct, linked
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.custom import DefinitionRefused, MissingFake
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.calls import shortened
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import WILDCARD
+from everyorder.runtime.schema.types import (
     DeviceType,
     TensorType,
     holds_tensors,
     unwrap_optional,
 )
-from runtime.tensors.keys import PYTHON, backend_select
-from runtime.tensors.shape import span
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.keys import PYTHON, backend_select
+from everyorder.runtime.tensors.shape import span
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

@@ -24,24 +24,30 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, cast, overload
 
-from runtime.custom.decorator import parse_signature, qualified, tag_names
-from runtime.custom.definition import CustomOpDef, Devices, keys_of, live
-from runtime.custom.gradient import gradient_kernel
-from runtime.custom.kernel import casting_to
-from runtime.dispatch.call import Callee, Caller
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, OperatorPacket
-from runtime.dispatch.kernel import Kernel, describe, description_of
-from runtime.dispatch.library import Library, origin_of_caller
-from runtime.dispatch.registration import Registration
-from runtime.errors.call import OperatorGone
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import LookupFailed, UnknownDevice
-from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after, key_of_device
-from runtime.schema.calls import describe_value
-from runtime.schema.codes import DType
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.custom.decorator import parse_signature, qualified, tag_names
+from everyorder.runtime.custom.definition import CustomOpDef, Devices, keys_of, live
+from everyorder.runtime.custom.gradient import gradient_kernel
+from everyorder.runtime.custom.kernel import casting_to
+from everyorder.runtime.dispatch.call import Callee, Caller
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket
+from everyorder.runtime.dispatch.kernel import Kernel, describe, description_of
+from everyorder.runtime.dispatch.library import Library, origin_of_caller
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import LookupFailed, UnknownDevice
+from everyorder.runtime.keys import (
+    BACKEND_BITS,
+    DispatchKey,
+    KeySet,
+    full_after,
+    key_of_device,
+)
+from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 # What stands for an operator.
 Operator = str | OperatorHandle | OperatorPacket | CustomOpDef[..., Any]

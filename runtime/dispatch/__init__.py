@@ -1,8 +1,8 @@
 """The dispatcher: operators, their kernels by key, and the calls in between."""
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, Operators
-from runtime.dispatch.kernel import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, Operators
+from everyorder.runtime.dispatch.kernel import (
     Kernel,
     boxed,
     direct,
@@ -10,9 +10,13 @@ from runtime.dispatch.kernel import (
     linked,
     named_not_supported,
 )
-from runtime.dispatch.library import KernelOverridden, Library
-from runtime.dispatch.registration import Registration
-from runtime.dispatch.state import DispatcherState, OperatorEntry, fingerprint
+from everyorder.runtime.dispatch.library import KernelOverridden, Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.dispatch.state import (
+    DispatcherState,
+    OperatorEntry,
+    fingerprint,
+)
 
 __all__ = [
     "Dispatcher",

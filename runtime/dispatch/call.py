@@ -38,17 +38,24 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.registration import Keyring, Registry
-from runtime.dispatch.runners import LINKED, Runner, Runners
-from runtime.dispatch.state import OperatorEntry
-from runtime.dispatch.table import Table
-from runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
-from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
-from runtime.errors.call import CannotRun, OperatorGone
-from runtime.keys import LOCAL, SLOTS, DispatchKey, KeySet, full_after, slot_of
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.dispatch.kernel import Kernel
+from everyorder.runtime.dispatch.registration import Keyring, Registry
+from everyorder.runtime.dispatch.runners import LINKED, Runner, Runners
+from everyorder.runtime.dispatch.state import OperatorEntry
+from everyorder.runtime.dispatch.table import Table
+from everyorder.runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
+from everyorder.runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
+from everyorder.runtime.errors.call import CannotRun, OperatorGone
+from everyorder.runtime.keys import (
+    LOCAL,
+    SLOTS,
+    DispatchKey,
+    KeySet,
+    full_after,
+    slot_of,
+)
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 BoundKernel = Callable[..., Any]
 

@@ -33,21 +33,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
-from runtime.dispatch.watch import WATCH
-from runtime.generated import block, generated
-from runtime.keys import LOCAL
-from runtime.schema.binding import presenters_of, returner, stored_default
-from runtime.schema.codes import Code
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.generated import block, generated
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.binding import presenters_of, returner, stored_default
+from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.types import (
     ListType,
     OptionalType,
     TensorType,
     is_dispatch_type,
     unwrap_optional,
 )
-from runtime.schema.values import MISMATCH, Converter, present, presenter
+from everyorder.runtime.schema.values import MISMATCH, Converter, present, presenter
 
 # make(dispatcher, key, resolve, slow) -> the call stub
 Maker = Callable[..., Callable[..., Any]]

@@ -29,23 +29,23 @@ from types import SimpleNamespace
 from typing import cast
 from weakref import ref
 
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import fallthrough
-from runtime.dispatch.registration import (
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import fallthrough
+from everyorder.runtime.dispatch.registration import (
     Keyring,
     Ledger,
     Owner,
     Registration,
     register_tokens,
 )
-from runtime.dispatch.state import (
+from everyorder.runtime.dispatch.state import (
     EMPTY,
     DispatcherState,
     OperatorEntry,
     dump_state,
     dump_table,
 )
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.token import (
     Definition,
     Fallback,
     Implementation,
@@ -53,15 +53,15 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
 )
-from runtime.dispatch.transition import ADD, LIVE, REMOVE, check_no_override
-from runtime.dispatch.watch import WATCH
-from runtime.errors.base import nearest
-from runtime.errors.registration import LibraryMisuse, LookupFailed
-from runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
-from runtime.locks import renewed
-from runtime.schema.parser import parse_name
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.dispatch.transition import ADD, LIVE, REMOVE, check_no_override
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
+from everyorder.runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
+from everyorder.runtime.locks import renewed
+from everyorder.runtime.schema.parser import parse_name
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 # A call of a listener; what listeners are told, and the reverse of each.
 Telling = Callable[[], None]

@@ -26,33 +26,36 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from runtime.dispatch.call import Callee, Caller
-from runtime.dispatch.registration import Registry
-from runtime.dispatch.state import OperatorEntry, dump_state, dump_table
-from runtime.dispatch.token import DefinitionReading, namespace_of
-from runtime.errors.base import nearest
-from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
-from runtime.errors.registration import LookupFailed
-from runtime.keys import DispatchKey, KeySet
-from runtime.locks import load
-from runtime.schema.binding import python_signature
-from runtime.schema.defaults import spread
-from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.dispatch.call import Callee, Caller
+from everyorder.runtime.dispatch.registration import Registry
+from everyorder.runtime.dispatch.state import OperatorEntry, dump_state, dump_table
+from everyorder.runtime.dispatch.token import DefinitionReading, namespace_of
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.locks import load
+from everyorder.runtime.schema.binding import python_signature
+from everyorder.runtime.schema.defaults import spread
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 if TYPE_CHECKING:
     from inspect import Signature
 
-    from runtime.declared import Core
+    from everyorder.runtime.declared import Core
 
 # What the unnamed overload is called where a name is needed.
 DEFAULT = "default"
 # What upstream calls the overloads of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 # Where `ops` is: handles say that they come from there.
-OPERATORS = "runtime.ops"
+OPERATORS = "everyorder.runtime.ops"
 # Namespaces of the runtime -> the module that registers their operators.
-PROVIDERS = {"core": "runtime.whole", "script": "runtime.script.primitives"}
+PROVIDERS = {
+    "core": "everyorder.runtime.whole",
+    "script": "everyorder.runtime.script.primitives",
+}
 
 
 class SignatureOf:

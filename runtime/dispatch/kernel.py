@@ -30,10 +30,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.errors.call import CannotRun
-from runtime.errors.registration import LibraryMisuse
-from runtime.schema.annotation import kernel_signature
-from runtime.schema.schema import Schema
+from everyorder.runtime.errors.call import CannotRun
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.schema.annotation import kernel_signature
+from everyorder.runtime.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,9 +28,9 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import (
     Kernel,
     KernelLike,
     description_of,
@@ -39,14 +39,14 @@ from runtime.dispatch.kernel import (
     text_of,
     wrong_argument,
 )
-from runtime.dispatch.registration import (
+from everyorder.runtime.dispatch.registration import (
     Closeable,
     Ledger,
     Registration,
     register_tokens,
     take_down,
 )
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.token import (
     Claim,
     Definition,
     DefinitionReading,
@@ -59,13 +59,21 @@ from runtime.dispatch.token import (
     read_kernel,
     rule_for,
 )
-from runtime.dispatch.transition import is_live
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import DispatchKey, fallback_keys, kernel_key
-from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
-from runtime.schema.schema import Schema, check_definition
-from runtime.schema.signature import AliasKind, OperatorName, parse_alias_kind
-from runtime.schema.tokenizer import KEYWORDS
+from everyorder.runtime.dispatch.transition import is_live
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import DispatchKey, fallback_keys, kernel_key
+from everyorder.runtime.schema.parser import (
+    parse_name,
+    parse_schema,
+    parse_schema_or_name,
+)
+from everyorder.runtime.schema.schema import Schema, check_definition
+from everyorder.runtime.schema.signature import (
+    AliasKind,
+    OperatorName,
+    parse_alias_kind,
+)
+from everyorder.runtime.schema.tokenizer import KEYWORDS
 
 KINDS = ("DEF", "FRAGMENT", "IMPL")
 # Not a namespace of operators: fallbacks, which serve all namespaces, live in it.

@@ -33,9 +33,9 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import DefinitionReading, Token
-from runtime.dispatch.transition import is_live
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import DefinitionReading, Token
+from everyorder.runtime.dispatch.transition import is_live
 
 
 class Closeable:

@@ -17,16 +17,20 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from runtime.dispatch.kernel import Kernel, keyword_places
-from runtime.dispatch.state import (
+from everyorder.runtime.dispatch.kernel import Kernel, keyword_places
+from everyorder.runtime.dispatch.state import (
     OperatorEntry,
     listed_keys,
     render_table,
     table_reading,
 )
-from runtime.dispatch.token import DefinitionReading, Fallback, Implementation
-from runtime.errors.call import KernelError, MissingKernel
-from runtime.keys import (
+from everyorder.runtime.dispatch.token import (
+    DefinitionReading,
+    Fallback,
+    Implementation,
+)
+from everyorder.runtime.errors.call import KernelError, MissingKernel
+from everyorder.runtime.keys import (
     BACKEND_BITS,
     LOCAL,
     SLOTS,
@@ -35,8 +39,8 @@ from runtime.keys import (
     mask_index,
     slot_of,
 )
-from runtime.schema.defaults import stripping
-from runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.schema.defaults import stripping
+from everyorder.runtime.schema.values import MISMATCH, converter
 
 # (function that returns the operator, keyset bits, bound arguments) -> result
 Runner = Callable[[Callable[[], Any], int, list[Any]], Any]

@@ -44,7 +44,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runtime.dispatch.table import (
+from everyorder.runtime.dispatch.table import (
     AMBIGUOUS,
     NO_FALLBACKS,
     REMEMBERED,
@@ -54,7 +54,7 @@ from runtime.dispatch.table import (
     Table,
     numbers,
 )
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
@@ -65,9 +65,9 @@ from runtime.dispatch.token import (
     Reservation,
     Subscription,
 )
-from runtime.keys import SLOTS, DispatchKey
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.keys import SLOTS, DispatchKey
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 Implementations = Mapping[DispatchKey, tuple[Implementation, ...]]
 

@@ -27,12 +27,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runtime.dispatch.kernel import Kernel, boxed
-from runtime.dispatch.token import Fallback, Implementation
-from runtime.errors.call import CannotRun
-from runtime.keys import AUTOGRADOTHER_BACKENDS, FULL, SLOTS, DispatchKey, members
-from runtime.keys.dispatch_key import guarded_backends
-from runtime.keys.model import BACKENDS
+from everyorder.runtime.dispatch.kernel import Kernel, boxed
+from everyorder.runtime.dispatch.token import Fallback, Implementation
+from everyorder.runtime.errors.call import CannotRun
+from everyorder.runtime.keys import (
+    AUTOGRADOTHER_BACKENDS,
+    FULL,
+    SLOTS,
+    DispatchKey,
+    members,
+)
+from everyorder.runtime.keys.dispatch_key import guarded_backends
+from everyorder.runtime.keys.model import BACKENDS
 
 # Slot 0 is `Undefined`: no dispatch key is left.
 UNDEFINED_SLOT = 1

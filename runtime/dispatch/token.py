@@ -19,26 +19,31 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from runtime.dispatch.call_stub import Maker, maker_of
-from runtime.dispatch.kernel import (
+from everyorder.runtime.dispatch.call_stub import Maker, maker_of
+from everyorder.runtime.dispatch.kernel import (
     Facts,
     Kernel,
     describe,
     text_of,
     wrong_argument,
 )
-from runtime.keys import DispatchKey
-from runtime.schema.binding import binder, converters_of, presenters_of, returner
-from runtime.schema.defaults import stripper
-from runtime.schema.schema import (
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.binding import (
+    binder,
+    converters_of,
+    presenters_of,
+    returner,
+)
+from everyorder.runtime.schema.defaults import stripper
+from everyorder.runtime.schema.schema import (
     DEFINED_TENSORS,
     INTEGERS_ONLY,
     NUMBERS_AS_TENSORS,
     Schema,
 )
-from runtime.schema.signature import AliasKind, OperatorName
-from runtime.schema.types import is_dispatch_type
-from runtime.schema.values import Converter
+from everyorder.runtime.schema.signature import AliasKind, OperatorName
+from everyorder.runtime.schema.types import is_dispatch_type
+from everyorder.runtime.schema.values import Converter
 
 
 @dataclass(frozen=True, slots=True, eq=False)

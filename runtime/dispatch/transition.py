@@ -25,15 +25,15 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Protocol
 
-from runtime.dispatch.kernel import keyword_places
-from runtime.dispatch.state import (
+from everyorder.runtime.dispatch.kernel import keyword_places
+from everyorder.runtime.dispatch.state import (
     DispatcherState,
     Implementations,
     OperatorEntry,
     OperatorMap,
 )
-from runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
+from everyorder.runtime.dispatch.token import (
     NO_EXTRACTOR,
     Claim,
     ClassRule,
@@ -46,11 +46,11 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
 )
-from runtime.errors.registration import Conflict
-from runtime.keys import DispatchKey
-from runtime.schema.compatibility import difference
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.compatibility import difference
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
 
 # Makes a named tuple of its fields, in half the time that its own class takes.
 MAKE = tuple.__new__

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from runtime.keys import KeySet
-from runtime.locks import reentered
-from runtime.schema.schema import Schema
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.schema.schema import Schema
 
 # Asked for so often, and so cheap, that watching them says nothing; the operators that
 # upstream leaves out too.

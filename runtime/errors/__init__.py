@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # ruff: noqa: F403, F405  # whatever the areas define
-    from runtime.errors.autograd import *
-    from runtime.errors.base import EveryorderError as EveryorderError
-    from runtime.errors.call import *
-    from runtime.errors.custom import *
-    from runtime.errors.future import *
-    from runtime.errors.python_dispatch import *
-    from runtime.errors.registration import *
-    from runtime.errors.rpc import *
-    from runtime.errors.schema import *
-    from runtime.errors.script import *
-    from runtime.errors.tensor import *
+    from everyorder.runtime.errors.autograd import *
+    from everyorder.runtime.errors.base import EveryorderError as EveryorderError
+    from everyorder.runtime.errors.call import *
+    from everyorder.runtime.errors.custom import *
+    from everyorder.runtime.errors.future import *
+    from everyorder.runtime.errors.python_dispatch import *
+    from everyorder.runtime.errors.registration import *
+    from everyorder.runtime.errors.rpc import *
+    from everyorder.runtime.errors.schema import *
+    from everyorder.runtime.errors.script import *
+    from everyorder.runtime.errors.tensor import *
 
 
 def __getattr__(name: str) -> Any:
     """A class of one of the areas, or all their names as `__all__`."""
-    from runtime.locks import LOADING, load
+    from everyorder.runtime.locks import LOADING, load
 
     if name == "__all__" or not name.startswith("_"):
         every = globals().get("_EVERY")

@@ -4,7 +4,7 @@ Rule: every field that names an operator or a node names it as it was called, so
 the line of the program can be found.
 """
 
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.base import EveryorderError
 
 # What cannot be done with a tensor that was made in inference mode, by the use.
 USES = {

@@ -7,7 +7,7 @@ Rule: every field is text or a number, so that the same call fails with equal fi
 in every process: values are shortened, and addresses taken out, before they get here.
 """
 
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.base import EveryorderError
 
 # Why a call found no kernel, and what to do, by the reason.
 REASONS = {

@@ -8,7 +8,7 @@ Rule: `right` is the schema line that would be true of what was seen; it is empt
 no schema line would help, and then the text says what would.
 """
 
-from runtime.errors.base import EveryorderError, nearest, page
+from everyorder.runtime.errors.base import EveryorderError, nearest, page
 
 
 class DefinitionRefused(EveryorderError, ValueError):

@@ -9,7 +9,7 @@ alive; what a callback raised is the `__cause__` of the error that tells of it.
 
 from types import BuiltinFunctionType, FunctionType, MethodType
 
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.base import EveryorderError
 
 
 def describe_type(value: object) -> str:

@@ -9,7 +9,7 @@ nothing alive; an exception that a handler raises is never wrapped, but for endl
 recursion.
 """
 
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.base import EveryorderError
 
 
 class PythonDispatchError(EveryorderError):

@@ -10,7 +10,7 @@ conflict exist, the caller names the one that sorts first.
 
 from typing import Literal
 
-from runtime.errors.base import EveryorderError, page
+from everyorder.runtime.errors.base import EveryorderError, page
 
 
 class LibraryMisuse(EveryorderError, ValueError, TypeError):

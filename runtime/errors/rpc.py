@@ -8,7 +8,7 @@ error names the worker, the call as written, what was found and what to do; noth
 value that travelled is kept.
 """
 
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.base import EveryorderError
 
 # How a callable of a kind gets to a worker.
 BRINGING = {

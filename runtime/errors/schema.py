@@ -3,8 +3,14 @@
 Whoever wrote the schema acts on all of them, so each is also a `ValueError`.
 """
 
-from runtime.errors.base import EveryorderError, nearest
-from runtime.errors.source import Since, Source, printable, underline, with_calls
+from everyorder.runtime.errors.base import EveryorderError, nearest
+from everyorder.runtime.errors.source import (
+    Since,
+    Source,
+    printable,
+    underline,
+    with_calls,
+)
 
 # The widest source excerpt under which a marker is still easy to find at 80 columns.
 EXCERPT = 72

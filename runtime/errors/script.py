@@ -12,8 +12,8 @@ operator raises is no error of this module, and keeps its type.
 
 from typing import NamedTuple
 
-from runtime.errors.base import EveryorderError, Sentence, filled, sentences
-from runtime.errors.source import Since, Source, Span, printable, with_calls
+from everyorder.runtime.errors.base import EveryorderError, Sentence, filled, sentences
+from everyorder.runtime.errors.source import Since, Source, Span, printable, with_calls
 
 
 class ScriptError(EveryorderError):

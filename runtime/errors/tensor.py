@@ -7,7 +7,7 @@ called (`core::add_`, `core::add.out`); shapes and dimensions are kept as they w
 given, dtypes and devices are texts; `fits` says what would be taken.
 """
 
-from runtime.errors.base import EveryorderError, page
+from everyorder.runtime.errors.base import EveryorderError, page
 
 # Why memory is not shared.
 NOT_SHARED = {

@@ -5,13 +5,13 @@ first waits for it.  The names are those of `torch.futures`, and of `torch.jit` 
 awaits, the underscored ones too.  Neither knows of messages, sockets or tensors.
 """
 
-from runtime.futures.awaits import (
+from everyorder.runtime.futures.awaits import (
     Await,
     awaitable,
     awaitable_nowait,
     awaitable_wait,
 )
-from runtime.futures.future import (
+from everyorder.runtime.futures.future import (
     Future,
     call_end_callbacks,
     collect_all,

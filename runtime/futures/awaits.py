@@ -20,8 +20,8 @@ from collections.abc import Callable
 from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
-from runtime.errors.future import FutureMisuse, callable_name, describe_type
-from runtime.futures.completion import Unmovable
+from everyorder.runtime.errors.future import FutureMisuse, callable_name, describe_type
+from everyorder.runtime.futures.completion import Unmovable
 
 # The attribute by which the dispatcher recognises a tensor.  An await must not pass for
 # one: operators refuse it without running it.

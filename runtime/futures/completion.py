@@ -39,15 +39,15 @@ from traceback import format_exception_only, walk_tb
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
-from runtime.errors.base import code_of
-from runtime.errors.future import (
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.future import (
     CallbackFailed,
     FutureMisuse,
     FutureTimeout,
     callable_name,
     describe_type,
 )
-from runtime.locks import reentered
+from everyorder.runtime.locks import reentered
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -378,7 +378,7 @@ def _failed(step: CallbackStep, error: BaseException) -> Outcome:
         with suppress(Exception):
             from logging import getLogger
 
-            getLogger("runtime.futures").error("%s", failed, exc_info=error)
+            getLogger("everyorder.runtime.futures").error("%s", failed, exc_info=error)
     return Error(failed, None)
 
 

@@ -34,8 +34,18 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from runtime.errors.future import FutureCancelled, FutureMisuse, describe_type
-from runtime.futures.completion import CallbackStep, Completable, Error, Outcome, Value
+from everyorder.runtime.errors.future import (
+    FutureCancelled,
+    FutureMisuse,
+    describe_type,
+)
+from everyorder.runtime.futures.completion import (
+    CallbackStep,
+    Completable,
+    Error,
+    Outcome,
+    Value,
+)
 
 if TYPE_CHECKING:
     import asyncio

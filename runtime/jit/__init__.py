@@ -5,9 +5,15 @@ What is compiled runs as Python would, in its own interpreter, and can be saved.
 
 from typing import Final
 
-from runtime.errors.script import TraceWarning
-from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
-from runtime.jit.scripting import (
+from everyorder.runtime.errors.script import TraceWarning
+from everyorder.runtime.futures import (
+    Await,
+    Future,
+    awaitable,
+    awaitable_nowait,
+    awaitable_wait,
+)
+from everyorder.runtime.jit.scripting import (
     CompilationUnit,
     ScriptFunction,
     freeze,
@@ -22,8 +28,8 @@ from runtime.jit.scripting import (
     trace,
     trace_module,
 )
-from runtime.script.modules import ScriptMethod, ScriptModule
-from runtime.script.program import (
+from everyorder.runtime.script.modules import ScriptMethod, ScriptModule
+from everyorder.runtime.script.program import (
     Attribute,
     annotate,
     export,
@@ -36,7 +42,7 @@ from runtime.script.program import (
     unused,
     wait,
 )
-from runtime.script.running import executor_options, set_executor
+from everyorder.runtime.script.running import executor_options, set_executor
 
 __all__ = [
     "Attribute",

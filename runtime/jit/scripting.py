@@ -34,15 +34,15 @@ from contextlib import contextmanager
 from functools import update_wrapper, wraps
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from runtime.errors.base import nearest
-from runtime.errors.future import describe_type
-from runtime.errors.script import ModuleError, NotScriptable
-from runtime.locks import load
-from runtime.modules import Module
-from runtime.schema.scope import Scope
-from runtime.schema.subtyping import Mismatch, unify
-from runtime.schema.types import Type
-from runtime.script.emission import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.script import ModuleError, NotScriptable
+from everyorder.runtime.locks import load
+from everyorder.runtime.modules import Module
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.subtyping import Mismatch, unify
+from everyorder.runtime.schema.types import Type
+from everyorder.runtime.script.emission import (
     Compiler,
     FunctionOfProgram,
     SimpleValue,
@@ -51,9 +51,9 @@ from runtime.script.emission import (
     compile_text,
     register_sugar,
 )
-from runtime.script.emission.forms import SpecialForm, register_forms
-from runtime.script.frontend import scope_of_class
-from runtime.script.modules import (
+from everyorder.runtime.script.emission.forms import SpecialForm, register_forms
+from everyorder.runtime.script.frontend import scope_of_class
+from everyorder.runtime.script.modules import (
     Compiled,
     ScriptModule,
     compile_module,
@@ -61,7 +61,7 @@ from runtime.script.modules import (
     freeze_module,
     uncompiled_module,
 )
-from runtime.script.program import (
+from everyorder.runtime.script.program import (
     SHARED_PROGRAM,
     Function,
     Mark,
@@ -71,8 +71,8 @@ from runtime.script.program import (
     is_interface,
     mark_of,
 )
-from runtime.script.running import call
-from runtime.script.running.pool import executor
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.running.pool import executor
 
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
@@ -99,7 +99,7 @@ class ScriptFunction(Compiled):
 
     def save(self, f: Any, **options: Any) -> None:
         """Write an archive, as `jit.save` does."""
-        load("runtime.script.archive").save(self.function, f, **options)
+        load("everyorder.runtime.script.archive").save(self.function, f, **options)
 
     def __copy__(self) -> Self:
         return self
@@ -321,7 +321,7 @@ class CompilationUnit:
 def text_names() -> dict[str, Any]:
     """What a text may name besides what Python has: the runtime, `math`, types."""
     # It is there, as this is a part of it; nothing here imports what is above.
-    runtime: Any = sys.modules["runtime"]
+    runtime: Any = sys.modules["everyorder.runtime"]
     known = {name: getattr(typing, name) for name in _TYPES}
     return {**known, "runtime": runtime, "torch": runtime, "math": math}
 
@@ -356,7 +356,7 @@ def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
     """
     if isinstance(func, Module):
         return trace_module(func, {"forward": example_inputs}, **options)
-    tracing: Any = load("runtime.script.tracing")
+    tracing: Any = load("everyorder.runtime.script.tracing")
     return ScriptFunction(tracing.trace_function(func, example_inputs, **options))
 
 
@@ -365,7 +365,7 @@ def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
 
     The compiled module has these methods, and a type of its own.  Raises as `trace`.
     """
-    tracing: Any = load("runtime.script.tracing")
+    tracing: Any = load("everyorder.runtime.script.tracing")
     made = uncompiled_module(mod)
     of = made.__script_type__
     for name, each in inputs.items():
@@ -389,21 +389,21 @@ def save(m: Any, f: Any, **options: Any) -> None:
             "what is saved has been compiled",
             "Compile it by `jit.script`, or `jit.trace`.",
         )
-    load("runtime.script.archive").save(
+    load("everyorder.runtime.script.archive").save(
         m.function if isinstance(m, Compiled) else m, f, **options
     )
 
 
 def load_archive(f: Any, map_location: Any = None, **options: Any) -> Any:
     """Read what `save` wrote, of a path or a file; nothing of it is run."""
-    archive: Any = load("runtime.script.archive")
+    archive: Any = load("everyorder.runtime.script.archive")
     loaded = archive.load(f, map_location=map_location, **options)
     return ScriptFunction(loaded) if isinstance(loaded, Function) else loaded
 
 
 def is_tracing() -> bool:
     """Whether this thread is recording a trace; False in a program."""
-    recorder: Any = sys.modules.get("runtime.script.tracing.recorder")
+    recorder: Any = sys.modules.get("everyorder.runtime.script.tracing.recorder")
     return recorder is not None and recorder.CURRENT.recorder is not None
 
 

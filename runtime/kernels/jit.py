@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from runtime.kernels.cache import KernelFile, folder
-from runtime.kernels.math.primitive import CHOICES, PRIMITIVES
-from runtime.locks import waited_for
+from everyorder.runtime.kernels.cache import KernelFile, folder
+from everyorder.runtime.kernels.math.primitive import CHOICES, PRIMITIVES
+from everyorder.runtime.locks import waited_for
 
 Entry = Callable[..., Any]
 

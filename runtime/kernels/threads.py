@@ -20,7 +20,7 @@ from contextvars import Context, copy_context
 from operator import index
 from queue import SimpleQueue
 
-from runtime.errors.tensor import WrongOption
+from everyorder.runtime.errors.tensor import WrongOption
 
 Run = Callable[[int, int], object]
 

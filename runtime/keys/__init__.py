@@ -1,6 +1,6 @@
 """Dispatch keys, sets of them, and what a thread adds to and takes from a call."""
 
-from runtime.keys.dispatch_key import (
+from everyorder.runtime.keys.dispatch_key import (
     BACKEND_BITS,
     SLOTS,
     DispatchKey,
@@ -12,7 +12,7 @@ from runtime.keys.dispatch_key import (
     key_of_device,
     members,
 )
-from runtime.keys.keyset import (
+from everyorder.runtime.keys.keyset import (
     AFTER_ADINPLACEORVIEW,
     AFTER_AUTOGRAD,
     AFTER_FUNCTIONALIZE,
@@ -30,7 +30,7 @@ from runtime.keys.keyset import (
     mask_index,
     slot_of,
 )
-from runtime.keys.local import (
+from everyorder.runtime.keys.local import (
     LOCAL,
     effective_bits,
     exclude_keys,
@@ -40,7 +40,7 @@ from runtime.keys.local import (
     set_excluded,
     set_included,
 )
-from runtime.keys.model import BACKENDS, FUNCTIONALITIES
+from everyorder.runtime.keys.model import BACKENDS, FUNCTIONALITIES
 
 __all__ = [
     "AFTER_ADINPLACEORVIEW",

@@ -34,9 +34,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from runtime.errors.base import nearest
-from runtime.errors.registration import KeyMisuse, LookupFailed, UnknownDevice
-from runtime.keys.model import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.registration import (
+    KeyMisuse,
+    LookupFailed,
+    UnknownDevice,
+)
+from everyorder.runtime.keys.model import (
     ALIASES,
     BACKENDS,
     DEVICES,

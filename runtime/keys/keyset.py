@@ -17,15 +17,15 @@ The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
 
 from collections.abc import Iterable, Iterator
 
-from runtime.errors.registration import KeyMisuse, LookupFailed
-from runtime.errors.tensor import UnfitValue
-from runtime.keys.dispatch_key import (
+from everyorder.runtime.errors.registration import KeyMisuse, LookupFailed
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.keys.dispatch_key import (
     BACKEND_BITS,
     SLOTS,
     DispatchKey,
     guarded_backends,
 )
-from runtime.keys.model import (
+from everyorder.runtime.keys.model import (
     AUTOCAST,
     AUTOGRAD,
     AUTOGRADOTHER,

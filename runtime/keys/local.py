@@ -31,10 +31,10 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.registration import KeyMisuse
-from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
-from runtime.keys.keyset import DEFAULT_EXCLUDED, DEFAULT_INCLUDED, KeySet
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.registration import KeyMisuse
+from everyorder.runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
+from everyorder.runtime.keys.keyset import DEFAULT_EXCLUDED, DEFAULT_INCLUDED, KeySet
 
 Keys = DispatchKey | KeySet | Iterable[DispatchKey]
 

@@ -3,9 +3,9 @@
 The names are those of `torch.nn`.
 """
 
-from runtime.modules.containers import ModuleDict, ModuleList, Sequential
-from runtime.modules.members import IncompatibleKeys, Parameter
-from runtime.modules.module import Module
+from everyorder.runtime.modules.containers import ModuleDict, ModuleList, Sequential
+from everyorder.runtime.modules.members import IncompatibleKeys, Parameter
+from everyorder.runtime.modules.module import Module
 
 __all__ = [
     "IncompatibleKeys",

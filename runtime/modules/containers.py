@@ -14,9 +14,9 @@ from itertools import groupby
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from runtime.errors.future import describe_type
-from runtime.errors.script import ModuleError
-from runtime.modules.module import Module
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.script import ModuleError
+from everyorder.runtime.modules.module import Module
 
 
 class _Indexed(Module):

@@ -19,11 +19,11 @@ Rules:
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from runtime.autograd import no_grad
-from runtime.errors.future import describe_type
-from runtime.errors.tensor import NotReplaceable
-from runtime.tensors import Tensor
-from runtime.tensors.data import tensor as tensor_of
+from everyorder.runtime.autograd import no_grad
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.tensor import NotReplaceable
+from everyorder.runtime.tensors import Tensor
+from everyorder.runtime.tensors.data import tensor as tensor_of
 
 
 class Parameter(Tensor):

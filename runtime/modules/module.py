@@ -15,11 +15,11 @@ Rules:
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from runtime.autograd.node import HookTable, RemovableHandle
-from runtime.errors.base import nearest
-from runtime.errors.future import describe_type
-from runtime.errors.script import ModuleError
-from runtime.modules.members import (
+from everyorder.runtime.autograd.node import HookTable, RemovableHandle
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.script import ModuleError
+from everyorder.runtime.modules.members import (
     BUFFERS,
     MODULES,
     PARAMETERS,
@@ -30,9 +30,9 @@ from runtime.modules.members import (
     modules_within,
     state_of,
 )
-from runtime.schema.codes import DType
-from runtime.tensors import Tensor
-from runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors import Tensor
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
 
 _TABLES = (PARAMETERS, BUFFERS, MODULES)
 _WORDS = {PARAMETERS: "`Parameter`", BUFFERS: "tensor", MODULES: "module"}

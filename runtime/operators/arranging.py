@@ -11,8 +11,8 @@ adds nothing, as it does in torch.
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     INT64,
@@ -30,13 +30,13 @@ from runtime.operators.plan import (
     same_device,
     strides_of,
 )
-from runtime.operators.produce import as_dtype
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.data import result_type
-from runtime.tensors.shape import broadcast_shapes
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import as_dtype
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.data import result_type
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def plan_cat(tensors: Sequence[Tensor], dim: int) -> Plan:

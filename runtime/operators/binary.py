@@ -17,15 +17,15 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from runtime.operators.fast_paths import (
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators.fast_paths import (
     fast_binary,
     fast_in_place,
     fast_out,
     fast_scaled,
     fast_unary,
 )
-from runtime.operators.plan import (
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -39,8 +39,8 @@ from runtime.operators.plan import (
     bad_option,
     common_device,
 )
-from runtime.operators.structured import Structured
-from runtime.operators.unary import (
+from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.operators.unary import (
     Pointwise,
     Row,
     Rows,
@@ -50,11 +50,11 @@ from runtime.operators.unary import (
     same,
     truth,
 )
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor, wrap_number
-from runtime.tensors.data import result_type
-from runtime.tensors.shape import broadcast_shapes
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor, wrap_number
+from everyorder.runtime.tensors.data import result_type
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
 
 TAGS = ("numbers_as_tensors", "pointwise")
 

@@ -39,18 +39,18 @@ from typing import Any, NamedTuple
 
 from numpy import generic, ndarray
 
-from runtime.errors.call import CallError
-from runtime.operators.handles import find_handle, handle_of
-from runtime.operators.install import FAMILIES
-from runtime.schema.binding import python_signature
-from runtime.schema.calls import renamed
-from runtime.schema.codes import Device
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
-from runtime.tensors.construction import from_numpy
-from runtime.tensors.data import as_tensor
-from runtime.tensors.elements import parse_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.operators.handles import find_handle, handle_of
+from everyorder.runtime.operators.install import FAMILIES
+from everyorder.runtime.schema.binding import python_signature
+from everyorder.runtime.schema.calls import renamed
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.data import as_tensor
+from everyorder.runtime.tensors.elements import parse_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 # The first argument is a tensor called `self`, of whichever alias set.
 _OF_SELF = re.compile(r"Tensor(\([^)]*\))? self\b")

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.tensor import ShapesDoNotFit
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import ShapesDoNotFit
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     COMPLEXES,
     FLOATS,
     INT64,
@@ -33,11 +33,11 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.produce import in_order, parts, with_batch
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.elements import real_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import in_order, parts, with_batch
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.elements import real_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
 

@@ -15,11 +15,11 @@ Rules:
 
 from typing import Any
 
-from runtime.errors.tensor import NoData, ShapesDoNotFit
-from runtime.operators.creation import pinned
-from runtime.operators.fast_paths import SERIAL, fast_fill
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import NoData, ShapesDoNotFit
+from everyorder.runtime.operators.creation import pinned
+from everyorder.runtime.operators.fast_paths import SERIAL, fast_fill
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     CPU,
     Plan,
     Shape,
@@ -30,20 +30,25 @@ from runtime.operators.plan import (
     strides_of,
     with_strides,
 )
-from runtime.operators.produce import (
+from everyorder.runtime.operators.produce import (
     MODULES,
     check_no_overlap,
     clashes,
     expanded,
     table_for,
 )
-from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Unstructured
-from runtime.schema.codes import Device, DType, MemoryFormat
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.construction import empty_tensor, from_flat
-from runtime.tensors.shape import PRESERVE
-from runtime.tensors.storage import is_host, memory_of, resolve_device
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import (
+    EXPLICIT,
+    IMPLICIT,
+    Structured,
+    Unstructured,
+)
+from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.construction import empty_tensor, from_flat
+from everyorder.runtime.tensors.shape import PRESERVE
+from everyorder.runtime.tensors.storage import is_host, memory_of, resolve_device
+from everyorder.runtime.tensors.tensor import Tensor
 
 COPY = "core::copy_"
 TO_COPY = "core::_to_copy"

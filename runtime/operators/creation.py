@@ -24,12 +24,12 @@ from typing import Any
 
 from numpy import zeros
 
-from runtime.dispatch.kernel import linked
-from runtime.errors.tensor import OperandError
-from runtime.locks import load
-from runtime.operators.fast_paths import fast_fill
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.errors.tensor import OperandError
+from everyorder.runtime.locks import load
+from everyorder.runtime.operators.fast_paths import fast_fill
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     COMPLEX64,
     COMPLEXES,
     CPU,
@@ -50,7 +50,7 @@ from runtime.operators.plan import (
     strides_of,
     with_strides,
 )
-from runtime.operators.produce import (
+from everyorder.runtime.operators.produce import (
     MODULES,
     as_dtype,
     new_tensor,
@@ -58,14 +58,19 @@ from runtime.operators.produce import (
     produce,
     table_for,
 )
-from runtime.operators.structured import EXPLICIT, Unstructured, naming
-from runtime.schema.codes import Device, DType, MemoryFormat
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.construction import empty_tensor, host_tensor, no_memory, view_of
-from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.keys import backend_select
-from runtime.tensors.storage import memory_of, resolve_device
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import EXPLICIT, Unstructured, naming
+from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.construction import (
+    empty_tensor,
+    host_tensor,
+    no_memory,
+    view_of,
+)
+from everyorder.runtime.tensors.elements import compute_dtype, numpy_dtype
+from everyorder.runtime.tensors.keys import backend_select
+from everyorder.runtime.tensors.storage import memory_of, resolve_device
+from everyorder.runtime.tensors.tensor import Tensor
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
@@ -123,7 +128,7 @@ def pinned(made: Tensor, call: str = "") -> Tensor:
 def pinned_array(count: int, form: Any) -> Any:
     """An array in pinned host memory.  Raises `DeviceUnavailable` without CUDA."""
     memory_of("cuda")
-    return load("runtime.kernels.cuda.memory").pinned_array(count, form)
+    return load("everyorder.runtime.kernels.cuda.memory").pinned_array(count, form)
 
 
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:

@@ -21,22 +21,22 @@ from typing import Any
 
 from numpy import array, empty
 
-from runtime.errors.tensor import ShapesDoNotFit
-from runtime.locks import load
-from runtime.operators.plan import BOOL, CPU, INT64, Shape
-from runtime.operators.produce import overlap
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.construction import host_tensor
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.shape import (
+from everyorder.runtime.errors.tensor import ShapesDoNotFit
+from everyorder.runtime.locks import load
+from everyorder.runtime.operators.plan import BOOL, CPU, INT64, Shape
+from everyorder.runtime.operators.produce import overlap
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.construction import host_tensor
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
     memory_order,
     ordered_strides,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Above this the general way may use several threads; it costs some microseconds more.
 SERIAL = 8192
@@ -93,7 +93,7 @@ class Entries:
 
 def _unary(name: str, rows: Rows) -> Entries:
     def find(dtype: DType) -> Any:
-        module = load("runtime.kernels.cpu.pointwise")
+        module = load("everyorder.runtime.kernels.cpu.pointwise")
         return module.direct_unary(name, dtype.name)
 
     return Entries(rows, find)
@@ -101,7 +101,7 @@ def _unary(name: str, rows: Rows) -> Entries:
 
 def _loop(name: str, rows: Rows, loop: str) -> Entries:
     def find(dtype: DType) -> Any:
-        module = load("runtime.kernels.cpu.pointwise")
+        module = load("everyorder.runtime.kernels.cpu.pointwise")
         return getattr(module.PLAIN[name], loop)[dtype.name]
 
     kept = {
@@ -245,7 +245,7 @@ def _layout(
     count = prod(shape)
     if not 0 < count <= SERIAL:
         return None
-    module = load("runtime.kernels.cpu.elementwise")
+    module = load("everyorder.runtime.kernels.cpu.elementwise")
     operands = [
         (left, contiguous_strides(left) if left_steps is None else left_steps),
         (right, contiguous_strides(right) if right_steps is None else right_steps),
@@ -356,7 +356,7 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
         plain = wrap(lambda self, other: general(self, other, 1))
 
         def find(dtype: DType) -> Any:
-            module = load("runtime.kernels.cpu.pointwise")
+            module = load("everyorder.runtime.kernels.cpu.pointwise")
             return module.SCALED_ONTO[dtype.name]
 
         kept = {d: row for d, row in rows.items() if d.is_floating}

@@ -14,16 +14,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from runtime.operators import handwritten
-from runtime.operators import methods as _methods  # noqa: F401  # installs itself
-from runtime.operators.calling import function, parse_options, plain, public, sizes
-from runtime.operators.handles import core, handle_of
-from runtime.operators.plan import INDICES, bad_dtype, bad_option
-from runtime.schema.binding import Binder, binder, converters_of
-from runtime.schema.calls import checked
-from runtime.schema.parser import parse_schema
-from runtime.tensors.construction import wrap_number
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators import handwritten
+from everyorder.runtime.operators import methods as _methods  # noqa: F401  # installs itself
+from everyorder.runtime.operators.calling import (
+    function,
+    parse_options,
+    plain,
+    public,
+    sizes,
+)
+from everyorder.runtime.operators.handles import core, handle_of
+from everyorder.runtime.operators.plan import INDICES, bad_dtype, bad_option
+from everyorder.runtime.schema.binding import Binder, binder, converters_of
+from everyorder.runtime.schema.calls import checked
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -38,11 +38,11 @@ from runtime.operators.plan import (
     require_ndim,
     same_device,
 )
-from runtime.operators.produce import as_dtype, shaped
-from runtime.operators.structured import Structured
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import as_dtype, shaped
+from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def plan_gather(self: Tensor, dim: int, index: Tensor) -> Plan:

@@ -11,14 +11,14 @@ Rule: `core.name` is the operator without overload, `core.name_overload` one wit
 from collections.abc import Callable
 from typing import Any
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, candidates
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.watch import WATCH
-from runtime.errors.base import nearest
-from runtime.errors.registration import LookupFailed
-from runtime.keys import LOCAL
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, candidates
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.signature import OperatorName
 
 # The namespace of the built-in operators.
 NAMESPACE = "core"

@@ -13,17 +13,23 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.operators.calling import describe, function, parse_options, plain, with_out
-from runtime.operators.handles import core
-from runtime.operators.plan import FLOATS, bad_dtype, bad_option
-from runtime.schema.binding import binder, converters_of
-from runtime.schema.calls import checked, shortened
-from runtime.schema.parser import parse_schema
-from runtime.schema.types import IntType
-from runtime.schema.values import MISMATCH, converter
-from runtime.tensors.construction import wrap_number
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.operators.calling import (
+    describe,
+    function,
+    parse_options,
+    plain,
+    with_out,
+)
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import FLOATS, bad_dtype, bad_option
+from everyorder.runtime.schema.binding import binder, converters_of
+from everyorder.runtime.schema.calls import checked, shortened
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.types import IntType
+from everyorder.runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

@@ -31,10 +31,10 @@ from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
 
-from runtime.errors.tensor import IndexOutOfRange, NoData
-from runtime.operators.gathering import check_places
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import IndexOutOfRange, NoData
+from everyorder.runtime.operators.gathering import check_places
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     INDICES,
@@ -49,12 +49,12 @@ from runtime.operators.plan import (
     same_device,
     strides_of,
 )
-from runtime.operators.produce import as_dtype, expanded, in_order, table_for
-from runtime.operators.structured import Structured
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.data import tensor as tensor_of
-from runtime.tensors.shape import broadcast_shapes
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import as_dtype, expanded, in_order, table_for
+from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.data import tensor as tensor_of
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
 
 Indices = list[Tensor | None]
 

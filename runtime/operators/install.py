@@ -11,10 +11,10 @@ when this module is imported, and keeps its libraries here.
 
 from collections.abc import Iterator
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.library import Library
-from runtime.locks import waited_for
-from runtime.operators import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.locks import waited_for
+from everyorder.runtime.operators import (
     arranging,
     binary,
     convolution,
@@ -33,9 +33,9 @@ from runtime.operators import (
     unary,
     views,
 )
-from runtime.operators.handles import NAMESPACE
-from runtime.operators.structured import Definition, Structured, Unstructured
-from runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
+from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.operators.structured import Definition, Structured, Unstructured
+from everyorder.runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
 # One row an area: elementwise, making, layout, places, linear algebra and layers.
 FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (

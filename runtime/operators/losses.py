@@ -11,8 +11,8 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 
 from typing import Any
 
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     FLOATS,
     NUMBERS,
     KernelTable,
@@ -26,9 +26,9 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.produce import with_batch
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import with_batch
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
 

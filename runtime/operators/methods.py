@@ -24,28 +24,28 @@ from typing import Any
 
 from numpy import dtype
 
-from runtime.dispatch.call_stub import LOOK, bits_of, remembered
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.watch import WATCH
-from runtime.errors.base import nearest
-from runtime.errors.call import CallError
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.tensor import UnfitValue
-from runtime.generated import block, numbered, template
-from runtime.keys import LOCAL
-from runtime.operators import calling, handwritten
-from runtime.operators.calling import public, read_operand, reread
-from runtime.operators.handles import NAMESPACE, core, handle_of
-from runtime.operators.indexing import get_item, set_item
-from runtime.operators.install import install as install_operators
-from runtime.operators.plan import bad_shapes
-from runtime.schema.binding import returner, stored_default
-from runtime.schema.calls import checked
-from runtime.schema.codes import Device, DType
-from runtime.schema.types import IntType, ListType, unwrap_optional
-from runtime.schema.values import present
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor, install
+from everyorder.runtime.dispatch.call_stub import LOOK, bits_of, remembered
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators import calling, handwritten
+from everyorder.runtime.operators.calling import public, read_operand, reread
+from everyorder.runtime.operators.handles import NAMESPACE, core, handle_of
+from everyorder.runtime.operators.indexing import get_item, set_item
+from everyorder.runtime.operators.install import install as install_operators
+from everyorder.runtime.operators.plan import bad_shapes
+from everyorder.runtime.schema.binding import returner, stored_default
+from everyorder.runtime.schema.calls import checked
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
+from everyorder.runtime.schema.values import present
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor, install
 
 # Python's operator -> the operator; `__r...__` exchanges the two sides.
 ARITHMETIC = {

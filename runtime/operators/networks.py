@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from math import inf, prod, sqrt
 from typing import Any
 
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -34,10 +34,10 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.schema.codes import DType
-from runtime.tensors.elements import compute_dtype, info, real_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.elements import compute_dtype, info, real_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 _FITS = "floating-point numbers; ask for one by dtype="
 

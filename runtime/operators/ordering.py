@@ -8,9 +8,9 @@ Rule: real numbers and bool have an order; NaN counts as greater than every numb
 from collections.abc import Callable
 from typing import Any
 
-from runtime.operators.gathering import one_or_more
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.gathering import one_or_more
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -26,9 +26,9 @@ from runtime.operators.plan import (
     require_dtype,
     require_ndim,
 )
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.schema.codes import DType
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.tensor import Tensor
 
 INT32 = DType.named("int32")
 _ORDERED = REALS | {BOOL}

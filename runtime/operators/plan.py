@@ -25,17 +25,17 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.schema.codes import Device, DType, MemoryFormat
-from runtime.tensors.construction import view_of
-from runtime.tensors.elements import SUPPORTED, compute_dtype, info
-from runtime.tensors.shape import (
+from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.construction import view_of
+from everyorder.runtime.tensors.elements import SUPPORTED, compute_dtype, info
+from everyorder.runtime.tensors.shape import (
     CONTIGUOUS,
     LAST,
     PRESERVE,
@@ -43,7 +43,7 @@ from runtime.tensors.shape import (
     ordered_strides,
     preserved_strides,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 Shape = tuple[int, ...]
 

@@ -8,9 +8,9 @@ by what they call.
 from math import inf, pi
 from typing import Any
 
-from runtime.operators.binary import TAGS, broadcast
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.binary import TAGS, broadcast
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -25,13 +25,13 @@ from runtime.operators.plan import (
     common_device,
     one_dtype,
 )
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.operators.unary import refuse, same
-from runtime.schema.codes import DType
-from runtime.tensors.data import result_type
-from runtime.tensors.elements import info
-from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.operators.unary import refuse, same
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.data import result_type
+from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def check_condition(argument: str, condition: Tensor, device: Any) -> None:

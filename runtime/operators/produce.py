@@ -26,13 +26,13 @@ from typing import Any
 
 from numpy import empty
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     ArithmeticRefused,
     OperandError,
     TargetRefused,
 )
-from runtime.locks import load
-from runtime.operators.plan import (
+from everyorder.runtime.locks import load
+from everyorder.runtime.operators.plan import (
     CPU,
     KernelTable,
     Plan,
@@ -42,23 +42,23 @@ from runtime.operators.plan import (
     number_for,
     number_of,
 )
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import ensure_place, flat_of
-from runtime.tensors.construction import (
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import ensure_place, flat_of
+from everyorder.runtime.tensors.construction import (
     empty_tensor,
     host_tensor,
     no_memory,
     resize_empty,
     view_of,
 )
-from runtime.tensors.elements import (
+from everyorder.runtime.tensors.elements import (
     can_cast,
     compute_dtype,
     itemsize,
     numpy_dtype,
     real_dtype,
 )
-from runtime.tensors.shape import (
+from everyorder.runtime.tensors.shape import (
     broadcast_strides,
     contiguous_strides,
     is_contiguous,
@@ -67,12 +67,12 @@ from runtime.tensors.shape import (
     span,
     view_strides,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Dispatch key -> the module with the table of kernels; Meta computes nothing.
 MODULES: dict[str, str | None] = {
-    "CPU": "runtime.kernels.cpu",
-    "CUDA": "runtime.kernels.cuda",
+    "CPU": "everyorder.runtime.kernels.cpu",
+    "CUDA": "everyorder.runtime.kernels.cuda",
     "Meta": None,
 }
 

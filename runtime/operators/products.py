@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     INTEGERS,
     NUMBERS,
@@ -28,11 +28,11 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.operators.produce import as_rows
-from runtime.operators.structured import Structured, Unstructured, composite
-from runtime.schema.codes import Device, DType
-from runtime.tensors.shape import broadcast_shapes
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.produce import as_rows
+from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
 
 _FITS = "integers, floating-point and complex numbers"
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
-from runtime.operators.creation import SEEDED, check_size, factory
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators.creation import SEEDED, check_size, factory
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     BOOL,
     COMPLEXES,
     FLOAT32,
@@ -33,7 +33,7 @@ from runtime.operators.plan import (
     require_dtype,
     require_ndim,
 )
-from runtime.operators.produce import (
+from everyorder.runtime.operators.produce import (
     MODULES,
     adopt,
     as_dtype,
@@ -41,14 +41,19 @@ from runtime.operators.produce import (
     table_for,
     write_to,
 )
-from runtime.operators.structured import Structured, Unstructured, composite, naming
-from runtime.random import Generator, default_generator
-from runtime.schema.codes import Device, DType
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.elements import compute_dtype, info, real_dtype
-from runtime.tensors.keys import is_handled
-from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import (
+    Structured,
+    Unstructured,
+    composite,
+    naming,
+)
+from everyorder.runtime.random import Generator, default_generator
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.elements import compute_dtype, info, real_dtype
+from everyorder.runtime.tensors.keys import is_handled
+from everyorder.runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 _SEEDED = ("nondeterministic_seeded",)
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 from math import inf, prod
 from typing import Any
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     BOOL,
     COMPLEXES,
     FLOAT32,
@@ -37,18 +37,18 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from runtime.operators.produce import parts
-from runtime.operators.structured import (
+from everyorder.runtime.operators.produce import parts
+from everyorder.runtime.operators.structured import (
     Planner,
     Structured,
     Unstructured,
     composite,
 )
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.elements import compute_dtype, real_dtype
-from runtime.tensors.shape import contiguous_strides, reduced_shape
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.elements import compute_dtype, real_dtype
+from everyorder.runtime.tensors.shape import contiguous_strides, reduced_shape
+from everyorder.runtime.tensors.tensor import Tensor
 
 WHOLE = INTEGERS | {BOOL}
 UINT8 = DType.named("uint8")

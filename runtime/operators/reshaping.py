@@ -18,9 +18,9 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.tensor import ShapesDoNotFit
-from runtime.operators.handles import core, direct_call
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import ShapesDoNotFit
+from everyorder.runtime.operators.handles import core, direct_call
+from everyorder.runtime.operators.plan import (
     INT64,
     bad_option,
     bad_shapes,
@@ -29,8 +29,8 @@ from runtime.operators.plan import (
     require_shape,
     strides_of,
 )
-from runtime.operators.produce import table_for
-from runtime.operators.structured import (
+from everyorder.runtime.operators.produce import table_for
+from everyorder.runtime.operators.structured import (
     EXPLICIT,
     IMPLICIT,
     Unstructured,
@@ -38,20 +38,20 @@ from runtime.operators.structured import (
     naming,
     summary,
 )
-from runtime.operators.views import sized
-from runtime.schema.codes import Device, MemoryFormat
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.elements import itemsize
-from runtime.tensors.shape import (
+from everyorder.runtime.operators.views import sized
+from everyorder.runtime.schema.codes import Device, MemoryFormat
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.shape import (
     PRESERVE,
     contiguous_strides,
     may_overlap_itself,
     span,
     view_strides,
 )
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:

@@ -31,16 +31,21 @@ from typing import Any
 
 from numpy import empty
 
-from runtime.generated import block, numbered, template
-from runtime.locks import load
-from runtime.operators.plan import CPU, Plan, Work
-from runtime.operators.produce import REFUSALS, made_dtype, order_of, prepared
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.construction import host_tensor
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.shape import is_contiguous
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.locks import load
+from everyorder.runtime.operators.plan import CPU, Plan, Work
+from everyorder.runtime.operators.produce import (
+    REFUSALS,
+    made_dtype,
+    order_of,
+    prepared,
+)
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.construction import host_tensor
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.shape import is_contiguous
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Keys of one operator: programs see few, and one is about a kilobyte.
 MOST = 256
@@ -128,7 +133,7 @@ def ready_for(
     name = planned.kernel or own
     if values is None or not isinstance(name, str):
         return NEVER
-    kernels = load("runtime.kernels.cpu")
+    kernels = load("everyorder.runtime.kernels.cpu")
     ready, geometry = kernels.READY.get(name), kernels.Geometry
     tensors = [each for each, kind in zip(slots, kinds, strict=True) if kind in TENSORS]
     places = [_place(each, tensors) for each in values if _has_tensors(each)]

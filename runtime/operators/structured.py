@@ -53,9 +53,9 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-from runtime.dispatch.kernel import Kernel, direct
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.dispatch.kernel import Kernel, direct
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     ALL,
     COMPLEXES,
     FLOAT32,
@@ -65,7 +65,7 @@ from runtime.operators.plan import (
     Work,
     require_dtype,
 )
-from runtime.operators.produce import (
+from everyorder.runtime.operators.produce import (
     MODULES,
     REFUSALS,
     adopt,
@@ -75,10 +75,10 @@ from runtime.operators.produce import (
     table_of,
     write_to,
 )
-from runtime.operators.saved_plans import saving_plans
-from runtime.schema.codes import DType
-from runtime.tensors.data import result_type
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.saved_plans import saving_plans
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.data import result_type
+from everyorder.runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"
 IMPLICIT = "CompositeImplicitAutograd"

@@ -19,9 +19,9 @@ looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runtime.errors.tensor import DTypeRefused
-from runtime.operators.fast_paths import fast_unary
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import DTypeRefused
+from everyorder.runtime.operators.fast_paths import fast_unary
+from everyorder.runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -36,10 +36,10 @@ from runtime.operators.plan import (
     bad_dtype,
     bad_option,
 )
-from runtime.operators.structured import Planner, Structured
-from runtime.schema.codes import DType
-from runtime.tensors.elements import compute_dtype, real_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import Planner, Structured
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.elements import compute_dtype, real_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 Row = tuple[DType, DType, str | Work | None]
 Rows = Mapping[DType, Row]

@@ -18,9 +18,14 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit, WrongOption
-from runtime.operators.handles import core
-from runtime.operators.plan import (
+from everyorder.runtime.errors.tensor import (
+    BadSize,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.plan import (
     PLAIN,
     bad_dim,
     bad_dtype,
@@ -30,22 +35,22 @@ from runtime.operators.plan import (
     distinct_dims,
     one_dim,
 )
-from runtime.operators.structured import (
+from everyorder.runtime.operators.structured import (
     EXPLICIT,
     Unstructured,
     composite,
     naming,
     summary,
 )
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.construction import view_of
-from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
-from runtime.tensors.shape import (
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.construction import view_of
+from everyorder.runtime.tensors.elements import complex_dtype, itemsize, real_dtype
+from everyorder.runtime.tensors.shape import (
     check_bounds,
     view_strides,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

@@ -14,9 +14,12 @@ What programs for torch look for, where it has another name here:
 | `is_infra_mode`, `_mode_key`                | `TorchDispatchMode.infra`   |
 """
 
-from runtime.python_dispatch.context import MAIN, Context, current_context
-from runtime.python_dispatch.fallback import install_fallbacks, register_torch_dispatch
-from runtime.python_dispatch.modes import (
+from everyorder.runtime.python_dispatch.context import MAIN, Context, current_context
+from everyorder.runtime.python_dispatch.fallback import (
+    install_fallbacks,
+    register_torch_dispatch,
+)
+from everyorder.runtime.python_dispatch.modes import (
     TorchDispatchMode,
     current_mode,
     current_modes,
@@ -27,7 +30,7 @@ from runtime.python_dispatch.modes import (
     no_dispatch,
     pop_mode_temporarily,
 )
-from runtime.python_dispatch.wrappers import (
+from everyorder.runtime.python_dispatch.wrappers import (
     Flattened,
     WrapperPlan,
     flatten,
@@ -36,7 +39,7 @@ from runtime.python_dispatch.wrappers import (
     return_and_correct_aliasing,
     unflatten,
 )
-from runtime.tensors.keys import disabled
+from everyorder.runtime.tensors.keys import disabled
 
 __all__ = [
     "MAIN",

@@ -25,18 +25,18 @@ import threading
 from typing import Any, ClassVar, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.library import KeyLike, Library, origin_of_caller
-from runtime.errors.python_dispatch import ContextError
-from runtime.python_dispatch.context_library import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.library import KeyLike, Library, origin_of_caller
+from everyorder.runtime.errors.python_dispatch import ContextError
+from everyorder.runtime.python_dispatch.context_library import (
     CHANGED,
     OTHERS,
     MainLibrary,
     VerifiedLibrary,
 )
-from runtime.python_dispatch.wrappers import check_class
-from runtime.tensors.keys import PYTHON, STATE
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.python_dispatch.wrappers import check_class
+from everyorder.runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Seconds; what torch's deployed interpreters wait for the first one.
 TIMEOUT = 2.0

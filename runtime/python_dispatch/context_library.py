@@ -43,14 +43,14 @@ from threading import Condition
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from runtime.dispatch.call import BoundKernel, NextKernel
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Facts, Kernel
-from runtime.dispatch.library import KeyLike, Library
-from runtime.dispatch.registration import Registration
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.call import BoundKernel, NextKernel
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import Facts, Kernel
+from everyorder.runtime.dispatch.library import KeyLike, Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import (
     REMEMBERED,
     Definition,
     Fallback,
@@ -58,12 +58,12 @@ from runtime.dispatch.token import (
     Token,
     read_kernel,
 )
-from runtime.dispatch.transition import check_kernel_fits
-from runtime.errors.python_dispatch import ContextError
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
-from runtime.schema.signature import OperatorName
-from runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.dispatch.transition import check_kernel_fits
+from everyorder.runtime.errors.python_dispatch import ContextError
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.tensors.keys import PYTHON, STATE
 
 # The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
 # and keeps it.  A reference takes itself out.

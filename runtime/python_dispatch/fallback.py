@@ -42,27 +42,27 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import linked
-from runtime.dispatch.library import Library, origin_of_caller
-from runtime.dispatch.registration import Registration, register_tokens
-from runtime.dispatch.token import rule_for
-from runtime.errors.python_dispatch import EndlessDispatch
-from runtime.errors.registration import LibraryMisuse
-from runtime.generated import block, is_generated, numbered, template
-from runtime.keys import LOCAL
-from runtime.python_dispatch.handling import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.dispatch.library import Library, origin_of_caller
+from everyorder.runtime.dispatch.registration import Registration, register_tokens
+from everyorder.runtime.dispatch.token import rule_for
+from everyorder.runtime.errors.python_dispatch import EndlessDispatch
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.generated import block, is_generated, numbered, template
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch.handling import (
     Handling,
     check_stack,
     handler_name,
     is_list,
 )
-from runtime.python_dispatch.modes import inside, inside_last
-from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
-from runtime.schema.types import is_dispatch_type
-from runtime.tensors.keys import PYTHON, STATE
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.python_dispatch.modes import inside, inside_last
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from everyorder.runtime.schema.types import is_dispatch_type
+from everyorder.runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

@@ -28,27 +28,32 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.dispatch.token import ClassRule
-from runtime.errors.call import KernelError
-from runtime.errors.python_dispatch import HandlerError, ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch.context_library import OTHERS, check_contexts
-from runtime.python_dispatch.modes import (
+from everyorder.runtime.dispatch.token import ClassRule
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.python_dispatch import HandlerError, ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch.context_library import OTHERS, check_contexts
+from everyorder.runtime.python_dispatch.modes import (
     inside,
     inside_last,
     mode_name,
     mode_names,
     same_modes,
 )
-from runtime.python_dispatch.wrappers import aliases_of
-from runtime.schema.binding import returner
-from runtime.schema.calls import shortened
-from runtime.schema.defaults import presented_stripper
-from runtime.schema.schema import Schema
-from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
-from runtime.tensors.keys import PYTHON, STATE
-from runtime.tensors.storage import WrapperStorage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.python_dispatch.wrappers import aliases_of
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.schema.calls import shortened
+from everyorder.runtime.schema.defaults import presented_stripper
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import (
+    ListType,
+    Type,
+    is_dispatch_type,
+    unwrap_optional,
+)
+from everyorder.runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.tensors.storage import WrapperStorage
+from everyorder.runtime.tensors.tensor import Tensor
 
 Overloaded = list[Any]
 

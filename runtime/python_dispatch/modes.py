@@ -30,11 +30,11 @@ from contextlib import AbstractContextManager
 from inspect import getattr_static
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from runtime.errors.python_dispatch import HandlerError, ModeStackError
-from runtime.keys import LOCAL, exclude_keys
-from runtime.keys.keyset import KeySet
-from runtime.keys.local import View, view_of
-from runtime.tensors.keys import ABOVE, HANDLED, MODED, STATE, Presence
+from everyorder.runtime.errors.python_dispatch import HandlerError, ModeStackError
+from everyorder.runtime.keys import LOCAL, exclude_keys
+from everyorder.runtime.keys.keyset import KeySet
+from everyorder.runtime.keys.local import View, view_of
+from everyorder.runtime.tensors.keys import ABOVE, HANDLED, MODED, STATE, Presence
 
 Given = TypeVar("Given")
 

@@ -51,36 +51,36 @@ from operator import attrgetter, index
 from sys import maxsize
 from typing import Any, TypeVar
 
-from runtime.autograd.history import detached_alias
-from runtime.autograd.install import kernels_of
-from runtime.autograd.methods import set_source
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import direct, fallthrough
-from runtime.dispatch.library import Library
-from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import UnfitValue
-from runtime.hooks import APPLY_POLICY, ELEMENT
-from runtime.operators.handles import NAMESPACE, core
-from runtime.operators.install import ORIGIN
-from runtime.python_dispatch.context import check_wrapped_here
-from runtime.python_dispatch.modes import disable_current_modes
-from runtime.python_dispatch.wrappers import check_class
-from runtime.schema import parse_schema
-from runtime.schema.calls import checked, describe_value
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.arrays import ensure_place, instance_of
-from runtime.tensors.elements import check_differentiable, parse_dtype
-from runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
-from runtime.tensors.shape import (
+from everyorder.runtime.autograd.history import detached_alias
+from everyorder.runtime.autograd.install import kernels_of
+from everyorder.runtime.autograd.methods import set_source
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import direct, fallthrough
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.hooks import APPLY_POLICY, ELEMENT
+from everyorder.runtime.operators.handles import NAMESPACE, core
+from everyorder.runtime.operators.install import ORIGIN
+from everyorder.runtime.python_dispatch.context import check_wrapped_here
+from everyorder.runtime.python_dispatch.modes import disable_current_modes
+from everyorder.runtime.python_dispatch.wrappers import check_class
+from everyorder.runtime.schema import parse_schema
+from everyorder.runtime.schema.calls import checked, describe_value
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.arrays import ensure_place, instance_of
+from everyorder.runtime.tensors.elements import check_differentiable, parse_dtype
+from everyorder.runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
+from everyorder.runtime.tensors.shape import (
     check_bounds,
     contiguous_strides,
     is_contiguous,
     is_in_format,
     span,
 )
-from runtime.tensors.storage import WrapperStorage
-from runtime.tensors.tensor import CPU, FLOAT32, Tensor, install
+from everyorder.runtime.tensors.storage import WrapperStorage
+from everyorder.runtime.tensors.tensor import CPU, FLOAT32, Tensor, install
 
 T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]

@@ -40,13 +40,13 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.python_dispatch.modes import no_dispatch
-from runtime.schema.calls import describe_value
-from runtime.schema.schema import Schema
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
+from everyorder.runtime.python_dispatch.modes import no_dispatch
+from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def check_class(cls: type, call: str) -> None:

@@ -8,14 +8,14 @@ processes, the packages of the extra `rpc` needed.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from runtime.locks import LOADING, load
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.program import plug_in_workers
+from everyorder.runtime.locks import LOADING, load
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.program import plug_in_workers
 
 if TYPE_CHECKING:
-    from runtime.rpc import api as api
-    from runtime.rpc import functions as functions
-    from runtime.rpc.agent import (
+    from everyorder.runtime.rpc import api as api
+    from everyorder.runtime.rpc import functions as functions
+    from everyorder.runtime.rpc.agent import (
         BackendType,
         RpcBackendOptions,
         backend_registered,
@@ -29,24 +29,31 @@ if TYPE_CHECKING:
         set_rpc_timeout,
         shutdown,
     )
-    from runtime.rpc.agent import debug_info as get_debug_info
-    from runtime.rpc.agent.lifecycle import local_workers
-    from runtime.rpc.agent.options import Settings
-    from runtime.rpc.api import _all_gather as _all_gather
-    from runtime.rpc.api import _barrier as _barrier
-    from runtime.rpc.api import _wait_all as _wait_all
-    from runtime.rpc.api import remote, rpc_async, rpc_sync
-    from runtime.rpc.profiling import profile, record_function
-    from runtime.rpc.program.steps import _remote_torchscript as _remote_torchscript
-    from runtime.rpc.program.steps import (
+    from everyorder.runtime.rpc.agent import debug_info as get_debug_info
+    from everyorder.runtime.rpc.agent.lifecycle import local_workers
+    from everyorder.runtime.rpc.agent.options import Settings
+    from everyorder.runtime.rpc.api import _all_gather as _all_gather
+    from everyorder.runtime.rpc.api import _barrier as _barrier
+    from everyorder.runtime.rpc.api import _wait_all as _wait_all
+    from everyorder.runtime.rpc.api import remote, rpc_async, rpc_sync
+    from everyorder.runtime.rpc.profiling import profile, record_function
+    from everyorder.runtime.rpc.program.steps import (
+        _remote_torchscript as _remote_torchscript,
+    )
+    from everyorder.runtime.rpc.program.steps import (
         _rpc_async_torchscript as _rpc_async_torchscript,
     )
-    from runtime.rpc.program.steps import (
+    from everyorder.runtime.rpc.program.steps import (
         _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
-    from runtime.rpc.references import RRef
-    from runtime.rpc.transport.addresses import Keys as Keys
-    from runtime.rpc.values import register, register_reducer, registered, use_pickler
+    from everyorder.runtime.rpc.references import RRef
+    from everyorder.runtime.rpc.transport.addresses import Keys as Keys
+    from everyorder.runtime.rpc.values import (
+        register,
+        register_reducer,
+        registered,
+        use_pickler,
+    )
 
     PyRRef = RRef
     TensorPipeRpcBackendOptions = RpcBackendOptions

@@ -25,23 +25,23 @@ from time import monotonic
 from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
-from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import RpcMisuse, RpcTimeout
-from runtime.futures import Future, wait_all
-from runtime.hooks import ready
-from runtime.locks import reentered
-from runtime.rpc.agent import (
+from everyorder.runtime.errors.future import FutureTimeout
+from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
+from everyorder.runtime.futures import Future, wait_all
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.rpc.agent import (
     Agent,
     Request,
     current_agent,
     timeout_seconds,
 )
-from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
-from runtime.rpc.functions import async_execution
-from runtime.rpc.identities import Node, WorkerInfo
-from runtime.rpc.profiling import call, call_and_wait, create
-from runtime.rpc.references import RRef, reference_of
-from runtime.rpc.values.callables import result_type
+from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
+from everyorder.runtime.rpc.functions import async_execution
+from everyorder.runtime.rpc.identities import Node, WorkerInfo
+from everyorder.runtime.rpc.profiling import call, call_and_wait, create
+from everyorder.runtime.rpc.references import RRef, reference_of
+from everyorder.runtime.rpc.values.callables import result_type
 
 T = TypeVar("T")
 To = str | int | WorkerInfo
@@ -388,7 +388,7 @@ def _barrier(worker_names: Iterable[str]) -> None:
     except TimeoutError as error:
         from logging import getLogger
 
-        getLogger("runtime.rpc").error("a barrier was given up: %s", error)
+        getLogger("everyorder.runtime.rpc").error("a barrier was given up: %s", error)
 
 
 ready(__name__)

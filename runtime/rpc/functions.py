@@ -23,12 +23,12 @@ from functools import wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
-from runtime.dispatch.registration import Closeable
-from runtime.errors.base import nearest
-from runtime.errors.future import callable_name, describe_type
-from runtime.errors.rpc import RpcMisuse, UnknownCallable
-from runtime.futures import Future
-from runtime.locks import renewed
+from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.future import callable_name, describe_type
+from everyorder.runtime.errors.rpc import RpcMisuse, UnknownCallable
+from everyorder.runtime.futures import Future
+from everyorder.runtime.locks import renewed
 
 # The attribute of a function that was marked by `async_execution`.
 MARK = "_wrapped_async_rpc_function"

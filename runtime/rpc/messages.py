@@ -29,9 +29,15 @@ from dataclasses import dataclass, fields
 from struct import Struct, error
 from typing import Any, get_args
 
-from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
-from runtime.rpc.session.events import Payload, Reason
-from runtime.rpc.wire import (
+from everyorder.runtime.rpc.identities import (
+    Fork,
+    ForkId,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.session.events import Payload, Reason
+from everyorder.runtime.rpc.wire import (
     BYTE,
     DETAIL,
     MEMBER,

@@ -33,12 +33,12 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from runtime.errors.rpc import RpcMisuse
-from runtime.futures import Future, call_end_callbacks
-from runtime.rpc.agent import Agent, Handle, Request
-from runtime.rpc.functions import MARK, is_async
-from runtime.rpc.identities import Node
-from runtime.rpc.values.callables import REGISTERED, Invocation, call_of
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.futures import Future, call_end_callbacks
+from everyorder.runtime.rpc.agent import Agent, Handle, Request
+from everyorder.runtime.rpc.functions import MARK, is_async
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.values.callables import REGISTERED, Invocation, call_of
 
 T = TypeVar("T")
 

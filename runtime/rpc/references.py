@@ -24,13 +24,13 @@ from functools import partial
 from typing import Any, Generic, NoReturn, Self, TypeVar, overload
 from weakref import finalize
 
-from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import RpcMisuse, RpcTimeout
-from runtime.futures import Future
-from runtime.futures.completion import Unmovable
-from runtime.hooks import ready
-from runtime.locks import load
-from runtime.rpc.agent import (
+from everyorder.runtime.errors.future import FutureTimeout
+from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
+from everyorder.runtime.futures import Future
+from everyorder.runtime.futures.completion import Unmovable
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.agent import (
     Agent,
     Handle,
     ReferenceClass,
@@ -39,17 +39,17 @@ from runtime.rpc.agent import (
     set_reference_class,
     timeout_seconds,
 )
-from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
-from runtime.rpc.functions import async_execution, is_async
-from runtime.rpc.identities import OBJECT, WorkerInfo
-from runtime.rpc.profiling import (
+from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
+from everyorder.runtime.rpc.functions import async_execution, is_async
+from everyorder.runtime.rpc.identities import OBJECT, WorkerInfo
+from everyorder.runtime.rpc.profiling import (
     call,
     create,
     is_profiling,
     record_function,
     to_here_key,
 )
-from runtime.rpc.values import pack_error, unpack_error
+from everyorder.runtime.rpc.values import pack_error, unpack_error
 
 T = TypeVar("T")
 
@@ -313,7 +313,7 @@ def type_of(value: Any, hint: type | None = None) -> str:
     plain = _PLAIN.get(type(value))
     if plain is not None and hint is None:
         return plain
-    program: Any = load("runtime.script.program")
+    program: Any = load("everyorder.runtime.script.program")
     found = program.inferred_type(value)
     compiled = _is_compiled_module(value)
     if compiled and hint is None:
@@ -334,16 +334,16 @@ def type_of(value: Any, hint: type | None = None) -> str:
 
 
 def _is_compiled_module(value: Any) -> bool:
-    modules: Any = load("runtime.script.modules")
+    modules: Any = load("everyorder.runtime.script.modules")
     return isinstance(value, modules.ScriptModule)
 
 
 def _hinted(found: Any, hint: type) -> str:
-    program: Any = load("runtime.script.program")
-    fits: Any = load("runtime.schema.subtyping").is_subtype
+    program: Any = load("everyorder.runtime.script.program")
+    fits: Any = load("everyorder.runtime.schema.subtyping").is_subtype
     wanted = None
     if program.is_interface(hint):
-        load("runtime.jit").script(hint)
+        load("everyorder.runtime.jit").script(hint)
         wanted = program.SHARED_PROGRAM.classes.known(hint)
     if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
@@ -395,7 +395,7 @@ def _check_method(kind: type, name: str) -> None:
         RpcMisuse: it has none of that name.
     """
     # The methods of a compiled module are not in its class.
-    modules: Any = load("runtime.script.modules")
+    modules: Any = load("everyorder.runtime.script.modules")
     if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
         raise RpcMisuse(code="NoSuchMethod", kind=kind.__name__, attribute=name)
 

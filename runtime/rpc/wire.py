@@ -50,7 +50,7 @@ from enum import Enum, IntEnum
 from struct import Struct, error
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.rpc.identities import LONGEST_NAME, Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.identities import LONGEST_NAME, Fork, GloballyUniqueId, Node
 
 T = TypeVar("T")
 

@@ -1,19 +1,23 @@
 """Operator schemas: names, types, arguments, and the language they are written in."""
 
-from runtime.schema.annotation import (
+from everyorder.runtime.schema.annotation import (
     infer_named_schema,
     register_annotation,
 )
-from runtime.schema.compatibility import (
+from everyorder.runtime.schema.compatibility import (
     Difference,
     Incompatibility,
     backward_incompatibilities,
     difference,
     forward_incompatibilities,
 )
-from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
-from runtime.schema.schema import TAGS, Schema, check_definition, check_tags
-from runtime.schema.signature import (
+from everyorder.runtime.schema.parser import (
+    parse_name,
+    parse_schema,
+    parse_schema_or_name,
+)
+from everyorder.runtime.schema.schema import TAGS, Schema, check_definition, check_tags
+from everyorder.runtime.schema.signature import (
     NO_DEFAULT,
     AliasInfo,
     AliasKind,
@@ -21,7 +25,7 @@ from runtime.schema.signature import (
     OperatorName,
     parse_alias_kind,
 )
-from runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.subtyping import is_subtype
 
 __all__ = [
     "NO_DEFAULT",

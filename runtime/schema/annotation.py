@@ -28,19 +28,19 @@ from inspect import Parameter, Signature, get_annotations, signature, unwrap
 from math import isfinite
 from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get_origin
 
-from runtime.errors.schema import InferenceError, SchemaError
-from runtime.keys.keyset import KeySet
-from runtime.schema.codes import Code, Device
-from runtime.schema.schema import Schema
-from runtime.schema.signature import (
+from everyorder.runtime.errors.schema import InferenceError, SchemaError
+from everyorder.runtime.keys.keyset import KeySet
+from everyorder.runtime.schema.codes import Code, Device
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import (
     NO_DEFAULT,
     AliasInfo,
     Argument,
     OperatorName,
     placed_alias,
 )
-from runtime.schema.subtyping import optional, union
-from runtime.schema.types import (
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.types import (
     DICT_KEYS,
     AnyType,
     AwaitType,
@@ -62,7 +62,7 @@ from runtime.schema.types import (
     holds_tensors,
     replace_type,
 )
-from runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
 
 T = typing.TypeVar("T")
 

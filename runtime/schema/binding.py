@@ -34,17 +34,17 @@ from keyword import iskeyword
 from operator import call
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.call import CallError, KernelError
-from runtime.schema.calls import (
+from everyorder.runtime.errors.call import CallError, KernelError
+from everyorder.runtime.schema.calls import (
     Parameters,
     call_fault,
     describe_value,
     shortened,
     written_call,
 )
-from runtime.schema.signature import Argument, Signature, type_text
-from runtime.schema.types import ListType, TensorType
-from runtime.schema.values import (
+from everyorder.runtime.schema.signature import Argument, Signature, type_text
+from everyorder.runtime.schema.types import ListType, TensorType
+from everyorder.runtime.schema.values import (
     MISMATCH,
     Converter,
     converter,

@@ -24,8 +24,8 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.errors.base import nearest
-from runtime.errors.call import CallError
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.call import CallError
 
 # A value gets most of a line of its own, and less inside of a written call.
 VALUE_WIDTH, ARGUMENT_WIDTH = 60, 24

@@ -18,7 +18,7 @@ Rules:
 
 from typing import Any, ClassVar, Self
 
-from runtime.keys import key_of_device
+from everyorder.runtime.keys import key_of_device
 
 
 class _Constant:

@@ -14,10 +14,10 @@ beginning, because new arguments are inserted before them.
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument, default_identity
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import IntType, SymIntType, Type, replace_type
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument, default_identity
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import IntType, SymIntType, Type, replace_type
 
 Reason = Literal[
     "name",

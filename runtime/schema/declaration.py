@@ -26,10 +26,10 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 from weakref import ref
 
-from runtime.errors.base import nearest
-from runtime.errors.schema import SchemaError
-from runtime.schema.signature import Signature
-from runtime.schema.types import Type
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema.signature import Signature
+from everyorder.runtime.schema.types import Type
 
 # Where the names of programs begin, and where those of custom classes do.
 ROOT, CUSTOM = "__torch__", "__torch__.torch.classes"

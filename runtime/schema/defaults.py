@@ -36,11 +36,11 @@ The text depends on places, names and kinds of defaults alone, and is remembered
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runtime.generated import block, generated
-from runtime.schema.binding import presenters_of, stored_default
-from runtime.schema.codes import Code
-from runtime.schema.signature import Argument, Signature
-from runtime.schema.types import (
+from everyorder.runtime.generated import block, generated
+from everyorder.runtime.schema.binding import presenters_of, stored_default
+from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.signature import Argument, Signature
+from everyorder.runtime.schema.types import (
     BoolType,
     FloatType,
     IntType,
@@ -48,7 +48,7 @@ from runtime.schema.types import (
     SymIntType,
     TensorType,
 )
-from runtime.schema.values import BY_VALUE, present, same
+from everyorder.runtime.schema.values import BY_VALUE, present, same
 
 Stripped = tuple[tuple[Any, ...], dict[str, Any]]
 Stripper = Callable[[Sequence[Any]], Stripped]

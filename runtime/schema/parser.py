@@ -24,15 +24,20 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.codes import Device, DType
-from runtime.schema.declaration import Namespace
-from runtime.schema.schema import Schema
-from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, type_text
-from runtime.schema.tokenizer import KEYWORDS, NAME, Cursor, Token
-from runtime.schema.type_parser import TypeParser
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import (
+    NO_DEFAULT,
+    Argument,
+    OperatorName,
+    type_text,
+)
+from everyorder.runtime.schema.tokenizer import KEYWORDS, NAME, Cursor, Token
+from everyorder.runtime.schema.type_parser import TypeParser
+from everyorder.runtime.schema.types import (
     BoolType,
     ComplexType,
     DeviceType,
@@ -52,7 +57,7 @@ from runtime.schema.types import (
     Type,
     fake,
 )
-from runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
 
 # Three times what the library `core` asks for, a schema and a name of each operator:
 # what is defined again is met soon, and programs that make names up fill no memory.

@@ -23,10 +23,10 @@ from inspect import get_annotations
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.source import Source
-from runtime.schema.annotation import annotated_type
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.annotation import annotated_type
+from everyorder.runtime.schema.declaration import (
     SHARED,
     DeclaredType,
     EnumType,
@@ -34,8 +34,8 @@ from runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.scope import Scope
-from runtime.schema.types import (
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import (
     FloatType,
     IntType,
     StrType,

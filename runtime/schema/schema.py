@@ -24,14 +24,18 @@ through here as well, so what the parser already refuses is refused again.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.errors.base import nearest
-from runtime.errors.schema import SchemaError
-from runtime.schema.binding import bind
-from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
-from runtime.schema.defaults import spread, stripper
-from runtime.schema.signature import WILDCARD, AliasKind, Argument, Signature
-from runtime.schema.subtyping import variables
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema.binding import bind
+from everyorder.runtime.schema.declaration import (
+    InterfaceType,
+    ModuleType,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.defaults import spread, stripper
+from everyorder.runtime.schema.signature import WILDCARD, AliasKind, Argument, Signature
+from everyorder.runtime.schema.subtyping import variables
+from everyorder.runtime.schema.types import (
     NAMED_BASES,
     PROGRAM_BASES,
     AnyClassType,

@@ -26,17 +26,17 @@ from itertools import accumulate
 from types import ModuleType
 from typing import Annotated, Any, NoReturn, get_origin
 
-from runtime.errors.base import nearest
-from runtime.errors.schema import AnnotationError
-from runtime.errors.source import Source, Span
-from runtime.schema.annotation import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.source import Source, Span
+from everyorder.runtime.schema.annotation import (
     annotated_type,
     generic_type,
     named_type,
     wanted_parameters,
 )
-from runtime.schema.subtyping import union
-from runtime.schema.types import DICT_KEYS, Type
+from everyorder.runtime.schema.subtyping import union
+from everyorder.runtime.schema.types import DICT_KEYS, Type
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = Callable[[Any], Span]

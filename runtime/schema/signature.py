@@ -27,8 +27,8 @@ from enum import Enum
 from functools import total_ordering
 from typing import Any, Final, Self
 
-from runtime.errors.schema import SchemaError
-from runtime.schema.types import (
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema.types import (
     DictType,
     IntType,
     ListType,

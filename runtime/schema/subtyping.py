@@ -43,15 +43,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     Declaration,
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.signature import Argument, Signature
-from runtime.schema.types import (
+from everyorder.runtime.schema.signature import Argument, Signature
+from everyorder.runtime.schema.types import (
     AnyClassType,
     AnyEnumType,
     AnyType,

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.signature import ESCAPES
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.schema.signature import ESCAPES
 
 # Kind -> how an error calls it.
 KINDS: Final = {

@@ -12,12 +12,17 @@ Rules:
   read, as programs elsewhere print it.
 """
 
-from runtime.errors.base import nearest
-from runtime.schema.declaration import CUSTOM, ROOT, Namespace, is_registered_class
-from runtime.schema.signature import FRESH, WILDCARD, AliasInfo, normal_sets
-from runtime.schema.subtyping import optional, union
-from runtime.schema.tokenizer import Cursor, Token
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.schema.declaration import (
+    CUSTOM,
+    ROOT,
+    Namespace,
+    is_registered_class,
+)
+from everyorder.runtime.schema.signature import FRESH, WILDCARD, AliasInfo, normal_sets
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.tokenizer import Cursor, Token
+from everyorder.runtime.schema.types import (
     DICT_KEYS,
     NAMED_BASES,
     PROGRAM_BASES,

@@ -47,12 +47,12 @@ from functools import lru_cache
 from operator import index
 from typing import Any, Final
 
-from runtime.errors.registration import UnknownDevice
-from runtime.hooks import TENSOR_OF_NUMBER
-from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
-from runtime.schema.declaration import DeclaredType
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.hooks import TENSOR_OF_NUMBER
+from everyorder.runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.declaration import DeclaredType
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     ComplexType,

@@ -42,26 +42,26 @@ from typing import Any, NamedTuple
 
 from numpy import empty
 
-from runtime.errors.base import EveryorderError
-from runtime.generated import block, generated
-from runtime.kernels.cpu.elementwise import plan
-from runtime.kernels.cpu.operand import element
-from runtime.kernels.cpu.pointwise import Applied, applied, limit
-from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
-from runtime.kernels.math.scalars import GELU, LIGHT, bounded, scaled, select
-from runtime.kernels.threads import parallel_for
-from runtime.operators import binary, pointwise, unary
-from runtime.operators.plan import COMPLEXES, Plan, Shape, number_for
-from runtime.operators.produce import made_dtype
-from runtime.operators.structured import Structured
-from runtime.schema.codes import DType
-from runtime.schema.types import TensorType
-from runtime.script.ir import Graph, Node, Value, row_of
-from runtime.script.passes import Facts
-from runtime.tensors.construction import host_tensor, wrap_number
-from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.generated import block, generated
+from everyorder.runtime.kernels.cpu.elementwise import plan
+from everyorder.runtime.kernels.cpu.operand import element
+from everyorder.runtime.kernels.cpu.pointwise import Applied, applied, limit
+from everyorder.runtime.kernels.jit import NUMBA_NAMES, Entry, Family
+from everyorder.runtime.kernels.math.scalars import GELU, LIGHT, bounded, scaled, select
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.operators import binary, pointwise, unary
+from everyorder.runtime.operators.plan import COMPLEXES, Plan, Shape, number_for
+from everyorder.runtime.operators.produce import made_dtype
+from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.ir import Graph, Node, Value, row_of
+from everyorder.runtime.script.passes import Facts
+from everyorder.runtime.tensors.construction import host_tensor, wrap_number
+from everyorder.runtime.tensors.elements import compute_dtype, numpy_dtype
+from everyorder.runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 NUMBERS = (bool, int, float)
 

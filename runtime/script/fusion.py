@@ -28,14 +28,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from runtime.autograd.modes import GRAD
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.watch import WATCH
-from runtime.keys import LOCAL
-from runtime.operators.plan import CPU
-from runtime.schema.types import BoolType, FloatType, IntType, TensorType
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.fused_kernel import (
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators.plan import CPU
+from everyorder.runtime.schema.types import BoolType, FloatType, IntType, TensorType
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.fused_kernel import (
     NUMBERS,
     Fact,
     GroupKernel,
@@ -45,12 +45,12 @@ from runtime.script.fused_kernel import (
     rows_of,
     step_of,
 )
-from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
-from runtime.script.ir.graph import copy_node
-from runtime.script.operator_calls import is_own, is_plain
-from runtime.script.passes import Facts
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
+from everyorder.runtime.script.ir.graph import copy_node
+from everyorder.runtime.script.operator_calls import is_own, is_plain
+from everyorder.runtime.script.passes import Facts
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.tensor import Tensor
 
 GROUP, CONSTANT = "prim::FusionGroup", "prim::Constant"
 # Below, the call of an operator costs as much as its loop, and a kernel takes a fifth

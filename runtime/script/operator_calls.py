@@ -33,9 +33,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from runtime.autograd.install import install as install_autograd
-from runtime.dispatch.call import BoundKernel
-from runtime.dispatch.call_stub import (
+from everyorder.runtime.autograd.install import install as install_autograd
+from everyorder.runtime.dispatch.call import BoundKernel
+from everyorder.runtime.dispatch.call_stub import (
     globals_of,
     joined,
     linked,
@@ -43,19 +43,23 @@ from runtime.dispatch.call_stub import (
     passed,
     returned,
 )
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.registration import Registry
-from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
-from runtime.dispatch.token import DefinitionReading
-from runtime.errors.call import OperatorGone
-from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey
-from runtime.keys.keyset import DEFAULT_INCLUDED
-from runtime.keys.local import View
-from runtime.operators.install import install as install_operators
-from runtime.schema.binding import presenters_of
-from runtime.schema.signature import OperatorName
-from runtime.script.primitives import NAMESPACE
-from runtime.tensors.keys import keys_of
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.registration import Registry
+from everyorder.runtime.dispatch.state import (
+    DispatcherState,
+    OperatorEntry,
+    OperatorMap,
+)
+from everyorder.runtime.dispatch.token import DefinitionReading
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.keys import BACKEND_BITS, LOCAL, DispatchKey
+from everyorder.runtime.keys.keyset import DEFAULT_INCLUDED
+from everyorder.runtime.keys.local import View
+from everyorder.runtime.operators.install import install as install_operators
+from everyorder.runtime.schema.binding import presenters_of
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.script.primitives import NAMESPACE
+from everyorder.runtime.tensors.keys import keys_of
 
 Function = Callable[..., Any]
 

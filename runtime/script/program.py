@@ -62,18 +62,23 @@ from typing import (
 )
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
-from runtime.errors.future import FutureMisuse, describe_type
-from runtime.errors.script import NotScriptable
-from runtime.futures import Future
-from runtime.hooks import add_row
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.declaration import SHARED, DeclaredType, Namespace, unmangled
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.schema import Schema
-from runtime.schema.scope import Scope
-from runtime.schema.subtyping import Mismatch, unify
-from runtime.schema.types import (
+from everyorder.runtime.errors.future import FutureMisuse, describe_type
+from everyorder.runtime.errors.script import NotScriptable
+from everyorder.runtime.futures import Future
+from everyorder.runtime.hooks import add_row
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.codes import DType, Layout, MemoryFormat
+from everyorder.runtime.schema.declaration import (
+    SHARED,
+    DeclaredType,
+    Namespace,
+    unmangled,
+)
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.subtyping import Mismatch, unify
+from everyorder.runtime.schema.types import (
     DICT_KEYS,
     DictType,
     FutureType,
@@ -85,10 +90,10 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.values import is_tensor
-from runtime.script.ir import Graph
-from runtime.script.ir.type_rules import PLAIN_TYPES
-from runtime.tensors.keys import trace_observer
+from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.ir import Graph
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.tensors.keys import trace_observer
 
 
 class Function:

@@ -1,8 +1,14 @@
 """Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
 
-from runtime.random import Generator, default_generator, manual_seed
-from runtime.tensors.arrays import array_of, ensure_place, flat_of, host_copy, place_of
-from runtime.tensors.construction import (
+from everyorder.runtime.random import Generator, default_generator, manual_seed
+from everyorder.runtime.tensors.arrays import (
+    array_of,
+    ensure_place,
+    flat_of,
+    host_copy,
+    place_of,
+)
+from everyorder.runtime.tensors.construction import (
     empty_like_spec,
     empty_strided,
     empty_tensor,
@@ -12,11 +18,11 @@ from runtime.tensors.construction import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.data import as_tensor, result_type, tensor
-from runtime.tensors.elements import can_cast, promote_types
-from runtime.tensors.shape import Size
-from runtime.tensors.storage import Memory, Storage, register_memory
-from runtime.tensors.tensor import Tensor, install
+from everyorder.runtime.tensors.data import as_tensor, result_type, tensor
+from everyorder.runtime.tensors.elements import can_cast, promote_types
+from everyorder.runtime.tensors.shape import Size
+from everyorder.runtime.tensors.storage import Memory, Storage, register_memory
+from everyorder.runtime.tensors.tensor import Tensor, install
 
 __all__ = [
     "Generator",

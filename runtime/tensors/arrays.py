@@ -28,19 +28,19 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     BadSize,
     NoData,
     NotReplaceable,
     NotShareable,
     UnfitValue,
 )
-from runtime.hooks import ELEMENT
-from runtime.keys import KeySet
-from runtime.locks import reentered
-from runtime.schema.codes import Device, DType, MemoryFormat
-from runtime.tensors.elements import Number, itemsize, numpy_dtype
-from runtime.tensors.keys import (
+from everyorder.runtime.hooks import ELEMENT
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.elements import Number, itemsize, numpy_dtype
+from everyorder.runtime.tensors.keys import (
     HANDLED,
     MODED,
     PYTHON,
@@ -49,19 +49,19 @@ from runtime.tensors.keys import (
     is_handled,
     tell,
 )
-from runtime.tensors.shape import (
+from everyorder.runtime.tensors.shape import (
     contiguous_strides,
     is_contiguous,
     is_in_format,
     real_dim,
     span,
 )
-from runtime.tensors.storage import Array, Storage, is_host, memory_of
+from everyorder.runtime.tensors.storage import Array, Storage, is_host, memory_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from runtime.declared import Declared
+    from everyorder.runtime.declared import Declared
 else:
     # At run time the methods are put on `Tensor` by `runtime.tensors.tensor.install`.
     Declared = object

@@ -18,17 +18,17 @@ Rules:
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     ArithmeticRefused,
     BadSize,
     NotShareable,
     OutOfMemory,
     UnfitValue,
 )
-from runtime.hooks import TENSOR_OF_NUMBER
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import ensure_place
-from runtime.tensors.elements import (
+from everyorder.runtime.hooks import TENSOR_OF_NUMBER
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.tensors.elements import (
     BUILTIN,
     Number,
     dtype_of,
@@ -36,8 +36,8 @@ from runtime.tensors.elements import (
     itemsize,
     numpy_dtype,
 )
-from runtime.tensors.interop import check_shareable, dlpack_array
-from runtime.tensors.keys import (
+from everyorder.runtime.tensors.interop import check_shareable, dlpack_array
+from everyorder.runtime.tensors.keys import (
     INFERRING,
     UNHANDLED,
     fresh_key_bits,
@@ -45,9 +45,14 @@ from runtime.tensors.keys import (
     inference_keys_of,
     keys_of,
 )
-from runtime.tensors.shape import contiguous_strides, is_contiguous, span
-from runtime.tensors.storage import Storage, is_host, memory_of, resolve_device
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.shape import contiguous_strides, is_contiguous, span
+from everyorder.runtime.tensors.storage import (
+    Storage,
+    is_host,
+    memory_of,
+    resolve_device,
+)
+from everyorder.runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np

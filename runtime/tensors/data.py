@@ -16,11 +16,11 @@ Rules:
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import ArithmeticRefused, BadSize, UnfitValue
-from runtime.schema.calls import checked
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import host_copy
-from runtime.tensors.construction import (
+from everyorder.runtime.errors.tensor import ArithmeticRefused, BadSize, UnfitValue
+from everyorder.runtime.schema.calls import checked
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import host_copy
+from everyorder.runtime.tensors.construction import (
     empty_tensor,
     from_cuda_array,
     from_flat,
@@ -28,7 +28,7 @@ from runtime.tensors.construction import (
     too_large,
     unshareable,
 )
-from runtime.tensors.elements import (
+from everyorder.runtime.tensors.elements import (
     ElementInfo,
     Number,
     combine_categories,
@@ -40,9 +40,9 @@ from runtime.tensors.elements import (
     promote_skip_none,
     promote_types,
 )
-from runtime.tensors.keys import check_unhandled
-from runtime.tensors.storage import resolve_device
-from runtime.tensors.tensor import FLOAT32, Tensor
+from everyorder.runtime.tensors.keys import check_unhandled
+from everyorder.runtime.tensors.storage import resolve_device
+from everyorder.runtime.tensors.tensor import FLOAT32, Tensor
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.base import nearest
-from runtime.errors.tensor import UnfitValue
-from runtime.schema.codes import DType
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.schema.codes import DType
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,14 +18,19 @@ writable, as everywhere but in NumPy.
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.hooks import RECORDS
-from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import TensorBase, host_array, host_copy, standard_copy
-from runtime.tensors.elements import itemsize, numpy_dtype
-from runtime.tensors.keys import check_unhandled
-from runtime.tensors.storage import is_host
+from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
+from everyorder.runtime.hooks import RECORDS
+from everyorder.runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import (
+    TensorBase,
+    host_array,
+    host_copy,
+    standard_copy,
+)
+from everyorder.runtime.tensors.elements import itemsize, numpy_dtype
+from everyorder.runtime.tensors.keys import check_unhandled
+from everyorder.runtime.tensors.storage import is_host
 
 if TYPE_CHECKING:
     import numpy as np

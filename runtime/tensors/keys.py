@@ -26,9 +26,9 @@ from functools import cache
 from typing import Any, Protocol
 from weakref import ref
 
-from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.hooks import TRACE_OBSERVER, TraceObserver
-from runtime.keys import (
+from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
+from everyorder.runtime.hooks import TRACE_OBSERVER, TraceObserver
+from everyorder.runtime.keys import (
     LOCAL,
     DispatchKey,
     KeySet,
@@ -36,9 +36,9 @@ from runtime.keys import (
     full_after,
     key_of_device,
 )
-from runtime.keys.keyset import FULL
-from runtime.keys.local import View, view_of
-from runtime.locks import load
+from everyorder.runtime.keys.keyset import FULL
+from everyorder.runtime.keys.local import View, view_of
+from everyorder.runtime.locks import load
 
 # A `Presence` for each time that a thread has entered inference mode.
 INFERRING: set[ref[Any]] = set()
@@ -272,4 +272,4 @@ def init_from_data(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
     except AttributeError:
         if handler_bits(type(tensor)):
             raise SubclassError(code="NotMade", cls=type(tensor).__name__) from None
-        load("runtime.tensors.data").fill(tensor, *args, **kwargs)
+        load("everyorder.runtime.tensors.data").fill(tensor, *args, **kwargs)

@@ -21,8 +21,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
-from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit, UnfitValue
-from runtime.schema.codes import MemoryFormat
+from everyorder.runtime.errors.tensor import (
+    BadSize,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    UnfitValue,
+)
+from everyorder.runtime.schema.codes import MemoryFormat
 
 Ints = tuple[int, ...]
 

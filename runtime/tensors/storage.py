@@ -25,11 +25,16 @@ from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import BadSize, DeviceUnavailable, NoData, UnfitValue
-from runtime.locks import load
-from runtime.schema.codes import Device, DType
-from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
+from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.errors.tensor import (
+    BadSize,
+    DeviceUnavailable,
+    NoData,
+    UnfitValue,
+)
+from everyorder.runtime.locks import load
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +100,7 @@ HOST = HostMemory()
 MEMORIES: dict[str, Memory] = {"cpu": HOST}
 
 # Device type -> the module that registers its memory when it is imported.
-PROVIDERS = {"cuda": "runtime.kernels.cuda"}
+PROVIDERS = {"cuda": "everyorder.runtime.kernels.cuda"}
 
 
 def register_memory(kind: str, memory: Memory) -> None:

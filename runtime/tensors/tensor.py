@@ -30,15 +30,15 @@ from operator import index
 from sys import maxsize
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.hooks import APPLY_POLICY
-from runtime.keys import KeySet
-from runtime.schema.annotation import register_annotation
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.codes import Device, DType
-from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
-from runtime.tensors.arrays import (
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
+from everyorder.runtime.hooks import APPLY_POLICY
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.schema.annotation import register_annotation
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.types import DeviceType, ScalarTypeType, TensorType
+from everyorder.runtime.tensors.arrays import (
     MOST_DIMENSIONS,
     TensorBase,
     contains,
@@ -48,8 +48,12 @@ from runtime.tensors.arrays import (
     standard_copy,
     whole_number,
 )
-from runtime.tensors.elements import check_differentiable, itemsize, parse_dtype
-from runtime.tensors.interop import (
+from everyorder.runtime.tensors.elements import (
+    check_differentiable,
+    itemsize,
+    parse_dtype,
+)
+from everyorder.runtime.tensors.interop import (
     array_interface,
     capsule,
     cuda_array_interface,
@@ -58,7 +62,7 @@ from runtime.tensors.interop import (
     python_numbers,
     shared_array,
 )
-from runtime.tensors.keys import (
+from everyorder.runtime.tensors.keys import (
     HANDLED,
     PYTHON,
     UNHANDLED,
@@ -68,8 +72,8 @@ from runtime.tensors.keys import (
     keys_of,
     tell,
 )
-from runtime.tensors.shape import check_bounds
-from runtime.tensors.storage import Storage, WrapperStorage
+from everyorder.runtime.tensors.shape import check_bounds
+from everyorder.runtime.tensors.storage import Storage, WrapperStorage
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,15 +1,23 @@
 """Dispatch to Python, by upstream's path and names; see `runtime.python_dispatch`."""
 
-from runtime.python_dispatch import (
+from everyorder.runtime.python_dispatch import (
     TorchDispatchMode,
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
     return_and_correct_aliasing,
 )
-from runtime.python_dispatch import current_mode as _get_current_dispatch_mode
-from runtime.python_dispatch import current_modes as _get_current_dispatch_mode_stack
-from runtime.python_dispatch import disable_current_modes as _disable_current_modes
-from runtime.python_dispatch import pop_mode_temporarily as _pop_mode_temporarily
+from everyorder.runtime.python_dispatch import (
+    current_mode as _get_current_dispatch_mode,
+)
+from everyorder.runtime.python_dispatch import (
+    current_modes as _get_current_dispatch_mode_stack,
+)
+from everyorder.runtime.python_dispatch import (
+    disable_current_modes as _disable_current_modes,
+)
+from everyorder.runtime.python_dispatch import (
+    pop_mode_temporarily as _pop_mode_temporarily,
+)
 
 __all__ = [
     "TorchDispatchMode",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.errors.tensor import UnfitValue
+from everyorder.runtime.errors.tensor import UnfitValue
 
 Leaves = list[Any]
 IsLeaf = Callable[[Any], bool]

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import Tensor, tensor
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.tensors.construction import from_numpy
 
 
 def leaf(*values: float, dtype: str = "float64") -> Any:

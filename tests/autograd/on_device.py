@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime import ops, tensor
-from runtime.autograd import autocast, grad
-from runtime.autograd.modes import no_grad
+from everyorder.runtime import ops, tensor
+from everyorder.runtime.autograd import autocast, grad
+from everyorder.runtime.autograd.modes import no_grad
 
 X = np.array([[0.3, -0.4, 0.5], [0.7, 0.2, -0.6]], np.float32)
 W = np.array([[0.1, 0.9, 0.8], [-0.2, 0.4, -0.7]], np.float32)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import from_numpy
-from runtime.autograd import Function, node
-from runtime.autograd.node import accumulate_buffer
-from runtime.operators.handles import Core, core
+from everyorder.runtime import from_numpy
+from everyorder.runtime.autograd import Function, node
+from everyorder.runtime.autograd.node import accumulate_buffer
+from everyorder.runtime.operators.handles import Core, core
 from tests.autograd.made import grad_of, leaf
 
 
@@ -129,7 +129,7 @@ def test_recorded_gradients_are_new_tensors(called: list[str]) -> None:
 
 
 def test_what_is_held_elsewhere_is_not_added_to() -> None:
-    from runtime.autograd import no_grad
+    from everyorder.runtime.autograd import no_grad
 
     mine, other = leaf(1, 2).detach(), leaf(3, 4).detach()
     with no_grad():

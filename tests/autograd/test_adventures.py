@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-import runtime.autograd
-from runtime.errors import EveryorderError
-from runtime.errors.base import code_of
+from everyorder import runtime
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import code_of
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

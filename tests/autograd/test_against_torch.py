@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import from_numpy
-from runtime.autograd import grad
-from runtime.operators.handles import core
+from everyorder.runtime import from_numpy
+from everyorder.runtime.autograd import grad
+from everyorder.runtime.operators.handles import core
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor, tensor
-from runtime.autograd import (
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.autograd import (
     autocast,
     clear_autocast_cache,
     is_autocast_enabled,
 )
-from runtime.autograd.autocast import STATE, families
-from runtime.errors.autograd import AutogradMisuse
-from runtime.keys import LOCAL
-from runtime.operators.handles import core
+from everyorder.runtime.autograd.autocast import STATE, families
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import coded
 from tests.opinfo.info import on_cpu

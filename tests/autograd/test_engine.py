@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import tensor
-from runtime.autograd import backward, grad, no_grad
-from runtime.errors.autograd import AutogradMisuse, BackwardRefused
-from runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime import tensor
+from everyorder.runtime.autograd import backward, grad, no_grad
+from everyorder.runtime.errors.autograd import AutogradMisuse, BackwardRefused
+from everyorder.runtime.python_dispatch import TorchDispatchMode
 from tests.autograd import made
 from tests.autograd.made import grad_of
 from tests.coded import code

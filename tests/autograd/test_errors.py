@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from runtime.errors import autograd as errors
-from runtime.errors.base import EveryorderError
+from everyorder.runtime.errors import autograd as errors
+from everyorder.runtime.errors.base import EveryorderError
 
 TEXTS: dict[str, tuple[EveryorderError, str]] = {
     "mismatch": (

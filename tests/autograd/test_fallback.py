@@ -5,16 +5,20 @@ from typing import Any
 
 import pytest
 
-from runtime import Dispatcher, Library, Tensor, direct, tensor
-from runtime.autograd import (
+from everyorder.runtime import Dispatcher, Library, Tensor, direct, tensor
+from everyorder.runtime.autograd import (
     GradientMissing,
     fallback_mode,
     install_fallbacks,
     set_fallback_mode,
 )
-from runtime.dispatch.dispatcher import release
-from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula, WriteRefused
-from runtime.operators.handles import core
+from everyorder.runtime.dispatch.dispatcher import release
+from everyorder.runtime.errors.autograd import (
+    AutogradMisuse,
+    NotImplementedFormula,
+    WriteRefused,
+)
+from everyorder.runtime.operators.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import code
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor, tensor
-from runtime.autograd import (
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.autograd import (
     Function,
     grad,
     gradcheck,
@@ -17,7 +17,7 @@ from runtime.autograd import (
     no_grad,
     once_differentiable,
 )
-from runtime.errors.autograd import (
+from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     BackwardRefused,
     NotImplementedFormula,
@@ -319,7 +319,7 @@ def test_backward_inside_of_backward() -> None:
 
         @staticmethod
         def backward(ctx: Any, gradient: Tensor) -> Any:
-            from runtime.autograd import enable_grad
+            from everyorder.runtime.autograd import enable_grad
 
             (x,) = ctx.saved_tensors
             with enable_grad():

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor, tensor
-from runtime.autograd import Function, gradcheck, gradgradcheck
-from runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from runtime.operators.handles import core
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.autograd import Function, gradcheck, gradgradcheck
+from everyorder.runtime.errors.autograd import AutogradMisuse, GradcheckFailed
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.autograd.made import leaf
 from tests.coded import code
 

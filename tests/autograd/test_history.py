@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor, inference_mode, no_grad, tensor
-from runtime.autograd import Node
-from runtime.autograd.history import (
+from everyorder.runtime import Tensor, inference_mode, no_grad, tensor
+from everyorder.runtime.autograd import Node
+from everyorder.runtime.autograd.history import (
     HISTORY_NAMES,
     edge_of,
     edge_text,
@@ -18,8 +18,8 @@ from runtime.autograd.history import (
     with_histories,
     with_history,
 )
-from runtime.errors.autograd import WriteRefused
-from runtime.generated import block, generated
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.generated import block, generated
 from tests.autograd.made import leaf
 from tests.coded import code
 
@@ -148,7 +148,7 @@ def test_the_results_of_a_call() -> None:
 
 def test_somebody_s_leaf_stays_a_leaf() -> None:
     """A kernel that returns what it keeps gives another tensor on its elements."""
-    from runtime import Library, ops
+    from everyorder.runtime import Library, ops
 
     kept = leaf(1, 2)
     with Library("kept", "DEF") as library:

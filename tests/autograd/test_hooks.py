@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime import Function, tensor
-from runtime.autograd import grad
-from runtime.errors.autograd import AutogradMisuse
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime import Function, tensor
+from everyorder.runtime.autograd import grad
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.autograd.made import grad_of
 from tests.coded import code
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor, tensor
-from runtime.autograd import grad, gradcheck, gradgradcheck, no_grad
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.operators.handles import core
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.autograd import grad, gradcheck, gradgradcheck, no_grad
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
+from everyorder.runtime.operators.handles import core
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code, coded
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from runtime import Dispatcher
-from runtime.autograd.install import install, kernels_of
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.registration import Conflict
-from runtime.operators import install as install_operators
-from runtime.operators.handles import NAMESPACE
-from runtime.schema import parse_schema
-from runtime.schema.schema import Schema
+from everyorder.runtime import Dispatcher
+from everyorder.runtime.autograd.install import install, kernels_of
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.operators import install as install_operators
+from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.schema import parse_schema
+from everyorder.runtime.schema.schema import Schema
 from tests.coded import code
 
 PASSING = ("ADInplaceOrView", "fallthrough")

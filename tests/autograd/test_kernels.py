@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from runtime import Library, Tensor, ops, tensor, zeros
-from runtime.autograd.plan import TENSOR, Saved, derivatives_of
-from runtime.autograd.recording import any_requires_grad
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.call import KernelError
-from runtime.operators.handles import core
-from runtime.schema import parse_schema
-from runtime.schema.schema import Schema
+from everyorder.runtime import Library, Tensor, ops, tensor, zeros
+from everyorder.runtime.autograd.plan import TENSOR, Saved, derivatives_of
+from everyorder.runtime.autograd.recording import any_requires_grad
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema import parse_schema
+from everyorder.runtime.schema.schema import Schema
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code, coded
 
@@ -139,7 +139,7 @@ def test_steps_leave_nothing_behind() -> None:
 
 
 def test_out_of_inference_mode_may_be_named() -> None:
-    from runtime import inference_mode
+    from everyorder.runtime import inference_mode
 
     with inference_mode():
         out = tensor([0.0])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime import tensor
-from runtime.autograd import (
+from everyorder.runtime import tensor
+from everyorder.runtime.autograd import (
     autocast,
     enable_grad,
     inference_mode,
@@ -16,10 +16,10 @@ from runtime.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from runtime.errors.autograd import AutogradMisuse, WriteRefused
-from runtime.errors.registration import KeyMisuse
-from runtime.keys import LOCAL, DispatchKey, KeySet
-from runtime.tensors.keys import INFERRING
+from everyorder.runtime.errors.autograd import AutogradMisuse, WriteRefused
+from everyorder.runtime.errors.registration import KeyMisuse
+from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
+from everyorder.runtime.tensors.keys import INFERRING
 from tests.coded import code, coded
 
 InferenceTensorUsed = coded(WriteRefused, "InferenceTensorUsed")

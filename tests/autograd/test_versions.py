@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-import runtime.whole  # noqa: F401  # sets the fallback on the default dispatcher
-from runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
-from runtime.autograd import inference_mode
-from runtime.autograd.inplace import install_version_fallback
-from runtime.dispatch.dispatcher import default_dispatcher, release
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.registration import Conflict
+import everyorder.runtime.whole  # noqa: F401  # sets the fallback on the default dispatcher
+from everyorder.runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
+from everyorder.runtime.autograd import inference_mode
+from everyorder.runtime.autograd.inplace import install_version_fallback
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher, release
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.registration import Conflict
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code
 

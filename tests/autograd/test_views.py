@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime import Tensor, tensor
-from runtime.autograd import GradientMissing, grad, no_grad, set_fallback_mode
-from runtime.custom import custom_op
-from runtime.errors.autograd import NotImplementedFormula, WriteRefused
-from runtime.python_dispatch import return_and_correct_aliasing
+from everyorder import runtime
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.autograd import (
+    GradientMissing,
+    grad,
+    no_grad,
+    set_fallback_mode,
+)
+from everyorder.runtime.custom import custom_op
+from everyorder.runtime.errors.autograd import NotImplementedFormula, WriteRefused
+from everyorder.runtime.python_dispatch import return_and_correct_aliasing
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper
 

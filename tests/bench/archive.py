@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import runtime
-from runtime.script.archive import load, save
+from everyorder import runtime
+from everyorder.runtime.script.archive import load, save
 from tests.bench.row import Row, pairs, ratio
 
 MEGABYTES = 100

@@ -9,8 +9,8 @@ from itertools import repeat
 from statistics import median
 from typing import Any
 
-import runtime
-from runtime import Library, Tensor, direct, tensor
+from everyorder import runtime
+from everyorder.runtime import Library, Tensor, direct, tensor
 from tests.bench.compare import torch
 from tests.bench.operators import beside
 from tests.bench.row import NO_TORCH, Row, pairs, ratio

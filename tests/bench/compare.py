@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-import runtime
+from everyorder import runtime
 
 Run = Callable[[], object]
 

@@ -13,7 +13,7 @@ from time import process_time
 from types import ModuleType
 from typing import Any
 
-from runtime import jit
+from everyorder.runtime import jit
 from tests.bench.compare import torch
 from tests.bench.row import NO_TORCH, Row
 
@@ -22,7 +22,7 @@ COMPILED = f"compiling a function of {LINES} lines, over torch.jit.script"
 LENGTH = f"compiling {LONGER} lines over compiling {LINES}"
 
 HEAD = """\
-import {library}
+import {library} as library
 from {library} import Tensor
 
 
@@ -35,7 +35,7 @@ STATEMENTS = """\
     y = y + x * {number}
     total = total + n * {number}
     if total > {number}:
-        y = {library}.relu(y)
+        y = library.relu(y)
     else:
         y = y - x
     for i in range(n):
@@ -48,10 +48,7 @@ STATEMENTS = """\
 def source(library: str, lines: int) -> str:
     """A module with a function of so many lines."""
     each = STATEMENTS.count("\n")
-    parts = [
-        STATEMENTS.format(library=library, number=number)
-        for number in range(lines // each)
-    ]
+    parts = [STATEMENTS.format(number=number) for number in range(lines // each)]
     return HEAD.format(library=library) + "".join(parts) + "    return y\n"
 
 
@@ -88,8 +85,8 @@ def compiling() -> Iterator[Row]:
 
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        short = seconds_of(folder, "runtime", LINES, ours)
-        long = seconds_of(folder, "runtime", LONGER, ours)
+        short = seconds_of(folder, "everyorder.runtime", LINES, ours)
+        long = seconds_of(folder, "everyorder.runtime", LONGER, ours)
         if torch is None:
             yield Row(COMPILED, f"{short * 1e3:.0f} ms", "≤ 5", None, NO_TORCH)
         else:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.script.fusion import FusedGroup, fuse
-from runtime.script.ir import parse_graph
-from runtime.script.passes import facts_of, propagate_shapes
-from runtime.script.running import ExecutionPlan, executor_options
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.script.fusion import FusedGroup, fuse
+from everyorder.runtime.script.ir import parse_graph
+from everyorder.runtime.script.passes import facts_of, propagate_shapes
+from everyorder.runtime.script.running import ExecutionPlan, executor_options
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.bench.row import Row, pairs, ratio
 
 COUNT, TURNS = 100_000, 200

@@ -8,7 +8,7 @@ import concurrent.futures
 import warnings
 from collections.abc import Iterator
 
-from runtime.futures import Future, awaitable
+from everyorder.runtime.futures import Future, awaitable
 from tests.bench.calls import TURNS
 from tests.bench.compare import torch
 from tests.bench.python_dispatch import Loop, loop, row

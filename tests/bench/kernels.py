@@ -18,7 +18,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
-import runtime
+from everyorder import runtime
 from tests.bench import elementwise, movement, products, reductions
 from tests.bench.case import Case
 from tests.bench.compare import Figures, Pace, compare, differences, torch

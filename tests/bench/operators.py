@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
-from runtime import ops
+from everyorder.runtime import ops
 from tests.bench.case import places, values
 from tests.bench.compare import Pace, Trial, compare, torch
 from tests.bench.kernels import limited

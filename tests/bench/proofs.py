@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from harness import Scenario, explore, step, use
-from harness.heap import Heap, scope_of
+from everyorder.harness import Scenario, explore, step, use
+from everyorder.harness.heap import Heap, scope_of
 from tests.bench.row import Row, apart, median_seconds, pairs, ratio, seconds
 
 # A registry of this many plugins has some 500 objects.
@@ -162,7 +162,7 @@ def zoo() -> Iterator[Row]:
 
 
 FILE = """
-from harness import Scenario, step
+from everyorder.harness import Scenario, step
 
 
 class Names(set):

@@ -10,9 +10,9 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-import runtime
-from runtime import Tensor, ops
-from runtime.python_dispatch import TorchDispatchMode
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops
+from everyorder.runtime.python_dispatch import TorchDispatchMode
 from tests.bench.calls import KEPT, TURNS, often
 from tests.bench.compare import torch
 from tests.bench.row import NO_TORCH, Row, pairs, ratio, seconds
@@ -191,9 +191,9 @@ def custom_operators() -> Iterator[Row]:
 
 def plain_tensors() -> Iterator[Row]:
     """Plain tensors, where dispatch to Python is installed and where it is not."""
-    from runtime.autograd import install
-    from runtime.dispatch import Dispatcher
-    from runtime.operators import install as install_operators
+    from everyorder.runtime.autograd import install
+    from everyorder.runtime.dispatch import Dispatcher
+    from everyorder.runtime.operators import install as install_operators
 
     bare = Dispatcher()
     KEPT.append((install_operators(bare), install(bare)))

@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -77,7 +78,7 @@ def measured(rpc: Any, ones: Callable[[int], Any], what: str, workers: int) -> f
 
 def ours(way: str, folder: str, rank: int, workers: int, name: str) -> Any:
     """A worker of ours."""
-    from runtime import rpc
+    from everyorder.runtime import rpc
 
     port = os.environ["MASTER_PORT"]
     address = f"ipc://{folder}/w" if way == "ipc" else f"tcp://127.0.0.1:{port}"
@@ -92,8 +93,8 @@ def ours(way: str, folder: str, rank: int, workers: int, name: str) -> Any:
 
 def _without_keys() -> None:
     """Have workers listen and meet without keys, which no option does."""
-    from runtime.rpc.agent import rendezvous
-    from runtime.rpc.transport.sockets import SocketTransport
+    from everyorder.runtime.rpc.agent import rendezvous
+    from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     def plain(address: str, options: Any) -> Any:
         return SocketTransport(address, None, unprotected=True)
@@ -120,7 +121,9 @@ def work(
     make = ours if engine == "ours" else torchs
     rpc = make(way, folder, rank, workers, f"w{rank}")
     if rank == 0:
-        library: Any = __import__("runtime" if engine == "ours" else "torch")
+        library: Any = import_module(
+            "everyorder.runtime" if engine == "ours" else "torch"
+        )
         told = {each: measured(rpc, library.ones, each, workers) for each in what}
         print(json.dumps(told), flush=True)
     rpc.shutdown()

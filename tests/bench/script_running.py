@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
-import runtime
-from runtime.script.emission import compile_text
-from runtime.script.program import Function, Program
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.program import Function, Program
+from everyorder.runtime.script.running import call
 from tests.bench.calls import TURNS
 from tests.bench.compare import torch
 from tests.bench.row import NO_TORCH, Row, pairs, ratio, seconds

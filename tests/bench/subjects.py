@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from harness.engine import Base, System
-from harness.scenario import Scenario, Step, define, impl
-from harness.systems.dispatcher import DispatcherSystem
+from everyorder.harness.engine import Base, System
+from everyorder.harness.scenario import Scenario, Step, define, impl
+from everyorder.harness.systems.dispatcher import DispatcherSystem
 
 # Upstream's founding test: one definition and four kernels.
 FOUNDING_KEYS = ("CompositeImplicitAutograd", "CPU", "Autograd", "AutogradCPU")

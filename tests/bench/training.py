@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-import runtime
-from runtime import tensor
+from everyorder import runtime
+from everyorder.runtime import tensor
 from tests.bench import torch_digits
 from tests.bench.compare import Pace, Trial, compare, torch
 from tests.bench.kernels import limited, pace_of

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.child import Parent
-from harness.engine import pulse
+from everyorder.harness.child import Parent
+from everyorder.harness.engine import pulse
 
 
 def echo(parent: Parent, first: Any) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.errors import CannotReplay
-from harness.plugin_child import rebuild_error, record_error
+from everyorder.harness.errors import CannotReplay
+from everyorder.harness.pytest_plugin.child import rebuild_error, record_error
 
 
 class Odd(Exception):

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from harness import child as module
-from harness.child import Parent, start, wait
-from harness.engine import pulse
-from harness.errors import ProcessError
+from everyorder.harness import child as module
+from everyorder.harness.child import Parent, start, wait
+from everyorder.harness.engine import pulse
+from everyorder.harness.errors import ProcessError
 from tests.child.samples import echo, ends, is_alive, sleeps
 
 FORKS = pytest.mark.skipif(not module.CAN_FORK, reason="this system cannot fork")
@@ -297,7 +297,7 @@ def test_beside_a_thread_nothing_is_warned_of(started: Callable[..., Any]) -> No
 # A process that starts two children which sleep, tells their numbers, and sleeps.
 MOTHER = """
 import sys, time
-from harness import child
+from everyorder.harness import child
 from tests.child.samples import sleeps
 
 if __name__ == "__main__":  # what is spawned imports this again

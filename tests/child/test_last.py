@@ -6,7 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/child", "tests/cli", "tests/plugin")
-LARGE = ("invariants", "numba", "numpy", "runtime", "torch", "zmq")
+LARGE = (
+    "everyorder.invariants",
+    "everyorder.runtime",
+    "numba",
+    "numpy",
+    "torch",
+    "zmq",
+)
 
 SCRIPT = """
 import sys

@@ -2,8 +2,8 @@
 
 from array import array
 
-from harness.engine import pulse
-from harness.engine.pulse import CELLS, RESET, TAIL, UNDO, Beat, Pulse, read
+from everyorder.harness.engine import pulse
+from everyorder.harness.engine.pulse import CELLS, RESET, TAIL, UNDO, Beat, Pulse, read
 
 
 def cells() -> memoryview:

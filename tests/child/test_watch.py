@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from harness import watch
-from harness.engine.pulse import CELLS, UNDO, Pulse
-from harness.outcome import Unexplored
-from harness.watch import Limits, Subject, Watch, crash_of, hang_of, import_death
+from everyorder.harness import watch
+from everyorder.harness.engine.pulse import CELLS, UNDO, Pulse
+from everyorder.harness.outcome import Unexplored
+from everyorder.harness.watch import (
+    Limits,
+    Subject,
+    Watch,
+    crash_of,
+    hang_of,
+    import_death,
+)
 
 HARNESS = Path(watch.__file__).parent
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli import command as exits
-from harness.cli import main
+from everyorder.harness.cli import command as exits
+from everyorder.harness.cli import main
 from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A registry that is a list, and scenarios with a fault of each kind.
 SOUND = """
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 
 
 def add(name):
@@ -130,7 +130,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr("harness.engine.session.monotonic", lambda: 0.0)
+    monkeypatch.setattr("everyorder.harness.engine.session.monotonic", lambda: 0.0)
     made = Project(tmp_path)
     made.scenarios("sound", SOUND)
     return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli.campaign import (
+from everyorder.harness.cli.campaign import (
     PARALLEL_OPERATIONS,
     Advanced,
     Campaign,
@@ -17,8 +17,8 @@ from harness.cli.campaign import (
     Started,
     process_count,
 )
-from harness.cli.task import Effort, Task
-from harness.outcome import Report, Unexplored
+from everyorder.harness.cli.task import Effort, Task
+from everyorder.harness.outcome import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.report.samples import PROVEN
 
@@ -60,7 +60,7 @@ def test_an_interrupt_has_what_is_finished(
 ) -> None:
     project.scenarios(
         "stops",
-        "from harness.scenario import Scenario, step\n"
+        "from everyorder.harness.scenario import Scenario, step\n"
         "def stop(registry):\n    raise KeyboardInterrupt\n"
         "stops = Scenario(step('stop()', stop), create=list, observe=repr)\n",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import (
+from everyorder.harness.catalogue import (
     LoadFailure,
     SkippedModule,
     find,
@@ -18,7 +18,7 @@ from harness.catalogue import (
     root_of,
     root_of_all,
 )
-from harness.errors import NotFound
+from everyorder.harness.errors import NotFound
 from tests.cli.conftest import Project
 from tests.coded import code
 
@@ -128,7 +128,7 @@ def test_a_package_is_imported_from_above_it(tree: Path) -> None:
     assert before == (tree / "in", tree)
 
 
-EMPTY = "from harness.scenario import Scenario, step\n"
+EMPTY = "from everyorder.harness.scenario import Scenario, step\n"
 
 
 def made(name: str, text: str = "a") -> str:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import load
-from harness.child import CAN_FORK
-from harness.cli import campaign as crews
-from harness.cli.campaign import Advanced, ChildPool, Finished, Started
-from harness.cli.task import Effort, Listing, Outcome, Task, listing_of
-from harness.errors import NotFound, ProcessError
-from harness.outcome import Report, Unexplored
-from harness.watch import Limits
+from everyorder.harness.catalogue import load
+from everyorder.harness.child import CAN_FORK
+from everyorder.harness.cli import campaign as crews
+from everyorder.harness.cli.campaign import Advanced, ChildPool, Finished, Started
+from everyorder.harness.cli.task import Effort, Listing, Outcome, Task, listing_of
+from everyorder.harness.errors import NotFound, ProcessError
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.watch import Limits
 from tests.cli.conftest import Project
 from tests.coded import code
 
@@ -25,7 +25,7 @@ EFFORT = Effort("walk:1")
 
 ENDS = """
 import os, signal, sys, time
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 
 
 def add(name, deed=None):

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import pytest
 
-from harness.cli import command as exits
-from harness.cli.command import defer_interrupts, raise_interrupts
-from harness.outcome import VERDICTS, Failure
+from everyorder.harness.cli import command as exits
+from everyorder.harness.cli.command import defer_interrupts, raise_interrupts
+from everyorder.harness.outcome import VERDICTS, Failure
 from tests.child.samples import is_alive
 from tests.cli.conftest import Project
 
@@ -62,7 +62,7 @@ def test_version(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_as_a_module() -> None:
     root = Path(__file__).parents[2]
     result = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "--help"],
+        [sys.executable, "-m", "everyorder", "run", "--help"],
         cwd=root,
         capture_output=True,
         text=True,
@@ -99,7 +99,7 @@ everyorder.main()
 SLOW = """
 import subprocess
 from time import sleep
-from harness.scenario import Scenario
+from everyorder.harness.scenario import Scenario
 from tests.scenarios.test_sound import add, shown
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import command as exits
+from everyorder.harness.cli import command as exits
 from tests.cli.conftest import SOUND, Project
 
 MORE = """
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 
 
 def put(name, **given):
@@ -186,7 +186,7 @@ def test_each_fault_has_its_code(faulty: Project, scenario: str, code: int) -> N
 
 
 UNSOUND = """
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 from tests.scenarios.test_sound import add, shown
 
 KEPT = []
@@ -237,7 +237,7 @@ def test_what_neither_holds_nor_depends_on_order_has_its_code(
 
 
 HIDING = """
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 from tests.scenarios.test_sound import add
 
 UNDONE = []
@@ -320,7 +320,7 @@ def test_the_help_has_every_code(project: Project) -> None:
 
 
 MISTYPED = """
-from harness.scenario import Scenario, define, impl
+from everyorder.harness.scenario import Scenario, define, impl
 
 mistyped = Scenario(
     define("a::f(Tensor x) -> Tensor"), impl("a::f", lambda x: x, "CPUU")
@@ -344,7 +344,7 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
 
 DIES = """
 import os, time
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 from tests.scenarios.test_sound import add, shown
 
 leaves = Scenario(
@@ -401,7 +401,7 @@ def test_in_this_process(accepted: Project) -> None:
     accepted.scenarios(
         "here",
         "import os\n"
-        "from harness.scenario import Scenario\n"
+        "from everyorder.harness.scenario import Scenario\n"
         "from tests.scenarios.test_sound import add, shown\n"
         "def told(r):\n    print(os.getpid())\n    return shown(r)\n"
         "here = Scenario(add('a'), create=list, observe=told)\n",

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-import harness
-from harness.cli import command as exits
-from harness.imports import of_imports
+from everyorder import harness
+from everyorder.harness.cli import command as exits
+from everyorder.harness.imports import of_imports
 from tests.cli.conftest import Project
 
 # So long a process may take to start, or to end, where others keep the machine busy.
@@ -75,8 +75,8 @@ again:
 @pytest.fixture
 def modules(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Packages that have to do with each other; clocks stand still."""
-    monkeypatch.setattr("harness.imports.exploration.monotonic", lambda: 0.0)
-    monkeypatch.setattr("harness.imports.exploration.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("everyorder.harness.imports.exploration.monotonic", lambda: 0.0)
+    monkeypatch.setattr("everyorder.harness.imports.exploration.PAUSE_SECONDS", 0.0)
     for name, text in {
         "core": "NAMES = {}\nPLACES = {}\nclass Base:\n    pass\n",
         "red": "import core\ncore.NAMES['red'] = 1\n",
@@ -205,7 +205,7 @@ def test_many_modules_are_covered_by_rows(modules: Project) -> None:
 def test_what_only_rows_show_is_reduced(
     modules: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.imports.processes.MOST_EXHAUSTIVE", 3)
+    monkeypatch.setattr("everyorder.harness.imports.processes.MOST_EXHAUSTIVE", 3)
     modules.write("log.py", "DONE = set()\n")
     modules.write("c.py", "NOTHING = None\n")
     for name in "be":
@@ -345,10 +345,13 @@ def test_an_interpreter_for_each_order_finds_the_same(modules: Project) -> None:
 
 def test_modules_named_like_ours(modules: Project) -> None:
     modules.write("harness/__init__.py", "SEEN = []\n")
-    modules.write("harness/heap.py", "import harness\nharness.SEEN.append(1)\n")
+    modules.write(
+        "harness/heap.py", "from everyorder import harness\nharness.SEEN.append(1)\n"
+    )
     for name in ("one", "other"):
         modules.write(
-            f"{name}.py", f"import harness.heap\nharness.SEEN += [{name!r}]\n"
+            f"{name}.py",
+            f"import everyorder.harness.heap\nharness.SEEN += [{name!r}]\n",
         )
     told = difference(modules.text("imports", "one", "other"))
     assert told[4:7] == ["harness.SEEN[1]", "-'one'", "+'other'"]
@@ -412,7 +415,7 @@ def test_mistakes(modules: Project, arguments: tuple[str, ...], message: str) ->
 def test_an_interrupt_leaves_no_process(modules: Project) -> None:
     told = "open('running', 'a').write(f'{os.getpid()} ')"
     modules.write("waiting.py", f"import os, time\n{told}\ntime.sleep(600)\n")
-    command = (sys.executable, "-m", "harness", "imports", "plain", "waiting")
+    command = (sys.executable, "-m", "everyorder", "imports", "plain", "waiting")
     process = subprocess.Popen(
         command,
         cwd=modules.root,

@@ -1,8 +1,8 @@
 import pytest
 
-from harness.cli import command as exits
-from harness.engine import encode
-from harness.engine.judge import Judge
+from everyorder.harness.cli import command as exits
+from everyorder.harness.engine import encode
+from everyorder.harness.engine.judge import Judge
 from tests.cli.conftest import Project
 
 PLAYED = """\
@@ -46,7 +46,7 @@ nothing is wrong with this history
 
 
 def digest(project: Project, name: str) -> str:
-    from harness.catalogue import load
+    from everyorder.harness.catalogue import load
 
     [entry] = load((name,), start=project.root).entries
     return entry.scenario.digest
@@ -91,7 +91,7 @@ def test_a_failing_step_is_told(faulty: Project) -> None:
 def test_a_long_change_is_shortened(project: Project) -> None:
     project.scenarios(
         "long",
-        "from harness.scenario import Scenario, step\n"
+        "from everyorder.harness.scenario import Scenario, step\n"
         "long = Scenario(step('fill()', lambda r: r.append(1) or r.pop), create=list, "
         "observe=lambda r: 'x\\n' * 100 * len(r))\n",
     )
@@ -106,9 +106,9 @@ LONG = (0, 1, 0, 1) * 15 + (1, 0)
 def test_a_history_too_long_for_its_id_is_found_again(
     faulty: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness import engine
-    from harness.cli import replay as module
-    from harness.engine import Violation
+    from everyorder.harness import engine
+    from everyorder.harness.cli import replay as module
+    from everyorder.harness.engine import Violation
 
     replay_id = encode(digest(faulty, "order"), 4, LONG)
     assert "." in replay_id

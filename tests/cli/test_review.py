@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import load
-from harness.cli import command as exits
-from harness.cli.review import (
+from everyorder.harness.catalogue import load
+from everyorder.harness.cli import command as exits
+from everyorder.harness.cli.review import (
     Change,
     Judgement,
     Part,
@@ -20,9 +20,9 @@ from harness.cli.review import (
     documents,
     stale_files,
 )
-from harness.cli.task import Effort, listing_of
-from harness.expectations import Document, Key, Store, compare, document_of
-from harness.outcome import Report
+from everyorder.harness.cli.task import Effort, listing_of
+from everyorder.harness.expectations import Document, Key, Store, compare, document_of
+from everyorder.harness.outcome import Report
 from tests.cli.conftest import SOUND, Project
 from tests.report.samples import PROVEN
 
@@ -419,7 +419,7 @@ def at_terminal(root: Path, keys: list[str]) -> tuple[str, int]:
     environment = {k: v for k, v in os.environ.items() if k != "CI"}
     environment |= {"PYTHONPATH": path, "TERM": "dumb", "COLUMNS": "80"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "harness", "review"],
+        [sys.executable, "-m", "everyorder", "review"],
         cwd=root,
         env=environment,
         stdin=theirs,

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from harness.cli import command as exits
+from everyorder.harness.cli import command as exits
 from tests.cli.conftest import Project, plain
 
 TABLE = """\
@@ -17,7 +17,7 @@ test_sound
 """
 
 TYPO = """
-from harness.scenario import Scenario, define, impl
+from everyorder.harness.scenario import Scenario, define, impl
 
 typo = Scenario(
     define("demo::foo(Tensor x) -> Tensor"),
@@ -199,7 +199,7 @@ def test_torch_takes_no_paths(project: Project) -> None:
 
 
 STOPS = """
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 
 
 def stop(registry):
@@ -235,7 +235,7 @@ def test_a_step_that_interrupts_fails_in_its_own_process(project: Project) -> No
 
 DIES = """
 import os, time
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 from tests.scenarios.test_sound import add, shown
 
 
@@ -321,7 +321,7 @@ def test_what_steps_print_is_printed(project: Project) -> None:
     project.scenarios(
         "talks",
         "import os\n"
-        "from harness.scenario import Scenario\n"
+        "from everyorder.harness.scenario import Scenario\n"
         "from tests.scenarios.test_sound import add, shown\n"
         "def loud(r):\n    os.system('echo loud')\n    return shown(r)\n"
         "talks = Scenario(add('a'), create=list, observe=loud)\n",
@@ -330,7 +330,7 @@ def test_what_steps_print_is_printed(project: Project) -> None:
 
 
 SURROGATES = r"""
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 
 
 def add(name):

@@ -2,12 +2,12 @@ import importlib
 
 import pytest
 
-from harness.cli import command as exits
-from harness.cli import replay as show_command
+from everyorder.harness.cli import command as exits
+from everyorder.harness.cli import replay as show_command
 from tests.cli.conftest import Project
 
 DISPATCHER = """
-from harness.scenario import Scenario, define, impl
+from everyorder.harness.scenario import Scenario, define, impl
 
 
 def on_cpu(x):
@@ -159,12 +159,12 @@ def test_built_in_operators_are_loaded_first(
     monkeypatch.setattr(importlib, "import_module", loaded.append)
     monkeypatch.setattr(show_command, "find_spec", lambda name: name)
     project.run("show", "nowhere::nothing")
-    assert loaded == ["runtime.operators"]
+    assert loaded == ["everyorder.runtime.operators"]
 
 
 @pytest.mark.usefixtures("last")
 def test_an_operator_of_the_default_dispatcher(project: Project) -> None:
-    from runtime import Library
+    from everyorder.runtime import Library
 
     with Library("everyorder_show", "FRAGMENT", origin="here") as library:
         library.define("foo(Tensor x) -> Tensor")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.cli import command as exits
+from everyorder.harness.cli import command as exits
 from tests.cli.conftest import Project
 
 REASON = "no GPU here"
@@ -129,8 +129,8 @@ def test_show(skipping: Project, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_replay(skipping: Project, name: str) -> None:
-    from harness.catalogue import load
-    from harness.engine import encode
+    from everyorder.harness.catalogue import load
+    from everyorder.harness.engine import encode
 
     path = f"scenarios/test_skips/{name}"
     scenario = next(

@@ -3,12 +3,19 @@ from types import ModuleType
 
 import pytest
 
-from harness.catalogue import load
-from harness.cli.task import Effort, Task, explore_entry, perform, size_of, task_of
-from harness.engine import DEFAULT_BUDGET, Budget, pulse
-from harness.errors import BadStrategy
-from harness.outcome import Report, Unexplored
-from harness.scenario import Scenario
+from everyorder.harness.catalogue import load
+from everyorder.harness.cli.task import (
+    Effort,
+    Task,
+    explore_entry,
+    perform,
+    size_of,
+    task_of,
+)
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, pulse
+from everyorder.harness.errors import BadStrategy
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.scenario import Scenario
 from tests.cli.conftest import Project
 from tests.coded import code
 
@@ -34,7 +41,7 @@ def test_sizes_are_known_up_front(project: Project) -> None:
 
 @pytest.mark.usefixtures("last")
 def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
-    from harness.scenario import define, impl
+    from everyorder.harness.scenario import define, impl
 
     scenario = Scenario(
         define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
@@ -59,7 +66,7 @@ def test_a_task_is_performed_from_its_file(project: Project) -> None:
 
 PICKLES = """
 import pickle
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 class Item: pass
 def add(items):
     items.append(pickle.dumps(Item()))
@@ -112,7 +119,7 @@ def test_what_pickles_by_name_does_so_whoever_else_imported_its_module(
 def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
     project.scenarios(
         "lists",
-        "from harness.scenario import Scenario\n"
+        "from everyorder.harness.scenario import Scenario\n"
         "from tests.scenarios.test_sound import add\n"
         "lists = Scenario(add('a'), create=list, observe=list)\n",
     )
@@ -129,7 +136,7 @@ def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
 def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
     project.scenarios(
         "raises",
-        "from harness.scenario import Scenario\n"
+        "from everyorder.harness.scenario import Scenario\n"
         "from tests.scenarios.test_sound import add, shown\n"
         "def leave():\n    raise SystemExit\n"
         "raises = Scenario(add('a'), create=leave, observe=shown)\n",
@@ -141,7 +148,7 @@ def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
 
 
 LEAVES = """
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 from tests.scenarios.test_sound import add, shown
 
 

@@ -2,8 +2,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from harness.cli import command as exits
-from harness.systems import torch
+from everyorder.harness.cli import command as exits
+from everyorder.harness.systems import torch
 from tests.cli.conftest import Project
 
 needs_torch = pytest.mark.skipif(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import load
-from harness.cli import command as exits
-from harness.collection import UncollectedScenarios, assigned_lines
+from everyorder.harness.catalogue import load
+from everyorder.harness.cli import command as exits
+from everyorder.harness.collection import UncollectedScenarios, assigned_lines
 from tests.cli.conftest import Project, plain
 
 

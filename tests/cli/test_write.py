@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-import harness
-from harness.cli import command as exits
-from harness.errors import HarnessError, TrialEnded
-from harness.writing import scenario_text
-from harness.writing.bench import Bench
-from harness.writing.discovery import draft_of
+from everyorder import harness
+from everyorder.harness.cli import command as exits
+from everyorder.harness.errors import HarnessError, TrialEnded
+from everyorder.harness.writing import scenario_text
+from everyorder.harness.writing.bench import Bench
+from everyorder.harness.writing.discovery import draft_of
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"

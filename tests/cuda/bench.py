@@ -13,16 +13,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from runtime.kernels.cuda import (
+from everyorder.runtime.kernels.cuda import (
     KERNELS,
     Event,
     current_stream,
     is_available,
     properties,
 )
-from runtime.schema.codes import Device, DType
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 TURNS = 15
 DEVICE = Device("cuda", 0)

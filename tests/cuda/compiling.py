@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from runtime.kernels.cuda.device import cuda
-from runtime.kernels.cuda.jit import Family, Key
+from everyorder.runtime.kernels.cuda.device import cuda
+from everyorder.runtime.kernels.cuda.jit import Family, Key
 
 # What is compiled for: Hopper.
 CAPABILITY = (9, 0)

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
-from runtime.errors.tensor import OutOfMemory
-from runtime.kernels.cuda.arena import (
+from everyorder.runtime.errors.tensor import OutOfMemory
+from everyorder.runtime.kernels.cuda.arena import (
     GRAIN,
     LARGE_SEGMENT,
     PAGE,

@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS
-from runtime.kernels.cuda.jit import DECLARED, Family, Key
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS
+from everyorder.runtime.kernels.cuda.jit import DECLARED, Family, Key
 from tests.cuda.compiling import ARCHITECTURE, cubin_of, ptx_of
 
 ALL = "EVERYORDER_ALL_KERNELS" in os.environ

@@ -12,19 +12,19 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
 import numpy as np
 
-from runtime.errors.tensor import DeviceUnavailable
-from runtime.kernels.cuda import (
+from everyorder.runtime.errors.tensor import DeviceUnavailable
+from everyorder.runtime.kernels.cuda import (
     KERNELS,
     device,
     device_count,
     is_available,
     properties,
 )
-from runtime.kernels.cuda.device import require
-from runtime.schema.codes import Device, DType
-from runtime.tensors.data import tensor
-from runtime.tensors.storage import memory_of
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.device import require
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.data import tensor
+from everyorder.runtime.tensors.storage import memory_of
+from everyorder.runtime.tensors.tensor import Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +49,9 @@ def test_kernels_are_not_launched_without_a_device() -> None:
 
 
 def test_an_index_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.kernels.cuda.device.device_count", lambda: 2)
+    monkeypatch.setattr(
+        "everyorder.runtime.kernels.cuda.device.device_count", lambda: 2
+    )
     assert require(1) == 1
     with pytest.raises(DeviceUnavailable) as caught:
         require(2)
@@ -73,7 +75,7 @@ def test_without_the_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_runtime_does_not_import_the_toolkit() -> None:
     code = (
-        "import sys, runtime\n"
+        "import sys; from everyorder import runtime\n"
         "runtime.tensor([1.0])\n"
         "loaded = [name for name in ('numba', 'numba_cuda') if name in sys.modules]\n"
         "assert loaded == [], loaded"

@@ -10,10 +10,10 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.kernels.cpu.operand import coalesced
-from runtime.kernels.cuda import elementwise
-from runtime.kernels.cuda.elementwise import RANK, Piece, pieces
-from runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.kernels.cpu.operand import coalesced
+from everyorder.runtime.kernels.cuda import elementwise
+from everyorder.runtime.kernels.cuda.elementwise import RANK, Piece, pieces
+from everyorder.runtime.tensors.shape import contiguous_strides
 
 
 def test_what_lies_in_order_is_one_extent() -> None:

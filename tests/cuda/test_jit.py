@@ -10,7 +10,7 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
 import numpy as np
 
-from runtime.kernels.cuda.device import (
+from everyorder.runtime.kernels.cuda.device import (
     BLOCK,
     WAVES,
     Shape,
@@ -19,7 +19,7 @@ from runtime.kernels.cuda.device import (
     rows,
     spread,
 )
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cuda.jit import (
     DECLARED,
     Family,
     Kernel,
@@ -114,10 +114,12 @@ def test_functions_known_to_the_compiler_stay_themselves() -> None:
 
 
 def test_the_shape_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.kernels.cuda.device import Properties
+    from everyorder.runtime.kernels.cuda.device import Properties
 
     hopper = Properties("H", (9, 0), 132, 2048, 232448, 1 << 37)
-    monkeypatch.setattr("runtime.kernels.cuda.device.properties", lambda at: hopper)
+    monkeypatch.setattr(
+        "everyorder.runtime.kernels.cuda.device.properties", lambda at: hopper
+    )
     assert resident(0) == 132 * 2048 // BLOCK
     assert spread(1, 0) == (1, BLOCK, 0)
     assert spread(BLOCK + 1, 1) == (2, BLOCK, 1)
@@ -141,7 +143,7 @@ def test_a_launch_goes_to_the_compiled_kernel(monkeypatch: pytest.MonkeyPatch) -
             compiled.append(types)
             return Compiled()
 
-    module = "runtime.kernels.cuda.jit"
+    module = "everyorder.runtime.kernels.cuda.jit"
     stream = SimpleNamespace(core="the stream")
     monkeypatch.setattr(f"{module}.SIMULATED", False)
     monkeypatch.setattr(f"{module}.on_device", nullcontext)

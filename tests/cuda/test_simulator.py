@@ -36,7 +36,7 @@ def test_shared_arrays_are_made_once() -> None:
     """The mended table tells one thread alone that an array is missing."""
     import threading
 
-    from runtime.kernels.cuda.device import SharedArrays
+    from everyorder.runtime.kernels.cuda.device import SharedArrays
 
     table, told, found = SharedArrays(), [], []
     start = threading.Barrier(4)

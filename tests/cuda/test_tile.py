@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
-from runtime.kernels.cuda import KERNELS
-from runtime.kernels.cuda.device import BLOCK
-from runtime.kernels.cuda.jit import DECLARED
-from runtime.kernels.cuda.matmul import EACH, SIDE, TILES
+from everyorder.runtime.kernels.cuda import KERNELS
+from everyorder.runtime.kernels.cuda.device import BLOCK
+from everyorder.runtime.kernels.cuda.jit import DECLARED
+from everyorder.runtime.kernels.cuda.matmul import EACH, SIDE, TILES
 from tests.cuda.compiling import ptx_of
 
 PRODUCTS = ("matmul", "conv2d", "conv2d_input", "conv2d_weight")

@@ -5,8 +5,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from runtime import Tensor, ops, tensor
-from runtime.dispatch.call import WARM
+from everyorder.runtime import Tensor, ops, tensor
+from everyorder.runtime.dispatch.call import WARM
 
 # So many calls that the operator has had its call stub for some.
 CALLS = WARM + 4
@@ -34,7 +34,7 @@ def leaf(*values: float) -> Tensor:
 
 
 def grad(output: Tensor, *inputs: Tensor, create_graph: bool = False) -> Any:
-    from runtime.autograd import grad as gradient
+    from everyorder.runtime.autograd import grad as gradient
 
     return gradient(output, inputs, create_graph=create_graph)
 

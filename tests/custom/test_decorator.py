@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
-from runtime import Dispatcher, Library, Tensor, ops, tensor
-from runtime.custom.definition import live
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import OperatorGone
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import Conflict, LibraryMisuse, UnknownDevice
-from runtime.errors.schema import SchemaError, SchemaSyntaxError
-from runtime.library import CustomOpDef, custom_op
+from everyorder.runtime import Dispatcher, Library, Tensor, ops, tensor
+from everyorder.runtime.custom.definition import live
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import (
+    Conflict,
+    LibraryMisuse,
+    UnknownDevice,
+)
+from everyorder.runtime.errors.schema import SchemaError, SchemaSyntaxError
+from everyorder.runtime.library import CustomOpDef, custom_op
 from tests.coded import code, coded
 from tests.custom.functions import add_one, double, repeatedly, scale
 

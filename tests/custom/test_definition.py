@@ -11,8 +11,8 @@ from weakref import ref
 
 import pytest
 
-import runtime.library
-from runtime import (
+import everyorder.runtime.library
+from everyorder.runtime import (
     Dispatcher,
     DispatchKey,
     KeySet,
@@ -23,18 +23,18 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.custom.definition import ABSENT
-from runtime.errors.call import MissingKernel, OperatorGone
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import (
+from everyorder.runtime.custom.definition import ABSENT
+from everyorder.runtime.errors.call import MissingKernel, OperatorGone
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import (
     Conflict,
     LibraryMisuse,
     LookupFailed,
     UnknownDevice,
 )
-from runtime.library import CustomOpDef, custom_op
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.schema.parser import parse_schema
+from everyorder.runtime.library import CustomOpDef, custom_op
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.schema.parser import parse_schema
 from tests.coded import code, coded
 from tests.custom.functions import add_one, double, like, repeatedly, scale
 
@@ -332,7 +332,7 @@ def test_a_rule_stands_before_the_handler_of_a_mode() -> None:
 
 
 def test_a_rule_of_somebody_else() -> None:
-    from runtime.python_dispatch import register_torch_dispatch
+    from everyorder.runtime.python_dispatch import register_torch_dispatch
 
     with (
         custom_op("mine::f", double, mutates_args=()) as made,
@@ -425,10 +425,10 @@ def test_a_rule_whose_replacement_was_refused_can_be_replaced() -> None:
 
 @pytest.mark.parametrize("name", ABSENT)
 def test_why_a_name_is_not_there(name: str) -> None:
-    assert name not in dir(runtime.library)
+    assert name not in dir(everyorder.runtime.library)
     with custom_op("mine::f", double, mutates_args=()) as made:
         owners: list[tuple[Any, str]] = [
-            (runtime.library, "module 'runtime.library'"),
+            (everyorder.runtime.library, "module 'everyorder.runtime.library'"),
             (made, "'CustomOpDef' object"),
         ]
         for owner, shown in owners:

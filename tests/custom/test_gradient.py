@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from runtime import (
+from everyorder.runtime import (
     DispatchKey,
     KeySet,
     Library,
@@ -20,11 +20,15 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.autograd import gradcheck
-from runtime.errors.autograd import AutogradMisuse, NotImplementedFormula, WriteRefused
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import LibraryMisuse
-from runtime.library import custom_op, register_autograd
+from everyorder.runtime.autograd import gradcheck
+from everyorder.runtime.errors.autograd import (
+    AutogradMisuse,
+    NotImplementedFormula,
+    WriteRefused,
+)
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.library import custom_op, register_autograd
 from tests.coded import code
 from tests.custom.functions import add_one, double, grad, leaf, repeatedly
 

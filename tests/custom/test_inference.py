@@ -7,11 +7,11 @@ from typing import Any, Optional
 
 import pytest
 
-from runtime import Device, DType, Tensor
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.schema import InferenceError
-from runtime.library import infer_schema
-from runtime.schema.parser import parse_schema
+from everyorder.runtime import Device, DType, Tensor
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.schema import InferenceError
+from everyorder.runtime.library import infer_schema
+from everyorder.runtime.schema.parser import parse_schema
 from tests.coded import code
 from tests.custom.functions import add_one, double, scale
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import DType, Function, Tensor, from_numpy, ops, tensor
-from runtime.custom.kernel import is_disjoint, kernel_of, shares
-from runtime.errors.call import KernelError
-from runtime.errors.custom import DefinitionRefused
-from runtime.library import custom_op
-from runtime.schema.parser import parse_schema
+from everyorder.runtime import DType, Function, Tensor, from_numpy, ops, tensor
+from everyorder.runtime.custom.kernel import is_disjoint, kernel_of, shares
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.library import custom_op
+from everyorder.runtime.schema.parser import parse_schema
 from tests.coded import code, coded
 from tests.custom.functions import CALLS, repeatedly
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-import runtime.custom.opcheck
-import runtime.library
-from runtime.errors.base import EveryorderError, sentences
-from runtime.errors.call import KernelError
-from runtime.errors.custom import DefinitionRefused, MissingFake
-from runtime.errors.registration import LookupFailed
+import everyorder.runtime.custom.opcheck
+import everyorder.runtime.library
+from everyorder.runtime.errors.base import EveryorderError, sentences
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.custom import DefinitionRefused, MissingFake
+from everyorder.runtime.errors.registration import LookupFailed
 
 NAMES = (
     *("Library", "custom_op", "define", "impl", "infer_schema", "get_kernel"),
@@ -21,29 +21,35 @@ NAMES = (
 
 
 def test_every_name_is_there() -> None:
-    assert sorted(runtime.library.__all__) == sorted(NAMES)
-    assert {*NAMES} <= {*dir(runtime.library)}
+    assert sorted(everyorder.runtime.library.__all__) == sorted(NAMES)
+    assert {*NAMES} <= {*dir(everyorder.runtime.library)}
     assert all(
-        callable(getattr(runtime.library, n)) or "fallthrough" in n for n in NAMES
+        callable(getattr(everyorder.runtime.library, n)) or "fallthrough" in n
+        for n in NAMES
     )
 
 
 def test_opcheck_is_loaded_once() -> None:
-    vars(runtime.library).pop("opcheck", None)
-    found = runtime.library.opcheck
-    assert found is runtime.custom.opcheck.opcheck
-    assert vars(runtime.library)["opcheck"] is found
+    vars(everyorder.runtime.library).pop("opcheck", None)
+    found = everyorder.runtime.library.opcheck
+    assert found is everyorder.runtime.custom.opcheck.opcheck
+    assert vars(everyorder.runtime.library)["opcheck"] is found
 
 
 def test_other_names() -> None:
     name = "fallback"
     with pytest.raises(AttributeError) as refused:
-        getattr(runtime.library, name)
-    assert str(refused.value) == "module 'runtime.library' has no attribute 'fallback'"
+        getattr(everyorder.runtime.library, name)
+    assert (
+        str(refused.value)
+        == "module 'everyorder.runtime.library' has no attribute 'fallback'"
+    )
 
 
 def test_the_name_that_programs_for_torch_have() -> None:
-    assert runtime.library.fallthrough_kernel is runtime.fallthrough
+    assert (
+        everyorder.runtime.library.fallthrough_kernel is everyorder.runtime.fallthrough
+    )
 
 
 CODES = [

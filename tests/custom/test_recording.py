@@ -9,12 +9,16 @@ from weakref import ref
 
 import pytest
 
-from runtime import Tensor, inference_mode, no_grad, tensor
-from runtime.autograd import gradcheck
-from runtime.custom.gradient import CallNode, _recording
-from runtime.errors.autograd import AutogradMisuse, BackwardRefused, WriteRefused
-from runtime.errors.call import KernelError
-from runtime.library import custom_op
+from everyorder.runtime import Tensor, inference_mode, no_grad, tensor
+from everyorder.runtime.autograd import gradcheck
+from everyorder.runtime.custom.gradient import CallNode, _recording
+from everyorder.runtime.errors.autograd import (
+    AutogradMisuse,
+    BackwardRefused,
+    WriteRefused,
+)
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.library import custom_op
 from tests.coded import code
 from tests.custom.functions import double, grad, leaf, repeatedly
 

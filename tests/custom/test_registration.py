@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime import (
+from everyorder.runtime import (
     Dispatcher,
     DispatchKey,
     KeySet,
@@ -20,14 +20,14 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.custom import registration
-from runtime.custom.registration import custom_of, dispatcher_of, handle_of
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.autograd import AutogradMisuse
-from runtime.errors.call import CallError, OperatorGone
-from runtime.errors.custom import DefinitionRefused
-from runtime.errors.registration import Conflict, LookupFailed, UnknownDevice
-from runtime.library import (
+from everyorder.runtime.custom import registration
+from everyorder.runtime.custom.registration import custom_of, dispatcher_of, handle_of
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.errors.call import CallError, OperatorGone
+from everyorder.runtime.errors.custom import DefinitionRefused
+from everyorder.runtime.errors.registration import Conflict, LookupFailed, UnknownDevice
+from everyorder.runtime.library import (
     custom_op,
     define,
     get_kernel,
@@ -38,7 +38,7 @@ from runtime.library import (
     register_kernel,
     register_torch_dispatch,
 )
-from runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.python_dispatch import TorchDispatchMode
 from tests.coded import code
 from tests.custom.functions import double, like, repeatedly
 

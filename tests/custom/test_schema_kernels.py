@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import (
+from everyorder import runtime
+from everyorder.runtime import (
     Device,
     DType,
     Tensor,
@@ -18,10 +18,18 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.errors.autograd import AutogradMisuse, BackwardRefused, WriteRefused
-from runtime.errors.call import MissingKernel
-from runtime.errors.custom import DefinitionRefused, MissingFake, OpCheckError
-from runtime.library import custom_op, register_autocast
+from everyorder.runtime.errors.autograd import (
+    AutogradMisuse,
+    BackwardRefused,
+    WriteRefused,
+)
+from everyorder.runtime.errors.call import MissingKernel
+from everyorder.runtime.errors.custom import (
+    DefinitionRefused,
+    MissingFake,
+    OpCheckError,
+)
+from everyorder.runtime.library import custom_op, register_autocast
 from tests.coded import code
 from tests.custom.functions import CALLS, add_one, double, like, repeatedly
 
@@ -348,8 +356,8 @@ def test_what_it_calls_runs_without_autocast() -> None:
 
 
 def test_a_number_stays_a_number() -> None:
-    from runtime.autograd.autocast import cast_to
-    from runtime.tensors.construction import wrap_number
+    from everyorder.runtime.autograd.autocast import cast_to
+    from everyorder.runtime.tensors.construction import wrap_number
 
     number = wrap_number(1.5)
     assert cast_to(number, DType.named("float16"), "cpu") is number

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch.call import Callee
+from everyorder.runtime.dispatch.call import Callee
 
 # The modules whose subject is a call.
 CALLS = (

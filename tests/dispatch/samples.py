@@ -6,12 +6,12 @@ True only here: `everything` is what a failing call must leave as it was.
 from collections.abc import Hashable
 from typing import Any
 
-from runtime.dispatch import Dispatcher, Library, OperatorHandle, fingerprint
-from runtime.dispatch.watch import DEPTH, WATCH
-from runtime.keys import LOCAL, DispatchKey, KeySet
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, OperatorHandle, fingerprint
+from everyorder.runtime.dispatch.watch import DEPTH, WATCH
+from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.tensors import Tensor, tensor
 
 FOO = "foo(Tensor x) -> Tensor"
 

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.dispatch.kernel import kernel_for
-from runtime.dispatch.library import origin_of_caller
-from runtime.errors.registration import LibraryMisuse, LookupFailed
-from runtime.keys import DispatchKey
-from runtime.schema import parse_schema
+from everyorder.runtime.dispatch import Dispatcher, Library, fingerprint
+from everyorder.runtime.dispatch.kernel import kernel_for
+from everyorder.runtime.dispatch.library import origin_of_caller
+from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.dispatch.samples import FOO, says, silent
 

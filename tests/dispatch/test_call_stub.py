@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, Operators
-from runtime.dispatch.call import WARM
-from runtime.dispatch.call_stub import maker_of
-from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
-from runtime.keys import DispatchKey, exclude_keys
-from runtime.schema.parser import parse_schema
-from runtime.tensors import tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, Operators
+from everyorder.runtime.dispatch.call import WARM
+from everyorder.runtime.dispatch.call_stub import maker_of
+from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
+from everyorder.runtime.keys import DispatchKey, exclude_keys
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.tensors import tensor
 from tests.coded import code, coded
 from tests.dispatch.samples import defined, op, says, silent
 
@@ -174,7 +174,7 @@ def test_a_lasting_namespace_remembers_its_operators() -> None:
         asked.append(1)
         return dispatcher
 
-    operators = Operators(source, {"test": "runtime.dispatch"})
+    operators = Operators(source, {"test": "everyorder.runtime.dispatch"})
     assert operators.test.foo is operators.test.foo
     assert len(asked) == 1
     plain = Operators(source)

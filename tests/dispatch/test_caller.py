@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, boxed, fallthrough
-from runtime.dispatch.call import caller_of
-from runtime.errors.call import CallError, CannotRun, MissingKernel, OperatorGone
-from runtime.keys import (
+from everyorder.runtime.dispatch import Library, boxed, fallthrough
+from everyorder.runtime.dispatch.call import caller_of
+from everyorder.runtime.errors.call import (
+    CallError,
+    CannotRun,
+    MissingKernel,
+    OperatorGone,
+)
+from everyorder.runtime.keys import (
     LOCAL,
     DispatchKey,
     KeySet,
@@ -16,9 +21,9 @@ from runtime.keys import (
     full_after,
     include_keys,
 )
-from runtime.schema.codes import DType
-from runtime.tensors import Tensor, tensor
-from runtime.tensors.keys import keys_of
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors import Tensor, tensor
+from everyorder.runtime.tensors.keys import keys_of
 from tests.coded import code
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent, untyped
 

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, boxed, named_not_supported
-from runtime.errors.call import CallError, CannotRun, KernelError, MissingKernel
-from runtime.keys import (
+from everyorder.runtime.dispatch import Library, boxed, named_not_supported
+from everyorder.runtime.errors.call import (
+    CallError,
+    CannotRun,
+    KernelError,
+    MissingKernel,
+)
+from everyorder.runtime.keys import (
     AFTER_AUTOGRAD,
     DispatchKey,
     KeySet,
@@ -15,8 +20,8 @@ from runtime.keys import (
     full_after,
     include_keys,
 )
-from runtime.schema.codes import DType
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import code
 from tests.dispatch.samples import defined, on, op, says, silent, untyped
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, fingerprint
-from runtime.errors.base import EveryorderError
-from runtime.errors.registration import Conflict
-from runtime.keys import KeySet
-from runtime.tensors import Tensor
+from everyorder.runtime.dispatch import Library, fingerprint
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.tensors import Tensor
 from tests.coded import code, coded
 from tests.dispatch.samples import FOO, op, says, silent, t_t, tt_t
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import (
+from everyorder.runtime.dispatch import (
     Dispatcher,
     Library,
     boxed,
     fallthrough,
 )
-from runtime.dispatch import library as library_module
-from runtime.errors.registration import Conflict, LibraryMisuse
-from runtime.errors.schema import SchemaError, SchemaSyntaxError
-from runtime.keys import DispatchKey
-from runtime.schema import parse_schema
+from everyorder.runtime.dispatch import library as library_module
+from everyorder.runtime.errors.registration import Conflict, LibraryMisuse
+from everyorder.runtime.errors.schema import SchemaError, SchemaSyntaxError
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.dispatch.samples import FOO, op, says, silent, t_t, tt_t
 

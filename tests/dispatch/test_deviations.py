@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.dispatch import Dispatcher, Library
-from runtime.errors.call import CallError
-from runtime.errors.registration import KeyMisuse
-from runtime.errors.schema import SchemaError
-from runtime.keys import DispatchKey, KeySet, full_after, is_member, set_included
-from runtime.keys.local import LOCAL
-from runtime.schema import parse_schema
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.registration import KeyMisuse
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.keys import (
+    DispatchKey,
+    KeySet,
+    full_after,
+    is_member,
+    set_included,
+)
+from everyorder.runtime.keys.local import LOCAL
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.deviations import DEVIATIONS
 from tests.dispatch.samples import defined, op, silent

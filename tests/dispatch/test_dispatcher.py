@@ -6,19 +6,19 @@ from typing import Any, cast
 
 import pytest
 
-from runtime.dispatch import (
+from everyorder.runtime.dispatch import (
     Dispatcher,
     Library,
     default_dispatcher,
     fallthrough,
     fingerprint,
 )
-from runtime.dispatch.dispatcher import BUILTIN, PASSED
-from runtime.dispatch.state import EMPTY, DispatcherState
-from runtime.dispatch.transition import ADD
-from runtime.errors.registration import Conflict, LookupFailed
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.keys import (
+from everyorder.runtime.dispatch.dispatcher import BUILTIN, PASSED
+from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
+from everyorder.runtime.dispatch.transition import ADD
+from everyorder.runtime.errors.registration import Conflict, LookupFailed
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
     SLOTS,
@@ -26,8 +26,8 @@ from runtime.keys import (
     exclude_keys,
     members,
 )
-from runtime.schema import OperatorName
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.schema import OperatorName
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import code
 from tests.dispatch.samples import FOO, bare, defined, everything, op, says, silent
 

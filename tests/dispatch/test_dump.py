@@ -10,16 +10,28 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, boxed, fallthrough, fingerprint
-from runtime.dispatch.state import (
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    Library,
+    boxed,
+    fallthrough,
+    fingerprint,
+)
+from everyorder.runtime.dispatch.state import (
     DispatcherState,
     OperatorEntry,
     entry_fingerprint,
     listed_keys,
     table_reading,
 )
-from runtime.dispatch.table import Fallbacks, Table, fallbacks_of, masks_of, recipe_of
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch.table import (
+    Fallbacks,
+    Table,
+    fallbacks_of,
+    masks_of,
+    recipe_of,
+)
+from everyorder.runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
@@ -31,8 +43,8 @@ from runtime.dispatch.token import (
     read_definition,
     read_kernel,
 )
-from runtime.keys import SLOTS, DispatchKey
-from runtime.schema import OperatorName, parse_schema
+from everyorder.runtime.keys import SLOTS, DispatchKey
+from everyorder.runtime.schema import OperatorName, parse_schema
 from tests.dispatch.samples import FOO, Ear, bare, defined, says, silent, t_t
 
 # The example of the format, with the description of every kernel given.

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from runtime.errors.base import EveryorderError
-from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
-from runtime.tensors import tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, boxed, fallthrough
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
+from everyorder.runtime.tensors import tensor
 from tests.dispatch.samples import (
     FOO,
     Ear,

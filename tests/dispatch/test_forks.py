@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, OperatorHandle, default_dispatcher
-from runtime.dispatch import dispatcher as dispatchers
-from runtime.dispatch.watch import WATCH, Watch
-from runtime.schema import OperatorName
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    Library,
+    OperatorHandle,
+    default_dispatcher,
+)
+from everyorder.runtime.dispatch import dispatcher as dispatchers
+from everyorder.runtime.dispatch.watch import WATCH, Watch
+from everyorder.runtime.schema import OperatorName
 from tests.dispatch.samples import Ear, defined, op, says, silent
 from tests.forking import SECONDS, ended_well, fork, in_child, needs_fork
 from tests.test_locks import _held, _take

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, default_dispatcher, fallthrough
-from runtime.dispatch.token import Implementation
-from runtime.errors.call import (
+from everyorder.runtime.dispatch import Library, default_dispatcher, fallthrough
+from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.errors.call import (
     CallError,
     CannotRun,
     KernelError,
     MissingKernel,
     OperatorGone,
 )
-from runtime.errors.registration import LibraryMisuse, LookupFailed
-from runtime.keys import DispatchKey, KeySet, exclude_keys
-from runtime.schema import OperatorName
+from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
+from everyorder.runtime.keys import DispatchKey, KeySet, exclude_keys
+from everyorder.runtime.schema import OperatorName
 from tests.coded import code
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent
 
@@ -223,7 +223,7 @@ def test_names_of_a_handle() -> None:
 
 
 def test_whether_an_operator_makes_views() -> None:
-    from runtime import ops
+    from everyorder.runtime import ops
 
     assert ops.core.view.default.is_view
     assert not ops.core.add_.default.is_view
@@ -231,7 +231,7 @@ def test_whether_an_operator_makes_views() -> None:
 
 
 def test_an_operator_of_the_runtime() -> None:
-    import runtime
+    from everyorder import runtime
 
     func = runtime.ops.core.mul.default
     assert func is runtime.ops.core.mul.default
@@ -253,7 +253,7 @@ def test_a_copy_is_the_operator_itself() -> None:
 
 
 def test_pickling_goes_by_the_name() -> None:
-    import runtime
+    from everyorder import runtime
 
     handle, packet = runtime.ops.core.mul.out, runtime.ops.core.mul
     for each in (handle, packet, default_dispatcher()):
@@ -271,7 +271,7 @@ def test_pickling_goes_by_the_name() -> None:
 def test_an_operator_of_the_runtime_arrives_in_a_process_that_had_none(
     overload: str | None, use: str, shown: str
 ) -> None:
-    import runtime
+    from everyorder import runtime
 
     mul = runtime.ops.core.mul
     packed = pickle.dumps(mul if overload is None else getattr(mul, overload))

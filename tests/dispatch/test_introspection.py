@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, OperatorHandle
-from runtime.dispatch.handle import OperatorPacket
-from runtime.errors.schema import SchemaError
-from runtime.schema import NO_DEFAULT, parse_schema
-from runtime.schema.binding import python_signature
-from runtime.schema.signature import Argument
-from runtime.schema.types import IntType
+from everyorder.runtime.dispatch import Library, OperatorHandle
+from everyorder.runtime.dispatch.handle import OperatorPacket
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema import NO_DEFAULT, parse_schema
+from everyorder.runtime.schema.binding import python_signature
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.types import IntType
 from tests.dispatch.samples import defined, on, op, says, silent
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.token import REMEMBERED as READINGS
-from runtime.schema.parser import REMEMBERED as SCHEMAS
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.dispatch.token import REMEMBERED as READINGS
+from everyorder.runtime.schema.parser import REMEMBERED as SCHEMAS
 
 # Of lists that grow by doubling, and the like.
 NEXT_TO_NOTHING = 60_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch.kernel import (
+from everyorder.runtime.dispatch.kernel import (
     Kernel,
     boxed,
     describe,
@@ -17,10 +17,10 @@ from runtime.dispatch.kernel import (
     named_not_supported,
     untyped_kernel_of,
 )
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import KeySet
-from runtime.keys import keyset as keyset_module
-from runtime.tensors import Tensor
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.keys import keyset as keyset_module
+from everyorder.runtime.tensors import Tensor
 from tests.coded import code
 from tests.dispatch.samples import says, t_t
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, OperatorHandle
-from runtime.dispatch.handle import OperatorPacket
-from runtime.dispatch.registration import Interned
-from runtime.schema import OperatorName
+from everyorder.runtime.dispatch import Dispatcher, Library, OperatorHandle
+from everyorder.runtime.dispatch.handle import OperatorPacket
+from everyorder.runtime.dispatch.registration import Interned
+from everyorder.runtime.schema import OperatorName
 from tests.dispatch.samples import defined, on, op, says, silent
 
 

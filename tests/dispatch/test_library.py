@@ -13,13 +13,19 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, KernelOverridden, Library, fingerprint
-from runtime.errors.base import EveryorderError
-from runtime.errors.registration import Conflict, KeyMisuse, LibraryMisuse
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.keys import DispatchKey, KeySet
-from runtime.schema import OperatorName
-from runtime.tensors import Tensor
+import everyorder.runtime.library
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    KernelOverridden,
+    Library,
+    fingerprint,
+)
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.registration import Conflict, KeyMisuse, LibraryMisuse
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.schema import OperatorName
+from everyorder.runtime.tensors import Tensor
 from tests.coded import code, coded
 from tests.dispatch.samples import FOO, bare, defined, op, says, silent, t_t, tt_t
 
@@ -372,20 +378,19 @@ def test_what_is_refused_is_not_warned_of() -> None:
 
 
 def test_the_warning_points_outside_of_the_runtime_from_any_depth() -> None:
-    import runtime.library
 
     with Library("deep", "FRAGMENT") as library:
         library.define("f(Tensor x) -> Tensor")
         library.impl("f", lambda x: x.clone(), "CPU")
         with pytest.warns(KernelOverridden) as caught:
-            runtime.library.impl("deep::f", "cpu", lib=library)(lambda x: x)
+            everyorder.runtime.library.impl("deep::f", "cpu", lib=library)(lambda x: x)
     assert [each.filename for each in caught] == [__file__]
 
 
 # What runs at exit is called by nobody: the last one that was registered comes first.
 AT_EXIT = """
 import atexit
-from runtime import Library, default_dispatcher
+from everyorder.runtime import Library, default_dispatcher
 
 library = Library("bare", "DEF")
 library.define("f(Tensor x) -> Tensor")

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from runtime.dispatch.call import NextKernel
-from runtime.dispatch.dispatcher import release
-from runtime.dispatch.kernel import direct, linked, untyped_kernel_of
-from runtime.errors.call import KernelError, MissingKernel
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import DispatchKey, KeySet, full_after
-from runtime.schema.codes import DType
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, boxed, fallthrough
+from everyorder.runtime.dispatch.call import NextKernel
+from everyorder.runtime.dispatch.dispatcher import release
+from everyorder.runtime.dispatch.kernel import direct, linked, untyped_kernel_of
+from everyorder.runtime.errors.call import KernelError, MissingKernel
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import DispatchKey, KeySet, full_after
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import code
 from tests.dispatch.samples import bare, defined, on, op, says, silent
 

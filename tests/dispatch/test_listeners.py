@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.dispatch import Dispatcher, Library, fingerprint
+from everyorder.runtime.errors.registration import LibraryMisuse
 from tests.coded import code
 from tests.dispatch.samples import FOO, Ear, everything, says, silent
 

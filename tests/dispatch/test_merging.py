@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import (
+from everyorder.runtime.dispatch import (
     Dispatcher,
     Library,
     fingerprint,
 )
-from runtime.errors.registration import Conflict
-from runtime.schema import parse_schema
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.dispatch.samples import FOO, silent
 

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, Operators, default_dispatcher
-from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
-from runtime.errors.registration import LookupFailed
-from runtime.tensors import tensor
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    Library,
+    Operators,
+    default_dispatcher,
+)
+from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.tensors import tensor
 from tests.coded import code
 from tests.dispatch.samples import says, silent
 
@@ -154,7 +159,7 @@ def test_a_packet_does_not_go_stale() -> None:
 def test_overloads_that_were_kept_say_that_they_are_gone(calls: int) -> None:
     d = silent()
     _, library = opened(d, plain="int x", b="str x")
-    ops = Operators(lambda: d, {"test": "runtime.dispatch"})
+    ops = Operators(lambda: d, {"test": "everyorder.runtime.dispatch"})
     packet = ops.test.f
     kept = {"plain": packet.default, "b": packet.b}
     for _ in range(calls):
@@ -170,7 +175,7 @@ def test_a_packet_keeps_its_attributes_when_it_gets_its_call_stub() -> None:
     library = Library("test", "DEF", dispatcher=d)
     library.define("f(int x) -> str")
     library.impl("f", says("plain"), CE)
-    packet = Operators(lambda: d, {"test": "runtime.dispatch"}).test.f
+    packet = Operators(lambda: d, {"test": "everyorder.runtime.dispatch"}).test.f
     vars(packet)["noted"] = 1
     kept = packet.default
     for _ in range(30):
@@ -204,7 +209,7 @@ def test_a_namespace_can_be_copied() -> None:
 
 
 def test_overloads_of_upstream_for_tensors_and_numbers() -> None:
-    import runtime
+    from everyorder import runtime
 
     add = runtime.ops.core.add
     assert add.Tensor is add.Scalar is add.default
@@ -218,7 +223,7 @@ def test_overloads_of_upstream_for_tensors_and_numbers() -> None:
 
 
 def test_another_name_of_a_namespace_counts_until_somebody_defines_it() -> None:
-    import runtime
+    from everyorder import runtime
 
     assert runtime.ops.aten is runtime.ops.core
     assert "aten" not in default_dispatcher().state.namespaces

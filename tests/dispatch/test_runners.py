@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from runtime.dispatch import Dispatcher, Library, boxed, direct, linked
-from runtime.keys import KeySet
-from runtime.schema.defaults import presented_stripper
+from everyorder.runtime.dispatch import Dispatcher, Library, boxed, direct, linked
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.schema.defaults import presented_stripper
 from tests.dispatch.samples import op
 from tests.schema.calls import Call, calls
 from tests.schema.test_defaults import alike

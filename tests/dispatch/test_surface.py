@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-import runtime
-import runtime.errors
-from runtime.errors.base import EveryorderError, sentences
+from everyorder import runtime
+from everyorder.runtime.errors.base import EveryorderError, sentences
 
 # Modules of ours, and of all; how long they take, `make bench` measures.
 OURS, ALL = 100, 190
@@ -21,8 +20,8 @@ OURS, ALL = 100, 190
 COLD = """
 import sys
 before = set(sys.modules)
-import runtime
-print(len([name for name in sys.modules if name.startswith("runtime")]))
+from everyorder import runtime
+print(len([name for name in sys.modules if name.startswith("everyorder.runtime")]))
 print(len(set(sys.modules) - before))
 print(sorted({"numpy", "numba", "asyncio"} & set(sys.modules)))
 """
@@ -68,7 +67,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
 
 
 def test_lazy_names_are_the_real_ones() -> None:
-    tensors = importlib.import_module("runtime.tensors")
+    tensors = importlib.import_module("everyorder.runtime.tensors")
     assert runtime.__getattr__("tensor") is tensors.tensor
     assert runtime.__getattr__("Tensor") is tensors.Tensor
 
@@ -78,7 +77,7 @@ def test_another_name_is_an_attribute_error() -> None:
         runtime.__getattr__("tensr")
     assert (caught.value.name, str(caught.value)) == (
         "tensr",
-        "module 'runtime' has no attribute 'tensr'",
+        "module 'everyorder.runtime' has no attribute 'tensr'",
     )
 
 
@@ -121,7 +120,8 @@ def test_a_type_checker_finds_every_area_of_errors() -> None:
 
 def test_no_error_is_loaded_before_it_is_asked_for() -> None:
     program = (
-        "import sys, runtime; before = 'runtime.errors.custom' in sys.modules; "
+        "import sys; from everyorder import runtime; "
+        "before = 'everyorder.runtime.errors.custom' in sys.modules; "
         "print(before, runtime.errors.OpCheckError.__module__)"
     )
     told = subprocess.run(
@@ -134,7 +134,7 @@ def test_no_error_is_loaded_before_it_is_asked_for() -> None:
 
 def test_errors_that_are_not_loaded_are_listed() -> None:
     program = (
-        "from runtime import errors; before = {*vars(errors)}; "
+        "from everyorder.runtime import errors; before = {*vars(errors)}; "
         "print({*errors.__all__} <= {*dir(errors)}, {*errors.__all__} <= before)"
     )
     told = subprocess.run(

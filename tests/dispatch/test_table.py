@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.state import OperatorEntry
-from runtime.dispatch.table import (
+from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
+from everyorder.runtime.dispatch.state import OperatorEntry
+from everyorder.runtime.dispatch.table import (
     ALL_SLOTS,
     AMBIGUOUS,
     GUARDED_SLOTS,
@@ -23,8 +23,8 @@ from runtime.dispatch.table import (
     recipe_of,
     table_of,
 )
-from runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
-from runtime.keys.model import BACKENDS
+from everyorder.runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
+from everyorder.runtime.keys.model import BACKENDS
 from tests.dispatch.samples import bare, says, silent
 
 CI = "CompositeImplicitAutograd"

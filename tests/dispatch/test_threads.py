@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.errors.base import code_of
-from runtime.errors.call import MissingKernel, OperatorGone
-from runtime.keys import LOCAL
-from runtime.tensors import tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, fingerprint
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.call import MissingKernel, OperatorGone
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.tensors import tensor
 from tests.dispatch.samples import FOO, Ear, everything, op, says, silent
 
 SECONDS = 0.4

@@ -5,10 +5,10 @@ from itertools import permutations
 
 import pytest
 
-from runtime.dispatch import Library, fallthrough, fingerprint
-from runtime.dispatch.kernel import kernel_of
-from runtime.dispatch.state import EMPTY, DispatcherState
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch import Library, fallthrough, fingerprint
+from everyorder.runtime.dispatch.kernel import kernel_of
+from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
+from everyorder.runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
@@ -20,10 +20,10 @@ from runtime.dispatch.token import (
     read_definition,
     read_kernel,
 )
-from runtime.dispatch.transition import ADD, REMOVE
-from runtime.errors.registration import Conflict
-from runtime.keys import DispatchKey
-from runtime.schema import OperatorName, parse_schema
+from everyorder.runtime.dispatch.transition import ADD, REMOVE
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import OperatorName, parse_schema
 from tests.coded import code
 from tests.dispatch.samples import Ear, bare, says, t_t
 

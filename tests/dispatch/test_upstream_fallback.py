@@ -11,9 +11,9 @@
 
 from typing import Any
 
-from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, boxed, fallthrough
+from everyorder.runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.dispatch.samples import op, silent, untyped
 
 MODE = DispatchKey.TESTING_ONLY_GenericMode

@@ -25,9 +25,9 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, OperatorHandle, fallthrough
-from runtime.errors.call import CannotRun, MissingKernel
-from runtime.keys import DispatchKey, full_after
+from everyorder.runtime.dispatch import Dispatcher, Library, OperatorHandle, fallthrough
+from everyorder.runtime.errors.call import CannotRun, MissingKernel
+from everyorder.runtime.keys import DispatchKey, full_after
 from tests.coded import code
 from tests.dispatch.samples import defined, on, op, says, silent, untyped
 

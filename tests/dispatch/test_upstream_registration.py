@@ -37,14 +37,20 @@ from typing import Any
 
 import pytest
 
-from runtime import ops
-from runtime.dispatch import Dispatcher, Library, boxed, default_dispatcher, fallthrough
-from runtime.errors.call import CallError, MissingKernel
-from runtime.errors.registration import Conflict, LibraryMisuse
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.keys import DispatchKey, KeySet, full_after, include_keys
-from runtime.schema import parse_schema
-from runtime.tensors import Tensor
+from everyorder.runtime import ops
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    Library,
+    boxed,
+    default_dispatcher,
+    fallthrough,
+)
+from everyorder.runtime.errors.call import CallError, MissingKernel
+from everyorder.runtime.errors.registration import Conflict, LibraryMisuse
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.keys import DispatchKey, KeySet, full_after, include_keys
+from everyorder.runtime.schema import parse_schema
+from everyorder.runtime.tensors import Tensor
 from tests.coded import code
 from tests.dispatch.samples import (
     FOO,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import boxed
-from runtime.keys import KeySet
+from everyorder.runtime.dispatch import boxed
+from everyorder.runtime.keys import KeySet
 from tests.dispatch.samples import (
     defined,
     on,

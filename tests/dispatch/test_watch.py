@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library
-from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH
-from runtime.keys import AFTER_AUTOGRAD, DispatchKey, KeySet
-from runtime.schema.schema import Schema
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.dispatch import Library
+from everyorder.runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH
+from everyorder.runtime.keys import AFTER_AUTOGRAD, DispatchKey, KeySet
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.dispatch.samples import defined, op, says, silent, untyped
 
 
@@ -211,7 +211,7 @@ def test_the_nesting_is_restored_after_an_error() -> None:
 
 
 PROGRAM = """
-from runtime import Library, ops
+from everyorder.runtime import Library, ops
 library = Library("test", "DEF")
 library.define("foo(int x) -> int")
 library.impl("foo", lambda x: x, "CompositeExplicitAutograd")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from harness.engine import Base, History, Relations
+from everyorder.harness.engine import Base, History, Relations
 from tests.engine.toys import Refused
 
 Place: TypeAlias = tuple[int, int]

@@ -7,7 +7,7 @@ own and not by those of the engine; what was asked without sense stands in `misu
 from collections.abc import Hashable, Sequence
 from hashlib import blake2b
 
-from harness.engine import Relations, StateForm
+from everyorder.harness.engine import Relations, StateForm
 from tests.engine.toys import Refused, Toy
 
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     ASSUMPTIONS,
     Budget,
     Caveat,
@@ -13,7 +13,7 @@ from harness.engine import (
     explore,
     plan,
 )
-from harness.engine.strategy import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
+from everyorder.harness.engine.strategy import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
 from tests.engine.related import Related
 
 NONE = Relations()

@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 
-from harness.engine import Budget, Exploration, StateForm, explore, replay
-from harness.engine.judge import Judge
-from harness.engine.protocol import UNORDERED
-from harness.engine.refutation import (
+from everyorder.harness.engine import Budget, Exploration, StateForm, explore, replay
+from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.protocol import UNORDERED
+from everyorder.harness.engine.refutation import (
     FORKED,
     TIMES,
     Flake,
     find_flake,
     without_unreliable,
 )
-from harness.engine.result import Violation
+from everyorder.harness.engine.result import Violation
 from tests.engine.related import digest
 from tests.engine.toys import Refused, Toy
 

@@ -4,8 +4,8 @@ from itertools import combinations, permutations
 
 import pytest
 
-from harness.engine import Relations, explore
-from harness.engine.covering_arrays import rows
+from everyorder.harness.engine import Relations, explore
+from everyorder.harness.engine.covering_arrays import rows
 from tests.engine.related import Related
 from tests.engine.toys import Exclusive, Toy
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     KINDS,
     Budget,
     Counts,
@@ -16,8 +16,8 @@ from harness.engine import (
     explore,
     plan,
 )
-from harness.engine.explorer import SELDOM
-from harness.errors import BadStrategy
+from everyorder.harness.engine.explorer import SELDOM
+from everyorder.harness.errors import BadStrategy
 from tests.coded import code
 from tests.engine.related import Related
 from tests.engine.toys import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness import Scenario, steps, use
-from harness import explore as explore_scenario
-from harness.engine import (
+from everyorder.harness import Scenario, steps, use
+from everyorder.harness import explore as explore_scenario
+from everyorder.harness.engine import (
     Base,
     Budget,
     Exploration,
@@ -19,7 +19,7 @@ from harness.engine import (
     plan,
     replay,
 )
-from harness.errors import BadScenario
+from everyorder.harness.errors import BadScenario
 from tests.coded import code
 from tests.engine.related import digest
 from tests.engine.toys import Toy

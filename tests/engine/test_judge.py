@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.engine import Action, Fault, Replay, replay
-from harness.errors import CannotReplay
+from everyorder.harness.engine import Action, Fault, Replay, replay
+from everyorder.harness.errors import CannotReplay
 from tests.coded import code
 from tests.engine.toys import Exclusive, Leaking, Newest, Stuck, Toy
 

@@ -8,8 +8,8 @@ from weakref import ref
 
 import pytest
 
-from harness import Scenario, explore, step
-from harness.engine.player import outlives
+from everyorder.harness import Scenario, explore, step
+from everyorder.harness.engine.player import outlives
 
 
 class Handle:

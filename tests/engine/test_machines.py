@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     Base,
     Budget,
     Exploration,
@@ -20,10 +20,10 @@ from harness.engine import (
     explore,
     operations_of,
 )
-from harness.engine.judge import Judge
-from harness.engine.protocol import UNORDERED, Key
-from harness.engine.reference import map_states
-from harness.engine.session import Meter, Session
+from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.protocol import UNORDERED, Key
+from everyorder.harness.engine.reference import map_states
+from everyorder.harness.engine.session import Meter, Session
 
 MACHINES = 200
 

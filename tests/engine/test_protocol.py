@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     Operations,
     ReplayId,
     decode,
@@ -14,14 +14,14 @@ from harness.engine import (
     scenario_tag,
     tag_of,
 )
-from harness.engine.protocol import (
+from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
     UNORDERED,
     Ordering,
     is_active,
     state_of,
 )
-from harness.errors import BadStrategy, CannotReplay
+from everyorder.harness.errors import BadStrategy, CannotReplay
 from tests.coded import code
 from tests.engine.toys import Toy
 

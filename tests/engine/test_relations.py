@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     Action,
     Budget,
     Exploration,
@@ -15,11 +15,11 @@ from harness.engine import (
     ordering_of,
     replay,
 )
-from harness.engine.judge import Judge
-from harness.engine.player import Player, Record
-from harness.engine.protocol import UNORDERED
-from harness.engine.session import Meter, Session
-from harness.engine.suites import run_full
+from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.player import Player, Record
+from everyorder.harness.engine.protocol import UNORDERED
+from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.engine.suites import run_full
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
 

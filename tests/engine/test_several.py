@@ -4,8 +4,8 @@ from collections.abc import Hashable
 
 import pytest
 
-from harness.engine import Budget, Exploration, Relations, explore
-from harness.engine.session import PATIENCE
+from everyorder.harness.engine import Budget, Exploration, Relations, explore
+from everyorder.harness.engine.session import PATIENCE
 from tests.engine.related import Related
 from tests.engine.toys import Ordered, Refused, Toy
 

@@ -11,8 +11,8 @@ from itertools import product
 
 import pytest
 
-from harness.engine import Budget, Square, Violation, explore, replay
-from harness.engine import judge as judging
+from everyorder.harness.engine import Budget, Square, Violation, explore, replay
+from everyorder.harness.engine import judge as judging
 from tests.engine.drawn_machines import Machine, Odds, Place, Shown, parts
 from tests.engine.toys import Ordered, Stale, Sticky, Suffix, Toy
 

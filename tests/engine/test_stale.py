@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     History,
     Operations,
     Relations,
@@ -14,7 +14,7 @@ from harness.engine import (
     plan,
     replay,
 )
-from harness.engine.suites import stale_histories, stale_size
+from everyorder.harness.engine.suites import stale_histories, stale_size
 from tests.engine.related import Related
 from tests.engine.toys import Toy
 

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from harness.engine import Base, Exploration, StateForm, explore
+from everyorder.harness.engine import Base, Exploration, StateForm, explore
 from tests.engine.toys import Toy
 
 
@@ -292,7 +292,7 @@ def test_a_registry_that_is_not_fresh_after_a_state(where: tuple[int, ...]) -> N
 def test_states_after_which_nobody_looked_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("harness.engine.reference.MOST_RECHECKED", 5)
+    monkeypatch.setattr("everyorder.harness.engine.reference.MOST_RECHECKED", 5)
     found = explore(Leaving(3, (9,)))
     assert found.proven
     assert [each.text for each in found.caveats] == [

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.engine import Base, Exploration, History, StateForm, explore
-from harness.engine.states import COVER
+from everyorder.harness.engine import Base, Exploration, History, StateForm, explore
+from everyorder.harness.engine.states import COVER
 from tests.engine.drawn_machines import parts
 from tests.engine.related import digest
 from tests.engine.toys import Refused

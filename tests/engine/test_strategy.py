@@ -9,7 +9,7 @@ from math import factorial
 
 import pytest
 
-from harness.engine import (
+from everyorder.harness.engine import (
     ASSUMPTIONS,
     GUARANTEES,
     KNOWN_STRATEGIES,
@@ -21,8 +21,8 @@ from harness.engine import (
     parse,
     plan,
 )
-from harness.engine.suites import arrangements_size
-from harness.errors import BadScenario, BadStrategy
+from everyorder.harness.engine.suites import arrangements_size
+from everyorder.harness.errors import BadScenario, BadStrategy
 from tests.coded import code
 from tests.engine.toys import (
     Exclusive,

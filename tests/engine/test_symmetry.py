@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness import Scenario, step, steps, use
-from harness import explore as explore_scenario
-from harness.engine import Exploration, Relations, State, Symmetry, explore
-from harness.errors import BadScenario, NotAScenario
+from everyorder.harness import Scenario, step, steps, use
+from everyorder.harness import explore as explore_scenario
+from everyorder.harness.engine import Exploration, Relations, State, Symmetry, explore
+from everyorder.harness.errors import BadScenario, NotAScenario
 from tests.coded import code
 from tests.engine.test_states import (
     ByIndex,

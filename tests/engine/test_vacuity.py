@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from harness.engine import Relations, Vacuity, explore
+from everyorder.harness.engine import Relations, Vacuity, explore
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Exclusive, Layered, Ordered, Refused, Toy
 

@@ -6,7 +6,7 @@ so that what an exploration finds in it can be asserted to the operation.
 
 from collections.abc import Hashable, Sequence
 
-from harness.engine import Base, State
+from everyorder.harness.engine import Base, State
 
 
 class Handle:

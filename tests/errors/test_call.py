@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.base import COLUMNS, EveryorderError, page
-from runtime.errors.call import (
+from everyorder.runtime.errors.base import COLUMNS, EveryorderError, page
+from everyorder.runtime.errors.call import (
     REASONS,
     CallError,
     CannotRun,
@@ -15,8 +15,8 @@ from runtime.errors.call import (
     NoMatchingOverload,
     OperatorGone,
 )
-from runtime.errors.registration import LookupFailed
-from runtime.errors.tensor import UnfitValue
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.errors.tensor import UnfitValue
 
 CALL: dict[str, Any] = {
     "operator": "t::f",

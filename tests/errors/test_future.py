@@ -4,8 +4,8 @@ from pickle import dumps, loads
 
 import pytest
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.future import (
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.future import (
     CallbackFailed,
     FutureCancelled,
     FutureError,

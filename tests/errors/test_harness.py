@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-import harness.errors
-from harness.errors import (
+import everyorder.harness.errors
+from everyorder.harness.errors import (
     BadScenario,
     CannotReplay,
     FileExists,
@@ -24,12 +24,12 @@ from harness.errors import (
     TrialEnded,
     WritesForbidden,
 )
-from harness.systems.outcomes import ScenarioSkipped
+from everyorder.harness.systems.outcomes import ScenarioSkipped
 
-ROOT = Path(harness.errors.__file__).parent
+ROOT = Path(everyorder.harness.errors.__file__).parent
 KINDS: dict[str, type[HarnessError]] = {
     kind.__name__: kind
-    for kind in (*vars(harness.errors).values(), ScenarioSkipped)
+    for kind in (*vars(everyorder.harness.errors).values(), ScenarioSkipped)
     if isinstance(kind, type) and issubclass(kind, HarnessError)
 }
 
@@ -133,15 +133,15 @@ def test_a_code_without_words() -> None:
 def test_errors_load_nothing_of_ours() -> None:
     # What watches the process, as coverage does, has loaded its own before.
     text = (
-        "import sys; before = {*sys.modules}; import harness.errors; "
+        "import sys; before = {*sys.modules}; import everyorder.harness.errors; "
         "print(*sorted({*sys.modules} - before))"
     )
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True
     )
     loaded = done.stdout.split()
-    ours = [each for each in loaded if each.startswith(("harness", "runtime"))]
-    assert ours == ["harness", "harness.errors"]
+    ours = [each for each in loaded if each.startswith("everyorder.")]
+    assert ours == ["everyorder.harness", "everyorder.harness.errors"]
     assert not {"unittest", "dataclasses", "numpy", "difflib"} & {*loaded}
 
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.script import (
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.script import (
     MalformedProgram,
     NotScriptable,
     NotSupported,
@@ -13,7 +13,7 @@ from runtime.errors.script import (
     ScriptError,
     UnknownName,
 )
-from runtime.errors.source import Source
+from everyorder.runtime.errors.source import Source
 
 SOURCE = Source("def f(c):\n    if c:\n        y = 1\n    return y", "p.py", 7)
 ERRORS: list[ScriptError] = [

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-import runtime.errors
-from runtime.errors.base import EveryorderError, Sentence, sentences
-from runtime.errors.future import FutureMisuse
+import everyorder.runtime.errors
+from everyorder.runtime.errors.base import EveryorderError, Sentence, sentences
+from everyorder.runtime.errors.future import FutureMisuse
 
-KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
+KINDS: dict[str, Any] = {
+    n: getattr(everyorder.runtime.errors, n) for n in everyorder.runtime.errors.__all__
+}
 
 
 class Told(EveryorderError):
@@ -163,7 +165,7 @@ def test_a_class_below_has_the_builtin_classes_of_its_sentences() -> None:
 def test_a_refused_definition_is_no_error_of_another_sentence(
     code: str, also: type | None
 ) -> None:
-    error = runtime.errors.DefinitionRefused(code=code)
+    error = everyorder.runtime.errors.DefinitionRefused(code=code)
     kinds = {k for k in (TypeError, RuntimeError) if isinstance(error, k)}
     assert isinstance(error, ValueError)
     assert kinds == ({also} - {None})

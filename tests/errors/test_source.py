@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.source import Source, printable, underline
+from everyorder.runtime.errors.source import Source, printable, underline
 
 PROGRAM = """\
 def f(x, y):

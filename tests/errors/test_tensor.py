@@ -4,8 +4,8 @@ from pickle import dumps, loads
 
 import pytest
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import BadSize, NoData, UnfitValue
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.tensor import BadSize, NoData, UnfitValue
 
 TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
     (

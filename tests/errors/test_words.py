@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from string import Formatter
 from typing import Any
 
-import runtime.errors
-from runtime.errors.base import EveryorderError, sentences
-from runtime.errors.tensor import OperandError
+import everyorder.runtime.errors
+from everyorder.runtime.errors.base import EveryorderError, sentences
+from everyorder.runtime.errors.tensor import OperandError
 from tests.house import FILES, nodes_of
 
-KINDS: dict[str, Any] = {n: getattr(runtime.errors, n) for n in runtime.errors.__all__}
+KINDS: dict[str, Any] = {
+    n: getattr(everyorder.runtime.errors, n) for n in everyorder.runtime.errors.__all__
+}
 
 # (code, field) of the rows that some places leave out, since nothing is known for them.
 OPTIONAL = {
@@ -33,7 +35,7 @@ def made() -> Iterator[tuple[str, Any, ast.Call]]:
             each.asname or each.name
             for line in nodes_of(file)
             if isinstance(line, ast.ImportFrom)
-            and str(line.module).startswith("runtime.errors")
+            and str(line.module).startswith("everyorder.runtime.errors")
             for each in line.names
         }
         for node in nodes_of(file):
@@ -118,7 +120,7 @@ def test_every_sentence_tells_fields_or_properties_only() -> None:
 def test_a_look_that_was_interrupted_leaves_the_next_one_whole() -> None:
     """Threads look at once, and Ctrl-C comes at any time: all names, or none yet."""
     text = """
-import runtime.errors as errors, runtime.locks as locks
+from everyorder.runtime import errors, locks
 whole = locks.load
 def load(name):
     if name.endswith("rpc"):
@@ -135,13 +137,16 @@ print(errors.RpcError.__name__, len(errors.__all__))
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["RpcError", str(len(runtime.errors.__all__))]
+    assert done.stdout.split() == [
+        "RpcError",
+        str(len(everyorder.runtime.errors.__all__)),
+    ]
 
 
 def test_who_looks_while_another_thread_loads_finds_it() -> None:
     text = """
 import threading
-import runtime.errors as errors, runtime.locks as locks
+from everyorder.runtime import errors, locks
 whole, looked, failed, threads = locks.load, threading.Event(), [], []
 def look():
     try:

@@ -27,13 +27,13 @@ from pathlib import Path
 from traceback import walk_stack
 from typing import Any, ClassVar
 
-from runtime import Device, Tensor
-from runtime.errors import EveryorderError
-from runtime.errors.base import page
-from runtime.errors.tensor import NoData
-from runtime.operators.plan import common_device
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.tensors.construction import empty_strided, resize_empty
+from everyorder.runtime import Device, Tensor
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import page
+from everyorder.runtime.errors.tensor import NoData
+from everyorder.runtime.operators.plan import common_device
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.tensors.construction import empty_strided, resize_empty
 from tests.examples.logging_tensor import found_in, mapped
 
 

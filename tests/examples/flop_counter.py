@@ -26,8 +26,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from runtime import Tensor
-from runtime.python_dispatch import TorchDispatchMode, current_modes
+from everyorder.runtime import Tensor
+from everyorder.runtime.python_dispatch import TorchDispatchMode, current_modes
 
 # Called with every argument of the operator, and `out`, its result.
 Formula = Callable[..., int]

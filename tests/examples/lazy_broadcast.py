@@ -26,9 +26,9 @@ from functools import reduce
 from math import prod
 from typing import Any
 
-from runtime import Tensor, ops
-from runtime.operators.plan import one_dim
-from runtime.tensors.shape import broadcast_shapes, broadcast_strides
+from everyorder.runtime import Tensor, ops
+from everyorder.runtime.operators.plan import one_dim
+from everyorder.runtime.tensors.shape import broadcast_shapes, broadcast_strides
 from tests.examples.logging_tensor import found_in, mapped
 
 Shape = tuple[int, ...]

@@ -32,7 +32,7 @@ from string import ascii_lowercase
 from typing import Any, TypeVar
 from weakref import ref
 
-from runtime import Tensor
+from everyorder.runtime import Tensor
 
 T = TypeVar("T")
 

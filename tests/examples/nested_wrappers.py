@@ -24,7 +24,7 @@ Rules:
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
-from runtime import Tensor
+from everyorder.runtime import Tensor
 from tests.examples.lazy_broadcast import LazyBroadcast, materialized
 from tests.examples.logging_tensor import LoggingTensor, found_in, mapped
 from tests.examples.quantized_tensor import QuantizedTensor, numbers, quantize

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime import Tensor, direct, tensor
-from runtime.dispatch.kernel import Kernel
-from runtime.tensors import array_of
+from everyorder.runtime import Tensor, direct, tensor
+from everyorder.runtime.dispatch.kernel import Kernel
+from everyorder.runtime.tensors import array_of
 
 # The device whose tensors carry the key PrivateUse1.
 DEVICE = "privateuseone"

@@ -15,9 +15,9 @@ import sys
 import tempfile
 from threading import Lock
 
-import runtime
-from runtime import rpc
-from runtime.futures import Future
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.futures import Future
 
 SERVER = "server"
 TRAINERS = ("trainer0", "trainer1", "trainer2")

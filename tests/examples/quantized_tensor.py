@@ -27,8 +27,8 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-import runtime
-from runtime import Function, Tensor, ops
+from everyorder import runtime
+from everyorder.runtime import Function, Tensor, ops
 from tests.examples.logging_tensor import mapped
 
 # The ends of int8.

@@ -15,9 +15,9 @@ and prints in which order the halves run, and that one table would give the same
 import sys
 from collections.abc import Sequence
 
-import runtime
-from runtime import jit, rpc
-from runtime.futures import Future
+from everyorder import runtime
+from everyorder.runtime import jit, rpc
+from everyorder.runtime.futures import Future
 
 Await = runtime.futures.Await
 

@@ -11,8 +11,8 @@ run, and that a saved program does the same.
 
 import io
 
-import runtime
-from runtime import jit
+from everyorder import runtime
+from everyorder.runtime import jit
 
 Await = runtime.futures.Await
 

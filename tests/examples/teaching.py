@@ -15,10 +15,10 @@ Rules:
 
 from collections.abc import Iterable
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.library import Library
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import DispatchKey
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import DispatchKey
 
 # One backend with a key of its own for autograd, one without, and two out of tree.
 RUNTIME_KEYS = (

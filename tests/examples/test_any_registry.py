@@ -6,7 +6,7 @@ history that shows it.
 
 from collections.abc import Callable
 
-from harness import Scenario, explore, step, use
+from everyorder.harness import Scenario, explore, step, use
 from tests.examples.plugins import Plugins, StalePlugins
 
 

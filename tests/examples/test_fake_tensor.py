@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Device, Tensor, ops, tensor
-from runtime.errors.tensor import DevicesDiffer, ShapesDoNotFit
-from runtime.python_dispatch import current_modes
+from everyorder import runtime
+from everyorder.runtime import Device, Tensor, ops, tensor
+from everyorder.runtime.errors.tensor import DevicesDiffer, ShapesDoNotFit
+from everyorder.runtime.python_dispatch import current_modes
 from tests.coded import code
 from tests.examples.fake_tensor import (
     DataDependent,

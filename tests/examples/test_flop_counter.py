@@ -2,8 +2,8 @@
 
 import pytest
 
-import runtime
-from runtime import Tensor, library, ops
+from everyorder import runtime
+from everyorder.runtime import Tensor, library, ops
 from tests.examples.fake_tensor import FakeTensorMode
 from tests.examples.flop_counter import FlopCounterMode
 from tests.examples.logging_tensor import LoggingTensor

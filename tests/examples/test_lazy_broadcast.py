@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime
-from runtime import Tensor, ops, tensor
-from runtime.errors.tensor import ShapesDoNotFit, TargetRefused
-from runtime.python_dispatch.wrappers import flatten, unflatten
-from runtime.testing import assert_close
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops, tensor
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, TargetRefused
+from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder.runtime.testing import assert_close
 from tests.coded import code
 from tests.examples.lazy_broadcast import LazyBroadcast, materialized
 from tests.examples.logging_tensor import LoggingTensor, capture_logs

@@ -1,8 +1,8 @@
 """What a mode sees: everything that a block calls, with numbers that agree."""
 
-import runtime
-from runtime import tensor
-from runtime.python_dispatch import current_modes, no_dispatch
+from everyorder import runtime
+from everyorder.runtime import tensor
+from everyorder.runtime.python_dispatch import current_modes, no_dispatch
 from tests.examples.logging_mode import (
     LoggingMode,
     capture_logs_with_logging_tensor_mode,

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-import runtime
-from runtime import Tensor, autograd, ops, tensor
-from runtime.errors.autograd import BackwardRefused
-from runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder import runtime
+from everyorder.runtime import Tensor, autograd, ops, tensor
+from everyorder.runtime.errors.autograd import BackwardRefused
+from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
 from tests.coded import code
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, log_input, short
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
-from harness.scenario import Scenario, impl
-from harness.scenario.step import Step
-from runtime import Library, ops, tensor
-from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.errors import EveryorderError
-from runtime.errors.base import code_of
-from runtime.schema import parse_name
-from runtime.tensors import array_of
+import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+from everyorder.harness.scenario import Scenario, impl
+from everyorder.harness.scenario.step import Step
+from everyorder.runtime import Library, ops, tensor
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.schema import parse_name
+from everyorder.runtime.tensors import array_of
 from tests.examples.own_backend import DEVICE, KERNELS
 from tests.scenarios.test_core import real, schema
 

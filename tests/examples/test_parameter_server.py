@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import rpc
+from everyorder.runtime import rpc
 from tests.examples.parameter_server import ROUNDS, SERVER, TRAINERS, lead
 
 ROOT = Path(__file__).parents[2]

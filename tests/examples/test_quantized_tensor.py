@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime
-from runtime import Tensor, ops, tensor
-from runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops, tensor
+from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
 from tests.examples.fake_tensor import FakeTensor, FakeTensorMode
 from tests.examples.logging_tensor import LoggingTensor, capture_logs
 from tests.examples.quantized_tensor import QuantizedTensor, quantize

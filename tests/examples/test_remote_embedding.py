@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import runtime
-from runtime import jit, rpc
+from everyorder import runtime
+from everyorder.runtime import jit, rpc
 from tests.examples.remote_embedding import MODEL, SAMPLES, SHARDS, Embedding, made, run
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
-import runtime
-from runtime import jit
+from everyorder import runtime
+from everyorder.runtime import jit
 from tests.examples.sharded_embedding import SAMPLES, Sparse, Table, made, main
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.errors.registration import LibraryMisuse, LookupFailed
-from runtime.keys import DispatchKey
+from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
+from everyorder.runtime.keys import DispatchKey
 from tests.coded import code
 from tests.examples.teaching import ALIAS_KEYS, RUNTIME_KEYS, PythonDispatcher
 

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from runtime import tensor
+from everyorder.runtime import tensor
 from tests.examples.train_digits import MODELS, Adam, digits, step, train
 
 # Few pictures: what is counted are objects, not elements.

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-import runtime
-from runtime import Tensor, no_grad, ops, tensor
+from everyorder import runtime
+from everyorder.runtime import Tensor, no_grad, ops, tensor
 
 BATCH = 64
 CLASSES = 10

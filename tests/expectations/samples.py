@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.engine import Counts, Exploration, State
-from harness.expectations import Body, Digest, Document, Key
-from harness.outcome import Report
+from everyorder.harness.engine import Counts, Exploration, State
+from everyorder.harness.expectations import Body, Digest, Document, Key
+from everyorder.harness.outcome import Report
 
 PAIR = (("state", "name: demo::f\nCPU: one\n"), ("calls", "one"))
 

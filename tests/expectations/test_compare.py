@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from harness.expectations import (
+from everyorder.harness.expectations import (
     Comparison,
     Document,
     Key,
@@ -14,7 +14,7 @@ from harness.expectations import (
     document_of,
     explain,
 )
-from harness.expectations.document import Body, digest_of
+from everyorder.harness.expectations.document import Body, digest_of
 from tests.expectations.samples import PAIR, document, report
 
 NONE, ONE, TWO, BOTH = Key(()), Key((0,)), Key((1,)), Key((0, 1))

@@ -5,8 +5,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 
-from harness.engine import State
-from harness.expectations import (
+from everyorder.harness.engine import State
+from everyorder.harness.expectations import (
     Body,
     Digest,
     Document,
@@ -17,7 +17,7 @@ from harness.expectations import (
     parse,
     render,
 )
-from harness.expectations.document import (
+from everyorder.harness.expectations.document import (
     block,
     body_of,
     digest_of,

@@ -10,8 +10,15 @@ from threading import Thread
 import pytest
 from filelock import FileLock
 
-from harness.errors import BadScenario, DamagedExpectFile, FileError
-from harness.expectations import Journal, Reading, Store, forbidden, read_all, render
+from everyorder.harness.errors import BadScenario, DamagedExpectFile, FileError
+from everyorder.harness.expectations import (
+    Journal,
+    Reading,
+    Store,
+    forbidden,
+    read_all,
+    render,
+)
 from tests.coded import code
 from tests.expectations.samples import document
 
@@ -43,7 +50,7 @@ def test_the_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from harness.expectations import Journal
+from everyorder.harness.expectations import Journal
 journal = Journal(Path(sys.argv[1]), "gw1")
 for number in range(3):
     journal.append({"number": number})
@@ -210,7 +217,7 @@ def test_what_was_written_before_a_failure_is_told(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.expectations.store.LOCK_SECONDS", 0)
+    monkeypatch.setattr("everyorder.harness.expectations.store.LOCK_SECONDS", 0)
     store = Store(tmp_path)
     lock = tmp_path / ".everyorder" / "expect.lock"
     lock.parent.mkdir()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import DamagedExpectFile
-from harness.expectations import Digest, Document, Key, parse, render
+from everyorder.harness.errors import DamagedExpectFile
+from everyorder.harness.expectations import Digest, Document, Key, parse, render
 from tests.expectations.samples import PAIR, document, documents
 
 WHOLE = """\

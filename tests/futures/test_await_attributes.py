@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors import FutureMisuse
-from runtime.futures import Await, awaitable, awaitable_nowait
+from everyorder import runtime
+from everyorder.runtime.errors import FutureMisuse
+from everyorder.runtime.futures import Await, awaitable, awaitable_nowait
 from tests.coded import code
 from tests.futures.test_awaits import Body
 

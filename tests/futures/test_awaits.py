@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import FutureMisuse
-from runtime.futures import (
+from everyorder.runtime.errors import FutureMisuse
+from everyorder.runtime.futures import (
     Await,
     _Await,
     _awaitable,
@@ -396,7 +396,7 @@ def test_a_fork_while_another_thread_is_about_to_leave(
 ) -> None:
     """Who is none of those who use it holds no lock, so the child is not stuck."""
     slow = Slow()
-    monkeypatch.setattr("runtime.futures.awaits._USERS", slow)
+    monkeypatch.setattr("everyorder.runtime.futures.awaits._USERS", slow)
     aw = awaitable(Body(outcome, 3, 3))
 
     def waits() -> None:

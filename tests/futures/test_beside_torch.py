@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime import futures as ours
+from everyorder.runtime import futures as ours
 from tests.deviations import SECTIONS
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")

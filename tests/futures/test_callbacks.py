@@ -10,8 +10,8 @@ from weakref import ref
 
 import pytest
 
-from runtime.errors import CallbackFailed, FutureMisuse
-from runtime.futures import Future
+from everyorder.runtime.errors import CallbackFailed, FutureMisuse
+from everyorder.runtime.futures import Future
 from tests.futures.test_future import with_error, with_value
 from tests.futures.threads import SECONDS, Threads, at_once, until_waited_for
 
@@ -253,7 +253,7 @@ def test_errors_of_done_callbacks_are_logged(caplog: pytest.LogCaptureFixture) -
     future.add_done_callback(fails)
     future.add_done_callback(none)
     future.add_done_callback(lambda f: seen.append(f.wait()))
-    with caplog.at_level(logging.ERROR, "runtime.futures"):
+    with caplog.at_level(logging.ERROR, "everyorder.runtime.futures"):
         future.set_result(3)
     assert (seen, future.wait()) == ([3], 3)
     texts = (record.getMessage() for record in caplog.records)
@@ -320,7 +320,7 @@ def test_a_log_that_fails() -> None:
     future: Future[int] = Future()
     future.add_done_callback(fails)
     child = future.then(lambda f: f.wait())
-    logger = logging.getLogger("runtime.futures")
+    logger = logging.getLogger("everyorder.runtime.futures")
     logger.addFilter(refuses)
     try:
         future.set_result(3)

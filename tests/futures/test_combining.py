@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import CallbackFailed, FutureMisuse
-from runtime.futures import Future, call_end_callbacks, collect_all, wait_all
+from everyorder.runtime.errors import CallbackFailed, FutureMisuse
+from everyorder.runtime.futures import Future, call_end_callbacks, collect_all, wait_all
 from tests.futures.test_callbacks import exits, fails
 from tests.futures.test_future import with_error, with_value
 from tests.futures.threads import Threads, at_once

@@ -15,9 +15,9 @@ from weakref import ref
 
 import pytest
 
-from runtime.errors import FutureError, FutureMisuse, FutureTimeout
-from runtime.futures import Future
-from runtime.schema.codes import Device
+from everyorder.runtime.errors import FutureError, FutureMisuse, FutureTimeout
+from everyorder.runtime.futures import Future
+from everyorder.runtime.schema.codes import Device
 from tests.coded import code, coded
 from tests.futures.threads import Threads, at_once, main_thread, until_waited_for
 
@@ -356,7 +356,7 @@ def test_a_thread_may_complete_what_it_is_about_to_wait_for(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At any line before it waits, as a finalizer may."""
-    monkeypatch.setattr("runtime.futures.completion.SimpleQueue", Ready)
+    monkeypatch.setattr("everyorder.runtime.futures.completion.SimpleQueue", Ready)
     future: Future[int] = Future()
     lines: list[int] = []
 

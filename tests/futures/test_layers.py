@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import sys
-import runtime
+from everyorder import runtime
 futures = runtime.futures
 aw = futures.awaitable(lambda: 1)
 future = futures.Future()

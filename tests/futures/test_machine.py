@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from runtime.errors import CallbackFailed, FutureMisuse
-from runtime.futures import Future, call_end_callbacks, collect_all
+from everyorder.runtime.errors import CallbackFailed, FutureMisuse
+from everyorder.runtime.futures import Future, call_end_callbacks, collect_all
 
 # A value, or the text of an error; None before that.
 State = tuple[str, Any] | None

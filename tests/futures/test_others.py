@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import FutureCancelled, FutureMisuse
-from runtime.futures import (
+from everyorder.runtime.errors import FutureCancelled, FutureMisuse
+from everyorder.runtime.futures import (
     Future,
     from_asyncio,
     from_concurrent,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from runtime.futures import Future
+from everyorder.runtime.futures import Future
 
 # A thread that has not ended by then waits for ever.
 SECONDS = 60

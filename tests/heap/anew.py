@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from harness import explore
-from harness.engine.protocol import StateForm
-from harness.heap import Heap
+from everyorder.harness import explore
+from everyorder.harness.engine.protocol import StateForm
+from everyorder.harness.heap import Heap
 from tests.zoo.entry import Entry
 from tests.zoo.registries import CLASSES, entries
 

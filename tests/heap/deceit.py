@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.heap import Heap, Scope, differences
+from everyorder.harness.heap import Heap, Scope, differences
 
 
 @dataclass(frozen=True)

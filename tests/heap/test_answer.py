@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.heap import Answer, canonical
+from everyorder.harness.heap import Answer, canonical
 
 
 class Plugin:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from harness.engine.protocol import StateForm
-from harness.heap import Heap, Scope
-from harness.heap.form import Walk
+from everyorder.harness.engine.protocol import StateForm
+from everyorder.harness.heap import Heap, Scope
+from everyorder.harness.heap.form import Walk
 from tests.heap.anew import compared
 from tests.zoo.registries import CLASSES, SEEDS_BUILDING, SEEDS_TEST, entries
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from harness.engine.protocol import Caveat
-from harness.heap import Heap, Scope
-from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.c_state import context_values
-from harness.heap.scope import (
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap import Heap, Scope
+from everyorder.harness.heap.boundary import Boundary, Extent, Snapshot, caveats
+from everyorder.harness.heap.c_state import context_values
+from everyorder.harness.heap.scope import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
@@ -464,7 +464,7 @@ CLEAN: dict[str, tuple[str, str]] = {
         "fnmatch.fnmatch('a', 'some?pattern')",
     ),
     "memoised function of the harness, by another's name": (
-        "from harness.engine.covering_arrays import rows",
+        "from everyorder.harness.engine.covering_arrays import rows",
         "rows(11, 2)",
     ),
     "single dispatch": (

@@ -39,8 +39,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from harness.engine.protocol import Caveat
-from harness.heap.calls import PURE, CallAudit, pause_call_audit
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap.calls import PURE, CallAudit, pause_call_audit
 
 
 class Named:

@@ -26,10 +26,10 @@ from typing import Any
 
 import pytest
 
-from harness.heap import Heap, differences, scope_of
-from harness.heap.form import Walk
-from harness.heap.heap import pause_collector
-from harness.heap.records import Records
+from everyorder.harness.heap import Heap, differences, scope_of
+from everyorder.harness.heap.form import Walk
+from everyorder.harness.heap.heap import pause_collector
+from everyorder.harness.heap.records import Records
 
 VALUES = frozenset(
     {str, int, float, bool, type(None), bytes, complex, types.EllipsisType}

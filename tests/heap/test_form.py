@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from harness import Scenario, explore, step
-from harness.heap import Heap, Scope, differences
+from everyorder.harness import Scenario, explore, step
+from everyorder.harness.heap import Heap, Scope, differences
 from tests.counting import calls_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -361,7 +361,7 @@ def test_a_running_generator_can_be_looked_at() -> None:
 
 PROGRAM = """
 import collections, enum, functools, sys
-from harness.heap import Heap, Scope
+from everyorder.harness.heap import Heap, Scope
 
 class Color(enum.Enum):
     RED = 1

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from harness import Scenario, explore, steps, use
-from harness.engine.protocol import Caveat
-from harness.heap import Heap, Scope
-from harness.heap.calls import caveats_of, merge_caveats
-from harness.outcome import Report
+from everyorder.harness import Scenario, explore, steps, use
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap import Heap, Scope
+from everyorder.harness.heap.calls import caveats_of, merge_caveats
+from everyorder.harness.outcome import Report
 
 HERE = __name__.partition(".")[0]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.engine.protocol import Caveat
-from harness.heap import Heap, Scope
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.heap import Heap, Scope
 
 SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
 

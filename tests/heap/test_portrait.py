@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.heap import Heap, Portrait, Scope, differences
+from everyorder.harness.heap import Heap, Portrait, Scope, differences
 
 SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.heap.containers import ContainerNode, ContainerTable
-from harness.heap.scan import Rescan, Scan, rescan
+from everyorder.harness.heap.containers import ContainerNode, ContainerTable
+from everyorder.harness.heap.scan import Rescan, Scan, rescan
 
 
 class Open:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.heap import boundary as module_of_boundary
-from harness.heap import scan
-from harness.heap.boundary import Boundary, Extent, Snapshot
+from everyorder.harness.heap import boundary as module_of_boundary
+from everyorder.harness.heap import scan
+from everyorder.harness.heap.boundary import Boundary, Extent, Snapshot
 from tests.heap.test_boundary import plant
 
 __all__ = ["plant"]

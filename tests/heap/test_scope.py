@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from harness.heap import Heap, Scope, differences, scope_of
-from harness.heap.reach import read_code
+from everyorder.harness.heap import Heap, Scope, differences, scope_of
+from everyorder.harness.heap.reach import read_code
 
 HERE = __name__.partition(".")[0]
 ROOT = Path(__file__).parent.parent.parent

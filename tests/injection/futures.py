@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from runtime.errors import CallbackFailed, FutureTimeout
-from runtime.futures import (
+from everyorder.runtime.errors import CallbackFailed, FutureTimeout
+from everyorder.runtime.futures import (
     Await,
     Future,
     awaitable,
@@ -25,8 +25,8 @@ from runtime.futures import (
     collect_all,
     wait_all,
 )
-from runtime.futures.awaits import _USERS
-from runtime.futures.completion import LOCK
+from everyorder.runtime.futures.awaits import _USERS
+from everyorder.runtime.futures.completion import LOCK
 from tests.futures.threads import until_waited_for
 
 # Who has not ended by then waits for ever.

@@ -13,16 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import runtime
-from runtime import Tensor, autograd, default_dispatcher, locks, ops, tensor
-from runtime.autograd import Function, autocast, inference_mode, no_grad
-from runtime.autograd.autocast import STATE as CASTING
-from runtime.autograd.modes import GRAD
-from runtime.custom import custom_op
-from runtime.dispatch import fingerprint
-from runtime.errors import EveryorderError
-from runtime.keys import LOCAL, DispatchKey, exclude_keys, include_keys, preserve_keys
-from runtime.python_dispatch import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, autograd, default_dispatcher, locks, ops, tensor
+from everyorder.runtime.autograd import Function, autocast, inference_mode, no_grad
+from everyorder.runtime.autograd.autocast import STATE as CASTING
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.custom import custom_op
+from everyorder.runtime.dispatch import fingerprint
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.keys import (
+    LOCAL,
+    DispatchKey,
+    exclude_keys,
+    include_keys,
+    preserve_keys,
+)
+from everyorder.runtime.python_dispatch import (
     TorchDispatchMode,
     disable_current_modes,
     enable_reentrant_dispatch,
@@ -30,7 +36,7 @@ from runtime.python_dispatch import (
     pop_mode_temporarily,
     return_and_correct_aliasing,
 )
-from runtime.tensors.keys import inference
+from everyorder.runtime.tensors.keys import inference
 from tests.python_dispatch.thread_state import Look
 
 Operation = Callable[["Graph"], object]

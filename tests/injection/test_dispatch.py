@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import runtime.dispatch
-from runtime.dispatch import (
+import everyorder.runtime.dispatch
+from everyorder.runtime.dispatch import (
     Library,
     Registration,
     dispatcher,
@@ -42,8 +42,12 @@ from tests.python_dispatch.thread_state import Look
 
 # What is interrupted: the dispatcher, and who registers rules with it.
 FOLDERS = (
-    str(Path(runtime.dispatch.__file__).parent) + os.sep,
-    str(Path(runtime.dispatch.__file__).parents[1] / "python_dispatch" / "rules.py"),
+    str(Path(everyorder.runtime.dispatch.__file__).parent) + os.sep,
+    str(
+        Path(everyorder.runtime.dispatch.__file__).parents[1]
+        / "python_dispatch"
+        / "rules.py"
+    ),
 )
 WAYS: dict[str, Round] = {
     "lines": at_lines,

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-import runtime.futures
-from runtime.errors import FutureTimeout
-from runtime.futures import awaits, completion, future
+import everyorder.runtime.futures
+from everyorder.runtime.errors import FutureTimeout
+from everyorder.runtime.futures import awaits, completion, future
 from tests.forking import free_logging
 from tests.injection.futures import OPERATIONS, WITH_THREADS, Noting, World, wrong
 from tests.injection.interrupting import (
@@ -30,7 +30,7 @@ from tests.injection.interrupting import (
     interrupted,
 )
 
-FOLDERS = (str(Path(runtime.futures.__file__).parent) + os.sep,)
+FOLDERS = (str(Path(everyorder.runtime.futures.__file__).parent) + os.sep,)
 WAYS: dict[str, Round] = {
     "lines": at_lines,
     "places": at_places,
@@ -45,7 +45,7 @@ MOST = 5_000
 @pytest.fixture(autouse=True)
 def _silent(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Callbacks fail on purpose, thousands of times."""
-    with caplog.at_level(logging.CRITICAL, "runtime.futures"):
+    with caplog.at_level(logging.CRITICAL, "everyorder.runtime.futures"):
         yield
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.autograd import engine, function, inplace, modes
-from runtime.keys import LOCAL, preserve_keys
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.python_dispatch import modes as dispatch_modes
-from runtime.tensors.keys import INFERRING, STATE, inference
+from everyorder import runtime
+from everyorder.runtime.autograd import engine, function, inplace, modes
+from everyorder.runtime.keys import LOCAL, preserve_keys
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.python_dispatch import modes as dispatch_modes
+from everyorder.runtime.tensors.keys import INFERRING, STATE, inference
 from tests.injection import tensors
 from tests.injection.interrupting import (
     ROUNDS,
@@ -57,7 +57,7 @@ FOLDERS = (
     "<snapshot",
 )
 # The module, not the function of its name.
-BACKWARD = sys.modules["runtime.autograd.engine"]
+BACKWARD = sys.modules["everyorder.runtime.autograd.engine"]
 # So many places of an operation are tried in the short leg.
 SAMPLED = 25
 # Calls until the operators of an operation are called by their call stubs.
@@ -249,7 +249,7 @@ FAULTS: list[tuple[Any, str, Any, str, str]] = [
     (modes._Records, "__enter__", _enters_first, "no_grad", "not as before"),
     (modes._Records, "__enter__", _enters_first, "set_grad_enabled", "not as before"),
     (
-        sys.modules["runtime.autograd.engine"],
+        sys.modules["everyorder.runtime.autograd.engine"],
         "run",
         _runs,
         "backward",

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from invariants.live import FiledOperator
-from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.state import DispatcherState, OperatorEntry
-from runtime.dispatch.token import Implementation
-from runtime.keys import DispatchKey
+from everyorder.invariants.live import FiledOperator
+from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.keys import DispatchKey
 
 
 class Listener:

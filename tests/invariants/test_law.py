@@ -2,8 +2,8 @@
 
 import pytest
 
-from invariants import LAWS, Law, Violation
-from invariants.law import Finding, group_findings, law
+from everyorder.invariants import LAWS, Law, Violation
+from everyorder.invariants.law import Finding, group_findings, law
 
 
 @law("state")

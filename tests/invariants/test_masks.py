@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from invariants import state_laws
-from invariants.live import FiledOperator
+from everyorder.invariants import state_laws
+from everyorder.invariants.live import FiledOperator
 from tests.invariants.healthy import healthy
 
 

@@ -6,10 +6,10 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
-from invariants import Call, Run, Surroundings, check_run, surroundings
-from runtime.dispatch import fallthrough
-from runtime.dispatch.state import DispatcherState
-from runtime.keys import LOCAL, DispatchKey, KeySet
+from everyorder.invariants import Call, Run, Surroundings, check_run, surroundings
+from everyorder.runtime.dispatch import fallthrough
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
 from tests.invariants.healthy import healthy
 
 CALM = Surroundings(0, 0, (), (), 0, False)

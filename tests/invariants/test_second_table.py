@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from invariants import second_masks, second_table, slot_reached
-from invariants.second_table import (
+from everyorder.invariants import second_masks, second_table, slot_reached
+from everyorder.invariants.second_table import (
     ALIASES,
     GUARDS,
     KERNEL_KEYS,
@@ -18,13 +18,24 @@ from invariants.second_table import (
     NUMBERS,
     SLOTS,
 )
-from invariants.second_table import AMBIGUOUS as AMBIGUITY
-from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.table import AMBIGUOUS, Fallbacks, fallbacks_of, table_of
-from runtime.dispatch.token import Fallback, Implementation
-from runtime.keys import SLOTS as RUNTIME_SLOTS
-from runtime.keys import DispatchKey, KeySet, guarded_backends, mask_index, members
-from runtime.keys import slot_of as runtime_slot_of
+from everyorder.invariants.second_table import AMBIGUOUS as AMBIGUITY
+from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
+from everyorder.runtime.dispatch.table import (
+    AMBIGUOUS,
+    Fallbacks,
+    fallbacks_of,
+    table_of,
+)
+from everyorder.runtime.dispatch.token import Fallback, Implementation
+from everyorder.runtime.keys import SLOTS as RUNTIME_SLOTS
+from everyorder.runtime.keys import (
+    DispatchKey,
+    KeySet,
+    guarded_backends,
+    mask_index,
+    members,
+)
+from everyorder.runtime.keys import slot_of as runtime_slot_of
 
 KEYS = sorted(
     (k for k in DispatchKey if k.kind not in ("undefined", "building_block")),

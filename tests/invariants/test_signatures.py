@@ -1,6 +1,6 @@
 """Laws of signatures, on entries broken by hand."""
 
-from invariants import state_laws
+from everyorder.invariants import state_laws
 from tests.invariants.healthy import healthy, typed_otherwise
 
 

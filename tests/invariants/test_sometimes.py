@@ -2,8 +2,8 @@
 
 import pytest
 
-from invariants import SOMETIMES, Violation, never_seen, sightings
-from runtime.dispatch import Dispatcher, Library
+from everyorder.invariants import SOMETIMES, Violation, never_seen, sightings
+from everyorder.runtime.dispatch import Dispatcher, Library
 from tests.invariants.healthy import healthy
 
 

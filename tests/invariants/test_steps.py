@@ -2,11 +2,11 @@
 
 import pytest
 
-from invariants import check, check_step
-from invariants.live import Change
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Token
-from runtime.keys import DispatchKey
+from everyorder.invariants import check, check_step
+from everyorder.invariants.live import Change
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import Token
+from everyorder.runtime.keys import DispatchKey
 from tests.invariants.healthy import Healthy, healthy
 
 CPU = DispatchKey.parse("CPU")

@@ -4,14 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from invariants import check, state_laws
-from invariants.law import Finding
-from invariants.live import FiledOperator
-from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.state import DispatcherState, OperatorEntry
-from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
-from runtime.keys import DispatchKey
-from runtime.schema.signature import OperatorName
+from everyorder.invariants import check, state_laws
+from everyorder.invariants.law import Finding
+from everyorder.invariants.live import FiledOperator
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.token import (
+    Claim,
+    ClassRule,
+    Implementation,
+    Reservation,
+)
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.signature import OperatorName
 from tests.invariants.healthy import healthy
 
 CPU = DispatchKey.parse("CPU")

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from invariants import state_laws
-from runtime.dispatch.table import NO_FALLBACKS, table_of
-from runtime.dispatch.token import ClassRule
+from everyorder.invariants import state_laws
+from everyorder.runtime.dispatch.table import NO_FALLBACKS, table_of
+from everyorder.runtime.dispatch.token import ClassRule
 from tests.invariants.healthy import healthy
 
 

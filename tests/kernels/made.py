@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor, from_numpy
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor, from_numpy
+from everyorder.runtime.tensors.tensor import Tensor
 
 WHOLE = ("uint8", "int8", "int64")
 INEXACT = ("float32", "float64", "complex64")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.axis import (
+from everyorder.runtime.kernels.cpu.axis import (
     GRAIN,
     KERNELS,
     PIECE,
@@ -17,9 +17,9 @@ from runtime.kernels.cpu.axis import (
     grain_of,
     result,
 )
-from runtime.kernels.cpu.operand import dense
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.cpu.operand import dense
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 
 def test_sizes_around_a_dimension() -> None:

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import conv, conv_plan
-from runtime.kernels.cpu.conv import (
+from everyorder.runtime.kernels.cpu import conv, conv_plan
+from everyorder.runtime.kernels.cpu.conv import (
     conv2d,
     conv2d_backward,
     max_pool2d,
     max_pool2d_backward,
 )
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[int, int]

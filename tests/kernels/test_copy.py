@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.copy import arange, cat, contiguous, copy, fill
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of
-from runtime.tensors.construction import empty_tensor, from_numpy, view_of
-from runtime.tensors.elements import SUPPORTED, numpy_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.copy import arange, cat, contiguous, copy, fill
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.tensors.construction import empty_tensor, from_numpy, view_of
+from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def _form(name: str) -> Any:

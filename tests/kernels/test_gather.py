@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu import walks
-from runtime.kernels.cpu.gather import (
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cpu import walks
+from everyorder.runtime.kernels.cpu.gather import (
     gather,
     index_add,
     index_select,
     scatter,
     scatter_add,
 )
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.schema.codes import DType
-from runtime.tensors.construction import from_numpy, view_of
-from runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import from_numpy, view_of
+from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
 
 DTYPES = [numpy_dtype(DType.named(name)) for name in SUPPORTED]
 Array = np.ndarray[Any, Any]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu.axis import nonzero, nonzero_count
-from runtime.kernels.cpu.gather import embedding_backward, index, index_put
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.schema.codes import DType
-from runtime.tensors.construction import from_numpy, view_of
-from runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cpu.axis import nonzero, nonzero_count
+from everyorder.runtime.kernels.cpu.gather import embedding_backward, index, index_put
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import from_numpy, view_of
+from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
 
 Array = np.ndarray[Any, Any]
 

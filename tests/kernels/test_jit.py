@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.jit import Family, digest, lowered
-from runtime.kernels.math import bits, copysign, exp, fma, from_bits, like, rint
-from runtime.kernels.math.primitive import CHOICES, by_width
+from everyorder.runtime.kernels.jit import Family, digest, lowered
+from everyorder.runtime.kernels.math import (
+    bits,
+    copysign,
+    exp,
+    fma,
+    from_bits,
+    like,
+    rint,
+)
+from everyorder.runtime.kernels.math.primitive import CHOICES, by_width
 
 
 def _double(x: Any) -> Any:
@@ -255,8 +263,8 @@ def test_bodies_run_uncompiled_without_warnings() -> None:
 import warnings
 warnings.simplefilter("error")
 import numpy as np
-from runtime.kernels.jit import Family
-from runtime.kernels.math import exp
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.math import exp
 def body(x, out):
     for i in range(x.size):
         out[i] = exp(x[i]) / (x[i] - x[i])

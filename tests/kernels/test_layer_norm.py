@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.layer_norm import BLOCK, KERNELS
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.cpu.layer_norm import BLOCK, KERNELS
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

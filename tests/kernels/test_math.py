@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels import math
-from runtime.kernels.cpu.pointwise import PLAIN, REAL
-from runtime.kernels.jit import Family
+from everyorder.runtime.kernels import math
+from everyorder.runtime.kernels.cpu.pointwise import PLAIN, REAL
+from everyorder.runtime.kernels.jit import Family
 
 UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import matmul
-from runtime.kernels.cpu.matmul import SMALL, WIDTH, bmm, dot, linear, mm
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.cpu import matmul
+from everyorder.runtime.kernels.cpu.matmul import SMALL, WIDTH, bmm, dot, linear, mm
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 NUMBERS = np.random.default_rng(9)

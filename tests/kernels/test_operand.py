@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.operand import element
+from everyorder.runtime.kernels.cpu.operand import element
 
 
 @pytest.mark.parametrize(

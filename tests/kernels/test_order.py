@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.order import BLOCK, KERNELS, MOST, topk
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.cpu.order import BLOCK, KERNELS, MOST, topk
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 NUMBERS = np.random.default_rng(10)

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.kernels import threads
-from runtime.kernels.cpu import KERNELS, elementwise, pointwise
-from runtime.kernels.cpu.elementwise import plan
-from runtime.kernels.cpu.operand import coalesced
-from runtime.kernels.math.scalars import DIVIDING
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of
-from runtime.tensors.construction import from_numpy, view_of
-from runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.kernels import threads
+from everyorder.runtime.kernels.cpu import KERNELS, elementwise, pointwise
+from everyorder.runtime.kernels.cpu.elementwise import plan
+from everyorder.runtime.kernels.cpu.operand import coalesced
+from everyorder.runtime.kernels.math.scalars import DIVIDING
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.tensors.construction import from_numpy, view_of
+from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
 from tests.coded import code
 from tests.kernels.made import REAL, agree, data, empty, operand
 from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY, reference_of

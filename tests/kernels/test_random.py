@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.random import GRAIN, KERNELS, philox
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.random import Generator
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.cpu.random import GRAIN, KERNELS, philox
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.random import Generator
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.reduce import (
+from everyorder.runtime.kernels.cpu.reduce import (
     _ANY,
     GRAIN,
     KERNELS,
@@ -16,7 +16,7 @@ from runtime.kernels.cpu.reduce import (
     _variance_call,
     var,
 )
-from runtime.kernels.cpu.reduce_bodies import (
+from everyorder.runtime.kernels.cpu.reduce_bodies import (
     BLOCK,
     EXACT_LEAF,
     TILE,
@@ -44,8 +44,8 @@ from runtime.kernels.cpu.reduce_bodies import (
     unsigned32,
     unsigned64,
 )
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

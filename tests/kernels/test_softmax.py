@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu.axis import TILE
-from runtime.kernels.cpu.reduce_bodies import LEAF
-from runtime.kernels.cpu.softmax import KERNELS, nll_loss, nll_loss_backward
-from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cpu.axis import TILE
+from everyorder.runtime.kernels.cpu.reduce_bodies import LEAF
+from everyorder.runtime.kernels.cpu.softmax import KERNELS, nll_loss, nll_loss_backward
+from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.kernels.cpu import KERNELS, READY
+from everyorder.runtime.kernels.cpu import KERNELS, READY
 from tests.kernels.references import BINARY, TESTS, UNARY
 
 # What the other files of the folder bring.
@@ -28,11 +28,11 @@ def test_the_table_has_every_kernel() -> None:
 
 
 def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.kernels.cpu import copy, table
+    from everyorder.runtime.kernels.cpu import copy, table
 
     monkeypatch.setitem(copy.KERNELS, "add", copy.fill)
     with pytest.raises(AssertionError, match="two of KERNELS are called add"):
-        table.tables_of("runtime.kernels.cpu", "KERNELS")
+        table.tables_of("everyorder.runtime.kernels.cpu", "KERNELS")
 
 
 def test_what_is_made_ready_has_a_kernel() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.tensor import WrongOption
-from runtime.kernels.threads import (
+from everyorder.runtime.errors.tensor import WrongOption
+from everyorder.runtime.kernels.threads import (
     _Job,
     get_num_threads,
     parallel_for,

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import gather
-from runtime.kernels.cpu.walks import READ, REMEMBERED, plan
-from runtime.schema.codes import DType
+from everyorder.runtime.kernels.cpu import gather
+from everyorder.runtime.kernels.cpu.walks import READ, REMEMBERED, plan
+from everyorder.runtime.schema.codes import DType
 
 
 def test_a_geometry_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

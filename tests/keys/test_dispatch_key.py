@@ -6,9 +6,13 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from runtime.errors.base import COLUMNS
-from runtime.errors.registration import KeyMisuse, LookupFailed, UnknownDevice
-from runtime.keys import (
+from everyorder.runtime.errors.base import COLUMNS
+from everyorder.runtime.errors.registration import (
+    KeyMisuse,
+    LookupFailed,
+    UnknownDevice,
+)
+from everyorder.runtime.keys import (
     AFTER_ADINPLACEORVIEW,
     AFTER_AUTOGRAD,
     AFTER_FUNCTIONALIZE,

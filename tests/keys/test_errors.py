@@ -2,8 +2,12 @@ import pickle
 
 import pytest
 
-from runtime.errors.base import EveryorderError
-from runtime.errors.registration import KeyMisuse, LookupFailed, UnknownDevice
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.registration import (
+    KeyMisuse,
+    LookupFailed,
+    UnknownDevice,
+)
 
 ERRORS: list[EveryorderError] = [
     LookupFailed(code="UnknownKey", name="cpu", near=("CPU",)),

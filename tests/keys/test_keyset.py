@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.registration import KeyMisuse, LookupFailed
-from runtime.errors.tensor import UnfitValue
-from runtime.keys import (
+from everyorder.runtime.errors.registration import KeyMisuse, LookupFailed
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.keys import (
     BACKEND_BITS,
     BACKENDS,
     FULL,

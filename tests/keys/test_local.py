@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.registration import KeyMisuse
-from runtime.keys import (
+from everyorder.runtime.errors.registration import KeyMisuse
+from everyorder.runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
     DEFAULT_EXCLUDED,

@@ -1,4 +1,4 @@
-from runtime.keys.model import (
+from everyorder.runtime.keys.model import (
     AUTOCAST,
     BACKENDS,
     DEVICES,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runtime.keys import (
+from everyorder.runtime.keys import (
     AUTOGRADOTHER_BACKENDS,
     FULL,
     DispatchKey,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import runtime
+from everyorder import runtime
 
 pytestmark = pytest.mark.torch
 

@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from runtime.errors import ModuleError, NotReplaceable
+from everyorder import runtime
+from everyorder.runtime import (
+    Module,
+    ModuleDict,
+    ModuleList,
+    Parameter,
+    Sequential,
+    Tensor,
+)
+from everyorder.runtime.errors import ModuleError, NotReplaceable
 from tests.coded import code, coded
 
 ModuleNotInitialized = coded(ModuleError, "ModuleNotInitialized")

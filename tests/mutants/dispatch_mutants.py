@@ -10,15 +10,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from harness import Scenario
-from runtime.custom.definition import CustomOpDef
-from runtime.dispatch import transition
-from runtime.dispatch.token import ClassRule
-from runtime.keys import LOCAL
-from runtime.python_dispatch import fallback, modes
-from runtime.python_dispatch.context import Context
-from runtime.python_dispatch.handling import Handling
-from runtime.tensors.keys import STATE
+from everyorder.harness import Scenario
+from everyorder.runtime.custom.definition import CustomOpDef
+from everyorder.runtime.dispatch import transition
+from everyorder.runtime.dispatch.token import ClassRule
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import fallback, modes
+from everyorder.runtime.python_dispatch.context import Context
+from everyorder.runtime.python_dispatch.handling import Handling
+from everyorder.runtime.tensors.keys import STATE
 from tests.mutants.mutant import removing, replacing
 from tests.scenarios import (
     test_contexts,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from invariants import (
+from everyorder.invariants import (
     Call,
     Change,
     Operation,
@@ -26,12 +26,12 @@ from invariants import (
     forget,
     surroundings,
 )
-from runtime.dispatch import Dispatcher, Library, Registration, fallthrough
-from runtime.dispatch.token import Token
-from runtime.dispatch.watch import DEPTH
-from runtime.errors.base import EveryorderError
-from runtime.keys import LOCAL, DispatchKey, KeySet, include_keys
-from runtime.tensors.keys import STATE
+from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fallthrough
+from everyorder.runtime.dispatch.token import Token
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet, include_keys
+from everyorder.runtime.tensors.keys import STATE
 
 
 @dataclass

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from runtime.dispatch import transition
-from runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch import transition
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 
 Change = Callable[[DispatcherState, Any], DispatcherState]
 

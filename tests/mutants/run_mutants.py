@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from runtime.dispatch import kernel, library
-from runtime.dispatch.call import Callee, Caller
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.runners import Runners
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Claim
-from runtime.dispatch.watch import DEPTH
-from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey, include_keys
+from everyorder.runtime.dispatch import kernel, library
+from everyorder.runtime.dispatch.call import Callee, Caller
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.runners import Runners
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import Claim
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.keys import BACKEND_BITS, LOCAL, DispatchKey, include_keys
 from tests.mutants.mutant import Change, Mutant, removing, replacing
 
 

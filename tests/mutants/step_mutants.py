@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.dispatch import transition
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.registration import Registration
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Claim, Implementation, Reservation, Token
-from runtime.schema.parser import parse_name
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.dispatch import transition
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import Claim, Implementation, Reservation, Token
+from everyorder.runtime.schema.parser import parse_name
+from everyorder.runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing
 
 

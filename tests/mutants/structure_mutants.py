@@ -4,9 +4,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.dispatch import library, transition
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import (
+from everyorder.runtime.dispatch import library, transition
+from everyorder.runtime.dispatch.state import DispatcherState
+from everyorder.runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
@@ -15,8 +15,8 @@ from runtime.dispatch.token import (
     KernelReading,
     Subscription,
 )
-from runtime.keys import DispatchKey
-from runtime.schema.signature import OperatorName
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing
 
 

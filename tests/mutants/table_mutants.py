@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from runtime.dispatch import call, table, token, transition
-from runtime.dispatch.call import Caller
-from runtime.dispatch.state import DispatcherState, OperatorEntry
-from runtime.dispatch.table import (
+from everyorder.runtime.dispatch import call, table, token, transition
+from everyorder.runtime.dispatch.call import Caller
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
+from everyorder.runtime.dispatch.table import (
     AMBIGUOUS,
     Fallbacks,
     Line,
@@ -16,8 +16,8 @@ from runtime.dispatch.table import (
     Table,
     table_of,
 )
-from runtime.dispatch.token import Definition, Extractor, Fallback
-from runtime.keys import SLOTS, DispatchKey, autograd_key_of, members
+from everyorder.runtime.dispatch.token import Definition, Extractor, Fallback
+from everyorder.runtime.keys import SLOTS, DispatchKey, autograd_key_of, members
 from tests.mutants.mutant import Change, Mutant, afresh, changed, removing, replacing
 
 _CE = DispatchKey.parse("CompositeExplicitAutograd")

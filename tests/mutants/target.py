@@ -41,7 +41,7 @@ class Target:
 
 DISPATCH = Target(
     "dispatch",
-    "runtime.dispatch",
+    "everyorder.runtime.dispatch",
     "tests.mutants.default_run:DefaultRun",
     # What takes long to import and knows nothing of us.
     ("ml_dtypes", "numpy", "pytest"),
@@ -58,10 +58,10 @@ DISPATCH = Target(
 
 SESSION = Target(
     "session",
-    "runtime.rpc.session",
+    "everyorder.runtime.rpc.session",
     "tests.rpc.mutants.session_run:SessionRun",
     # The package above loads the agent, and with it sessions, when it is first used.
-    ("pytest", "hypothesis", "runtime.rpc", "runtime.rpc.wire"),
+    ("pytest", "hypothesis", "everyorder.runtime.rpc", "everyorder.runtime.rpc.wire"),
     # Sessions never wait, so time is what they compute: one second at most, if right.
     seconds=20,
     clock="processor",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import explore
-from invariants import Violation, forget
-from runtime.keys import preserve_keys
-from runtime.tensors.keys import STATE
+from everyorder.harness import explore
+from everyorder.invariants import Violation, forget
+from everyorder.runtime.keys import preserve_keys
+from everyorder.runtime.tensors.keys import STATE
 from tests.mutants.dispatch_mutants import DISPATCH, KEPT, DispatchMutant
 
 

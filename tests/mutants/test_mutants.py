@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from invariants import LAWS, forget
-from runtime.dispatch.watch import DEPTH
-from runtime.keys import preserve_keys
+from everyorder.invariants import LAWS, forget
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.keys import preserve_keys
 from tests.mutants.driver import play
 from tests.mutants.mutant import Mutant
 from tests.mutants.registry import MUTANTS

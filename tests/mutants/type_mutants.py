@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from runtime.schema import (
+from everyorder.runtime.schema import (
     annotation,
     declaration,
     python_classes,
@@ -20,7 +20,7 @@ from runtime.schema import (
     types,
     values,
 )
-from runtime.schema.types import FutureType, Type
+from everyorder.runtime.schema.types import FutureType, Type
 from tests.mutants.mutant import afresh, replacing
 from tests.schema import (
     test_annotation,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import Device, DType
-from runtime.tensors.construction import empty_tensor, from_numpy
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.construction import empty_tensor, from_numpy
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 

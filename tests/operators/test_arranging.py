@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import IndexOutOfRange, ShapesDoNotFit, WrongOption
-from runtime.keys import DispatchKey, KeySet
-from runtime.operators import core
-from runtime.operators.arranging import cat_anywhere
-from runtime.tensors import tensor
+from everyorder.runtime.errors.tensor import (
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.arranging import cat_anywhere
+from everyorder.runtime.tensors import tensor
 from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX, grid, shown

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-import runtime as m
-from runtime.errors.call import CallError
-from runtime.errors.tensor import (
+import everyorder.runtime as m
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
@@ -300,7 +300,7 @@ def test_logsumexp_of_complex_numbers() -> None:
 
 def test_the_functions_use_no_builtin_that_is_an_operator_there() -> None:
     """`any` in a function of that module is `core.any`, once all names are there."""
-    module = importlib.import_module("runtime.operators.functions")
+    module = importlib.import_module("everyorder.runtime.operators.functions")
     taken = {
         name
         for name, value in vars(builtins).items()

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     ArithmeticRefused,
     DevicesDiffer,
     ShapesDoNotFit,
     TargetRefused,
     WrongOption,
 )
-from runtime.operators import core
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import META, of_letter, shown, tensor
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.tensor import NotShareable, UnfitValue, WrongOption
-from runtime.operators import functions
-from runtime.operators.calling import (
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.tensor import NotShareable, UnfitValue, WrongOption
+from everyorder.runtime.operators import functions
+from everyorder.runtime.operators.calling import (
     function,
     plain,
     public,
@@ -29,10 +29,17 @@ from runtime.operators.calling import (
     unary,
     with_out,
 )
-from runtime.operators.functions import FUNCTIONS
-from runtime.operators.handwritten import Ordered, clamp, clamp_, scatter, sort, split
-from runtime.schema.codes import DType
-from runtime.tensors.tensor import METHODS, Tensor
+from everyorder.runtime.operators.functions import FUNCTIONS
+from everyorder.runtime.operators.handwritten import (
+    Ordered,
+    clamp,
+    clamp_,
+    scatter,
+    sort,
+    split,
+)
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code, coded
 from tests.operators.refusals import message_of
 from tests.operators.tensors import shown, tensor

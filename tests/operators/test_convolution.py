@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
-from runtime.operators import core
-from runtime.operators.convolution import LARGEST, pair, places
-from runtime.tensors import tensor
+from everyorder.runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.convolution import LARGEST, pair, places
+from everyorder.runtime.tensors import tensor
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import normal
 

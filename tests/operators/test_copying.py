@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     BadSize,
     DevicesDiffer,
     NoData,
@@ -13,8 +13,8 @@ from runtime.errors.tensor import (
     TargetRefused,
     WrongOption,
 )
-from runtime.operators import core, creation
-from runtime.schema.codes import Device
+from everyorder.runtime.operators import core, creation
+from everyorder.runtime.schema.codes import Device
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, of_letter, shown, tensor
 

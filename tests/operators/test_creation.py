@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import cuda, ops
-from runtime.autograd import inference_mode
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import CallError, MissingKernel
-from runtime.errors.tensor import (
+from everyorder.runtime import cuda, ops
+from everyorder.runtime.autograd import inference_mode
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.call import CallError, MissingKernel
+from everyorder.runtime.errors.tensor import (
     DeviceUnavailable,
     DTypeRefused,
     OutOfMemory,
     WrongOption,
 )
-from runtime.operators import core, creation
-from runtime.operators.creation import CONSTANTS, NAMES
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.schema.codes import Device, DType, MemoryFormat
-from runtime.tensors.keys import inference_keys_of, keys_of
-from runtime.tensors.tensor import METHODS, Tensor
+from everyorder.runtime.operators import core, creation
+from everyorder.runtime.operators.creation import CONSTANTS, NAMES
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.keys import inference_keys_of, keys_of
+from everyorder.runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code, coded
 from tests.operators.refusals import assert_refused
 from tests.operators.tensors import LETTERS, META, shown, tensor
@@ -203,8 +203,15 @@ def test_what_pins_is_loaded_by_one_thread_at_a_time(
     asked = noted(monkeypatch, SimpleNamespace(pinned_array=np.empty))
     monkeypatch.setattr(creation, "memory_of", lambda kind: kind)
     assert creation.pinned_array(3, np.dtype("int8")).shape == (3,)
-    names = ("runtime", "runtime.kernels", "runtime.kernels.cuda")
-    assert asked == [(n, True) for n in (*names, "runtime.kernels.cuda.memory")]
+    names = (
+        "everyorder",
+        "everyorder.runtime",
+        "everyorder.runtime.kernels",
+        "everyorder.runtime.kernels.cuda",
+    )
+    assert asked == [
+        (n, True) for n in (*names, "everyorder.runtime.kernels.cuda.memory")
+    ]
 
 
 def test_pinned_tensors_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,10 @@
 
 import pytest
 
-import runtime as m
-from runtime.errors import EveryorderError
-from runtime.errors.call import CallError
-from runtime.errors.tensor import (
+import everyorder.runtime as m
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     ShapesDoNotFit,
     TargetRefused,

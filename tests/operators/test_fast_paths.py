@@ -5,15 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import ops
-from runtime.autograd import inference_mode
-from runtime.errors.tensor import DevicesDiffer, WrongOption
-from runtime.keys import DispatchKey, KeySet
-from runtime.operators import core, methods
-from runtime.operators.fast_paths import SERIAL, disjoint
-from runtime.tensors import data
-from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime import ops
+from everyorder.runtime.autograd import inference_mode
+from everyorder.runtime.errors.tensor import DevicesDiffer, WrongOption
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.operators import core, methods
+from everyorder.runtime.operators.fast_paths import SERIAL, disjoint
+from everyorder.runtime.tensors import data
+from everyorder.runtime.tensors.keys import (
+    INFERRING,
+    inference,
+    inference_keys_of,
+    keys_of,
+)
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import shown, tensor
 
@@ -78,7 +83,7 @@ def test_strided_operands(dtype: str) -> None:
 
 def test_a_view_of_other_elements_goes_the_general_way() -> None:
     base = tensor([1 + 2j, 3 + 4j], "complex64")
-    from runtime.tensors.construction import view_of
+    from everyorder.runtime.tensors.construction import view_of
 
     real = view_of(base, (2,), (2,), 0, tensor(0.0).dtype)
     assert both(core.add, real, tensor([10.0, 20.0])).tolist() == [11, 23]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
-from runtime.operators import functions
-from runtime.operators.functions import FUNCTIONS
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators import functions
+from everyorder.runtime.operators.functions import FUNCTIONS
 from tests.coded import code
 
 INF, NAN = float("inf"), float("nan")

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.operators import core
-from runtime.tensors import tensor
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
 from tests.coded import coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX, grid, normal

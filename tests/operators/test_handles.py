@@ -2,13 +2,13 @@
 
 import pytest
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.library import Library
-from runtime.errors.registration import LookupFailed
-from runtime.keys import DispatchKey, KeySet, include_keys
-from runtime.operators import core
-from runtime.operators.handles import direct_call, handle_of
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.keys import DispatchKey, KeySet, include_keys
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.handles import direct_call, handle_of
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import tensor
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from runtime.operators import core
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators import core
 from tests.coded import coded
 from tests.operators.tensors import shown, tensor
 

@@ -5,10 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime.operators.methods  # noqa: F401  # installs the brackets
-from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, NoData, ShapesDoNotFit
-from runtime.operators import core
-from runtime.tensors import tensor
+import everyorder.runtime.operators.methods  # noqa: F401  # installs the brackets
+from everyorder.runtime.errors.tensor import (
+    DTypeRefused,
+    IndexOutOfRange,
+    NoData,
+    ShapesDoNotFit,
+)
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
 from tests.coded import code, coded
 from tests.operators.refusals import message_of, one_line
 from tests.operators.tensors import cube, grid

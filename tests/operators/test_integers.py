@@ -6,12 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime import default_dispatcher
-from runtime.errors.call import CallError
-from runtime.errors.tensor import UnfitValue, WrongOption
-from runtime.operators import core
-from runtime.schema.types import IntType, ListType, SymIntType, unwrap_optional
+from everyorder import runtime
+from everyorder.runtime import default_dispatcher
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import UnfitValue, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.schema.types import (
+    IntType,
+    ListType,
+    SymIntType,
+    unwrap_optional,
+)
 from tests.coded import code, coded
 from tests.operators.tensors import tensor
 from tests.opinfo.info import handle, on_cpu

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime import Tensor, ones, tensor, where, zeros_like
-from runtime.errors.tensor import UnfitValue, WrongOption
+from everyorder import runtime
+from everyorder.runtime import Tensor, ones, tensor, where, zeros_like
+from everyorder.runtime.errors.tensor import UnfitValue, WrongOption
 from tests.coded import code
 
 LAST, LAST_3D = runtime.channels_last, runtime.channels_last_3d

@@ -11,24 +11,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime.autograd.install  # noqa: F401  # counts versions
-from runtime import Library, default_dispatcher
-from runtime.errors.call import CallError, KernelError
-from runtime.errors.registration import LookupFailed
-from runtime.errors.tensor import (
+import everyorder.runtime.autograd.install  # noqa: F401  # counts versions
+from everyorder.runtime import Library, default_dispatcher
+from everyorder.runtime.errors.call import CallError, KernelError
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.errors.tensor import (
     DeviceUnavailable,
     IndexOutOfRange,
     ShapesDoNotFit,
     UnfitValue,
     WrongOption,
 )
-from runtime.keys import DispatchKey, KeySet, include_keys
-from runtime.operators import core, functions, methods
-from runtime.operators.calling import public
-from runtime.operators.methods import COMMUTATIVE, arithmetic, comparison, reflected
-from runtime.schema.codes import Device, DType
-from runtime.tensors import tensor
-from runtime.tensors.tensor import METHODS, Tensor
+from everyorder.runtime.keys import DispatchKey, KeySet, include_keys
+from everyorder.runtime.operators import core, functions, methods
+from everyorder.runtime.operators.calling import public
+from everyorder.runtime.operators.methods import (
+    COMMUTATIVE,
+    arithmetic,
+    comparison,
+    reflected,
+)
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors import tensor
+from everyorder.runtime.tensors.tensor import METHODS, Tensor
 from tests.coded import code
 from tests.operators.refusals import message_of, one_line
 

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, ShapesDoNotFit
-from runtime.operators import core
-from runtime.tensors import tensor
+from everyorder.runtime.errors.tensor import (
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+)
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import normal
 

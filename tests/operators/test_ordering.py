@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.errors.tensor import DTypeRefused, WrongOption
-from runtime.operators import core
-from runtime.tensors import tensor
+from everyorder.runtime.errors.tensor import DTypeRefused, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
 from tests.coded import coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import MATRIX

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.operators import core
-from runtime.operators.plan import (
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.plan import (
     FLOAT32,
     FLOATS,
     INT64,
@@ -32,8 +32,8 @@ from runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from runtime.schema.codes import Device, DType
-from runtime.tensors.construction import wrap_number
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.construction import wrap_number
 from tests.coded import code
 from tests.operators.tensors import META, tensor
 

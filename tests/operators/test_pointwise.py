@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     ShapesDoNotFit,
     TargetRefused,
     WrongOption,
 )
-from runtime.operators import core
+from everyorder.runtime.operators import core
 from tests.coded import code
 from tests.operators.tensors import META, shown, tensor
 

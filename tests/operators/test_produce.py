@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DevicesDiffer, TargetRefused
-from runtime.operators import core
-from runtime.operators.plan import FLOAT32, INT64, Plan
-from runtime.operators.produce import (
+from everyorder.runtime.errors.tensor import DevicesDiffer, TargetRefused
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.plan import FLOAT32, INT64, Plan
+from everyorder.runtime.operators.produce import (
     KEYS,
     MODULES,
     as_dtype,
@@ -26,10 +26,10 @@ from runtime.operators.produce import (
     table_of,
     write_to,
 )
-from runtime.schema.codes import Device
-from runtime.tensors.arrays import array_of
-from runtime.tensors.construction import from_numpy, view_of, wrap_number
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.tensors.construction import from_numpy, view_of, wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, cube, grid, shown, tensor
 from tests.tensors.loading import noted
@@ -308,9 +308,14 @@ def test_a_table_loads_once_by_one_thread_at_a_time(
 ) -> None:
     table = {"add": None}
     asked = noted(monkeypatch, SimpleNamespace(KERNELS=table))
-    monkeypatch.setattr("runtime.operators.produce._TABLES", {})
+    monkeypatch.setattr("everyorder.runtime.operators.produce._TABLES", {})
     assert table_of("CPU") is table_of("CPU") is table
-    parents = ("runtime", "runtime.kernels", "runtime.kernels.cpu")
+    parents = (
+        "everyorder",
+        "everyorder.runtime",
+        "everyorder.runtime.kernels",
+        "everyorder.runtime.kernels.cpu",
+    )
     assert asked == [(name, True) for name in parents]
 
 

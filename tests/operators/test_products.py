@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import (
+from everyorder.runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     ShapesDoNotFit,
     TargetRefused,
 )
-from runtime.operators import core
-from runtime.tensors import tensor
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
 from tests.coded import code
 from tests.operators.refusals import Refusal, assert_refused, message_of, one_line
 from tests.operators.tensors import normal, on_meta, zeros

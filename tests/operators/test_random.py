@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DTypeRefused, WrongOption
-from runtime.operators import core
-from runtime.random import Generator, default_generator, manual_seed
+from everyorder.runtime.errors.tensor import DTypeRefused, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.random import Generator, default_generator, manual_seed
 from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import LETTERS, META, tensor

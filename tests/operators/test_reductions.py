@@ -5,12 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.call import CallError
-from runtime.errors.tensor import DTypeRefused, IndexOutOfRange, TargetRefused
-from runtime.keys import DispatchKey, KeySet
-from runtime.operators import core
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.tensor import (
+    DTypeRefused,
+    IndexOutOfRange,
+    TargetRefused,
+)
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.operators import core
 from tests.coded import code
 from tests.operators.tensors import LETTERS, shown, tensor
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.tensor import (
+from everyorder import runtime
+from everyorder.runtime.errors.tensor import (
     BadSize,
     DTypeRefused,
     IndexOutOfRange,
@@ -18,10 +18,10 @@ from runtime.errors.tensor import (
     OutOfMemory,
     WrongOption,
 )
-from runtime.operators import core
-from runtime.operators.structured import naming
-from runtime.schema.codes import DType
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.structured import naming
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.refusals import message_of
 from tests.operators.tensors import META, shown, tensor

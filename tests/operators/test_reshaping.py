@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.autograd import no_grad
-from runtime.dispatch.library import Library
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from runtime.operators import core
-from runtime.tensors import tensor
-from runtime.tensors.tensor import Tensor
+from everyorder import runtime
+from everyorder.runtime.autograd import no_grad
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.tensors import tensor
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import coded
 from tests.operators.refusals import assert_refused, message_of, one_line
 from tests.operators.tensors import cube

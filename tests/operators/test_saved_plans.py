@@ -20,25 +20,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import locks
-from runtime.errors.base import EveryorderError
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels import get_num_threads, set_num_threads
-from runtime.operators import core, saved_plans
-from runtime.operators.install import FAMILIES
-from runtime.operators.plan import Plan
-from runtime.operators.produce import REFUSALS, produce, table_of
-from runtime.operators.saved_plans import (
+from everyorder.runtime import locks
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels import get_num_threads, set_num_threads
+from everyorder.runtime.operators import core, saved_plans
+from everyorder.runtime.operators.install import FAMILIES
+from everyorder.runtime.operators.plan import Plan
+from everyorder.runtime.operators.produce import REFUSALS, produce, table_of
+from everyorder.runtime.operators.saved_plans import (
     MOST,
     NEVER,
     Memory,
     saving_plans,
 )
-from runtime.operators.structured import Structured
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of
-from runtime.tensors.construction import view_of, wrap_number
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.tensors.construction import view_of, wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.injection.interrupting import at_lines
 from tests.operators.tensors import of_letter
 
@@ -484,7 +484,7 @@ def test_threads_are_asked_by_each_call() -> None:
 
 
 def test_inference_mode_is_asked_by_each_call() -> None:
-    import runtime
+    from everyorder import runtime
 
     x = runtime.ones(3)
     for _ in range(3):

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-import runtime as m
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.kernel import direct
-from runtime.dispatch.library import Library
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.tensor import TargetRefused
-from runtime.operators import core
-from runtime.operators.plan import Plan
-from runtime.operators.structured import Structured, Unstructured
-from runtime.tensors.elements import compute_dtype
-from runtime.tensors.tensor import Tensor
+import everyorder.runtime as m
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.kernel import direct
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.tensor import TargetRefused
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.plan import Plan
+from everyorder.runtime.operators.structured import Structured, Unstructured
+from everyorder.runtime.tensors.elements import compute_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.autograd.made import grad_of
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, shown, tensor

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DTypeRefused, TargetRefused, WrongOption
-from runtime.operators import core
-from runtime.operators.unary import TESTS
+from everyorder.runtime.errors.tensor import DTypeRefused, TargetRefused, WrongOption
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.unary import TESTS
 from tests.coded import code
 from tests.operators.tensors import shown, tensor
 

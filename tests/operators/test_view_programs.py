@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import from_numpy
-from runtime.autograd import no_grad
+from everyorder.runtime import from_numpy
+from everyorder.runtime.autograd import no_grad
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.tensor import (
+from everyorder import runtime
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
     ShapesDoNotFit,
     WrongOption,
 )
-from runtime.operators import core
-from runtime.operators.plan import MOST
-from runtime.tensors import tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.operators import core
+from everyorder.runtime.operators.plan import MOST
+from everyorder.runtime.tensors import tensor
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code, coded
 from tests.operators.refusals import assert_refused, message_of
 from tests.operators.tensors import cube

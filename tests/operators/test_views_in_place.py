@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, inference_mode, no_grad, ops, tensor
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.tensor import IndexOutOfRange, OperandError, ShapesDoNotFit
-from runtime.python_dispatch.wrappers import return_and_correct_aliasing
+from everyorder import runtime
+from everyorder.runtime import Tensor, inference_mode, no_grad, ops, tensor
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.tensor import (
+    IndexOutOfRange,
+    OperandError,
+    ShapesDoNotFit,
+)
+from everyorder.runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.coded import code, coded
 from tests.operators.refusals import assert_refused
 from tests.python_dispatch.kinds import Boxed

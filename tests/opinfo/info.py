@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime import DType, Generator, Tensor, default_dispatcher
-from runtime.schema.codes import Device
-from runtime.tensors.construction import from_numpy, view_of
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.shape import contiguous_strides, span
+from everyorder.runtime import DType, Generator, Tensor, default_dispatcher
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.tensors.construction import from_numpy, view_of
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.shape import contiguous_strides, span
 
 # What lies between the elements of an array that is not contiguous.
 JUNK = 77

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import EveryorderError
+from everyorder.runtime.errors import EveryorderError
 
 
 def refusal(call: Any, args: Any, kwargs: Any, case: str) -> EveryorderError:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime import DType
-from runtime.tensors.elements import numpy_dtype
+from everyorder.runtime import DType
+from everyorder.runtime.tensors.elements import numpy_dtype
 from tests.opinfo.info import Array, Sample
 
 REALS = ("float16", "bfloat16", "float32", "float64")

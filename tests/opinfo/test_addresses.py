@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.opinfo.info import Array, OpInfo, listed, on_cpu
 from tests.opinfo.table import ROWS
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor
-from runtime.errors import EveryorderError
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors import EveryorderError
 from tests.opinfo.info import Array, D, OpInfo, assert_same, listed, on_cpu
 from tests.opinfo.table import ROWS, VARIANTS
 
@@ -170,7 +170,7 @@ def check_mixed(row: OpInfo, left: str, right: Any, shape: tuple[int, ...]) -> N
 
 
 def _dtype(name: str) -> Any:
-    from runtime import DType
-    from runtime.tensors.elements import numpy_dtype
+    from everyorder.runtime import DType
+    from everyorder.runtime.tensors.elements import numpy_dtype
 
     return numpy_dtype(DType.named(name))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor
-from runtime.errors import EveryorderError
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors import EveryorderError
 from tests.opinfo.info import Sample, handle, on_cpu, storage_of
 from tests.opinfo.raising import refusal
 from tests.opinfo.samples import array, truth, whole

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor, tensor
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.opinfo.info import handle
 
 INF, NAN = float("inf"), float("nan")

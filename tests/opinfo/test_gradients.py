@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor
-from runtime.autograd import gradcheck, gradgradcheck
+from everyorder.runtime import Tensor
+from everyorder.runtime.autograd import gradcheck, gradgradcheck
 from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu
 from tests.opinfo.table import ROWS
 

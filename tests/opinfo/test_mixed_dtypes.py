@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import DType
-from runtime.errors import EveryorderError
-from runtime.tensors.elements import numpy_dtype
+from everyorder.runtime import DType
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.tensors.elements import numpy_dtype
 from tests.opinfo.info import Array, OpInfo, Sample, on_cpu
 from tests.opinfo.table import ROWS
 

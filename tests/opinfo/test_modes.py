@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import DispatchKey, Tensor, autocast, inference_mode
+from everyorder.runtime import DispatchKey, Tensor, autocast, inference_mode
 from tests.opinfo.info import Array, OpInfo, handle, listed, on_cpu
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_schemas import dtype_for

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor
-from runtime.errors.tensor import DevicesDiffer, TargetRefused
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.tensor import DevicesDiffer, TargetRefused
 from tests.coded import coded
 from tests.opinfo.info import Array, OpInfo, on_cpu, storage_of
 from tests.opinfo.raising import refusal

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor
+from everyorder.runtime import Tensor
 from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu, storage_of
 from tests.opinfo.table import ROWS
 
@@ -189,7 +189,7 @@ def test_the_target_may_be_an_input(row: OpInfo) -> None:
 def aliased(
     handle: Any, sample: Sample, number: int, shift: int, expected: Tensor
 ) -> None:
-    from runtime.tensors.construction import from_numpy, view_of
+    from everyorder.runtime.tensors.construction import from_numpy, view_of
 
     turn = 0
     whole = from_numpy(np.zeros(expected.numel() + 3, expected.numpy().dtype))

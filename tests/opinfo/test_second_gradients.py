@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.autograd import gradgradcheck
-from runtime.errors import EveryorderError
-from runtime.errors.autograd import GradcheckFailed
-from runtime.tensors.construction import from_numpy
+from everyorder import runtime
+from everyorder.runtime.autograd import gradgradcheck
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.autograd import GradcheckFailed
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.opinfo.info import OpInfo, on_cpu
 from tests.opinfo.second import PLACES, Point, call_of, gradients, points_of, samples_of
 from tests.opinfo.table import ROWS

@@ -2,9 +2,9 @@
 
 import pytest
 
-import runtime.autograd  # noqa: F401  # defines the operators
-from runtime import default_dispatcher
-from runtime.python_dispatch.subclasses import OPERATORS, SET
+import everyorder.runtime.autograd  # noqa: F401  # defines the operators
+from everyorder.runtime import default_dispatcher
+from everyorder.runtime.python_dispatch.subclasses import OPERATORS, SET
 from tests.opinfo.info import OpInfo, fits_in_storage
 from tests.opinfo.samples import ALL
 from tests.opinfo.table import ROWS, VARIANTS, covered

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import CallError
+from everyorder.runtime.errors.call import CallError
 from tests.coded import code
 from tests.opinfo.info import OpInfo, handle, on_cpu
 from tests.opinfo.table import ROWS

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from runtime import DType, Tensor
-from runtime.errors import EveryorderError
+from everyorder.runtime import DType, Tensor
+from everyorder.runtime.errors import EveryorderError
 from tests.opinfo.info import (
     Array,
     OpInfo,
@@ -122,7 +122,7 @@ UNLISTED = {"native_layer_norm_backward", "clamp", "square", "any", "all"}
 
 
 def _numpy(dtype: str) -> object:
-    from runtime.tensors.elements import numpy_dtype
+    from everyorder.runtime.tensors.elements import numpy_dtype
 
     return numpy_dtype(DType.named(dtype))
 

@@ -9,11 +9,11 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from invariants import check, check_step, second_table
-from runtime.dispatch import Dispatcher, Library, Registration, fallthrough
-from runtime.dispatch.state import dump_state, dump_table, fingerprint
-from runtime.keys import DispatchKey
-from runtime.schema.signature import OperatorName
+from everyorder.invariants import check, check_step, second_table
+from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fallthrough
+from everyorder.runtime.dispatch.state import dump_state, dump_table, fingerprint
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.signature import OperatorName
 
 # All keys that a kernel can be registered at: 136 runtime keys and 6 aliases.
 KEYS = tuple(

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from invariants import forget
-from runtime.dispatch import transition
-from runtime.dispatch.table import Recipe, Table, slots_of, table_of
-from runtime.keys import DispatchKey, members
+from everyorder.invariants import forget
+from everyorder.runtime.dispatch import transition
+from everyorder.runtime.dispatch.table import Recipe, Table, slots_of, table_of
+from everyorder.runtime.keys import DispatchKey, members
 from tests.pairs.board import KEYS, Board
 
 ORDERS = ((0, 1), (1, 0))

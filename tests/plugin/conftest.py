@@ -14,7 +14,7 @@ from tests.plugin.project import ROOT, Project
 @pytest.fixture
 def last() -> None:
     """What this test loads is loaded here: pytester forgets what it sees loaded."""
-    importlib.import_module("harness.scenario.registrations")
+    importlib.import_module("everyorder.harness.scenario.registrations")
 
 
 @pytest.fixture

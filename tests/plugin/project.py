@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 TOY = """
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 
 
 def put(name):
@@ -96,7 +96,7 @@ class Project:
 
     def module(self, name: str, *parts: str) -> None:
         """Write a test module of these parts."""
-        head = "from harness.scenario import Scenario\nfrom toy import *\n\n"
+        head = "from everyorder.harness.scenario import Scenario\nfrom toy import *\n\n"
         self.write(f"tests/{name}", head + "".join(parts))
 
     def run(self, *arguments: str, apart: bool = False) -> pytest.RunResult:

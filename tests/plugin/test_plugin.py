@@ -228,7 +228,7 @@ def test_in_a_process_of_its_own_all_warnings_are_errors(project: Project) -> No
 
 
 MISTYPED = """
-from harness import Scenario, define, impl
+from everyorder.harness import Scenario, define, impl
 
 mistyped = Scenario(
     define("a::f(Tensor x) -> Tensor"), impl("a::f", lambda x: x, "CPUU")

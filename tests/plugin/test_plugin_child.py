@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.child import CAN_FORK
+from everyorder.harness.child import CAN_FORK
 from tests.plugin.project import BROKEN, PAIR, Project
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
@@ -162,15 +162,15 @@ def slow(usual: Callable[..., Any], slept: Path) -> Callable[..., Any]:
 # What the engine does between operations, for a scenario that holds or does not.
 OWN_WORK = {
     PAIR: (
-        "harness.engine.explorer.choose",
+        "everyorder.harness.engine.explorer.choose",
         "harness.engine.strategy.Strategy.measure",
-        "harness.engine.explorer._vacuities",
+        "everyorder.harness.engine.explorer._vacuities",
     ),
     BROKEN: (
-        "harness.engine.explorer.refutations",
-        "harness.engine.refutation.shrink",
-        "harness.engine.refutation.find_square",
-        "harness.engine.judge._with_precise_kind",
+        "everyorder.harness.engine.explorer.refutations",
+        "everyorder.harness.engine.refutation.shrink",
+        "everyorder.harness.engine.refutation.find_square",
+        "everyorder.harness.engine.judge._with_precise_kind",
     ),
 }
 

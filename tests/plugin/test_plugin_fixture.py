@@ -21,7 +21,7 @@ class TestGroup:
 """
 
 UNCHECKED = """
-from harness.engine import Budget
+from everyorder.harness.engine import Budget
 
 def test_report(explore):
     broken = explore(*steps("a", "b"), create=dict, observe=newest, check=False)

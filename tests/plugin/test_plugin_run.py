@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.expectations import read_all
+from everyorder.harness.expectations import read_all
 from tests.plugin.project import BROKEN, FIRST, INI, PAIR, Project
 
 RANDOM = """
@@ -73,7 +73,7 @@ def failure(result: pytest.RunResult) -> list[str]:
 
 
 IDLE = """
-from harness.scenario import step
+from everyorder.harness.scenario import step
 
 idle = Scenario(
     *steps("a"),
@@ -250,7 +250,7 @@ def test_a_refusal_is_told_once(project: Project) -> None:
 def test_a_step_that_is_never_done_is_noted(project: Project) -> None:
     project.module(
         "test_a.py",
-        "from harness.scenario import define, impl\n"
+        "from everyorder.harness.scenario import define, impl\n"
         "typo = Scenario(\n"
         "    define('a::f(Tensor x) -> Tensor'), impl('a::f', shown, 'CPUU')\n"
         ")\n",

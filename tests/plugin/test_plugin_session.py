@@ -4,7 +4,12 @@ from itertools import product
 
 import pytest
 
-from harness.plugin_session import Options, is_below, path_of, source_and_name
+from everyorder.harness.pytest_plugin.session import (
+    Options,
+    is_below,
+    path_of,
+    source_and_name,
+)
 from tests.plugin.project import FIRST, FIXTURE, INI, LAST, PAIR, Project
 
 
@@ -230,7 +235,7 @@ def test_workers_write_what_one_process_writes(project: Project) -> None:
 
 
 NEEDY = """
-from harness.scenario import step
+from everyorder.harness.scenario import step
 
 
 def late(registry):

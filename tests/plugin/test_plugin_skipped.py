@@ -10,7 +10,7 @@ REASON = "no GPU here"
 
 SKIPS = f"""
 import pytest
-from harness.scenario import step
+from everyorder.harness.scenario import step
 
 
 def skip(registry=None):
@@ -29,7 +29,7 @@ def test_first(explore):
 
 
 def test_without_the_fixture():
-    from harness import explore
+    from everyorder.harness import explore
 
     explore(Scenario(*steps("a"), create=skip, observe=shown))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.python_dispatch import fallback
+from everyorder.runtime.python_dispatch import fallback
 from tests.python_dispatch.worlds import Ours, opened
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import runtime
-from runtime import Tensor
+from everyorder import runtime
+from everyorder.runtime import Tensor
 
 core: Any = runtime.ops.core
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runtime import python_dispatch
-from runtime.errors.python_dispatch import PythonDispatchError
-from runtime.python_dispatch.context import Context
+from everyorder.runtime import python_dispatch
+from everyorder.runtime.errors.python_dispatch import PythonDispatchError
+from everyorder.runtime.python_dispatch.context import Context
 from tests.python_dispatch.thread_state import Look
 from tests.python_dispatch.worlds import Ours
 

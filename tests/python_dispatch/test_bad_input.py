@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.keys import DispatchKey, exclude_keys
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.tensors.keys import HANDLED
+from everyorder import runtime
+from everyorder.runtime import ops, python_dispatch
+from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
+from everyorder.runtime.keys import DispatchKey, exclude_keys
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code, coded
 from tests.python_dispatch.programs import many, unary
 from tests.python_dispatch.thread_state import Look, nobody_entered

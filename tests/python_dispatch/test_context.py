@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, ops
-from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.errors.python_dispatch import ContextError, SubclassError
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import KeySet
-from runtime.python_dispatch import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
+from everyorder.runtime.errors.python_dispatch import ContextError, SubclassError
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.python_dispatch import (
     MAIN,
     Context,
     TorchDispatchMode,
     current_context,
     current_modes,
 )
-from runtime.python_dispatch.context import check_wrapped_here
-from runtime.tensors.keys import HANDLED
+from everyorder.runtime.python_dispatch.context import check_wrapped_here
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code, coded
 from tests.python_dispatch.thread_state import Look
 

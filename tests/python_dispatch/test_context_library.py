@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, ops
-from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.kernel import fallthrough
-from runtime.errors.base import EveryorderError, page
-from runtime.errors.python_dispatch import ContextError
-from runtime.errors.registration import Conflict, LibraryMisuse
-from runtime.keys import DispatchKey, KeySet
-from runtime.python_dispatch import MAIN, Context
-from runtime.python_dispatch.context_library import CHANGED, OTHERS, context_of
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.dispatch.kernel import fallthrough
+from everyorder.runtime.errors.base import EveryorderError, page
+from everyorder.runtime.errors.python_dispatch import ContextError
+from everyorder.runtime.errors.registration import Conflict, LibraryMisuse
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.python_dispatch import MAIN, Context
+from everyorder.runtime.python_dispatch.context_library import (
+    CHANGED,
+    OTHERS,
+    context_of,
+)
 from tests.coded import code, coded
 from tests.forking import in_child, needs_fork
 from tests.python_dispatch.test_context import (

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, ops
-from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.kernel import boxed, direct, fallthrough, linked
-from runtime.errors.python_dispatch import ContextError
-from runtime.keys import DispatchKey, KeySet
-from runtime.python_dispatch import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, ops
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.dispatch.kernel import boxed, direct, fallthrough, linked
+from everyorder.runtime.errors.python_dispatch import ContextError
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.python_dispatch import (
     MAIN,
     Context,
     context_library,
@@ -374,7 +374,7 @@ def test_fallbacks_have_copies(world: Dispatcher, main: Library) -> None:
 def test_fallbacks_of_an_alias_key_have_copies(
     world: Dispatcher, main: Library
 ) -> None:
-    from runtime.dispatch.dispatcher import release
+    from everyorder.runtime.dispatch.dispatcher import release
 
     release(world, "Autograd")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.tensor import NotShareable
-from runtime.keys import DispatchKey, KeySet
-from runtime.python_dispatch.wrappers import return_and_correct_aliasing
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.tensor import NotShareable
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.python_dispatch.wrappers import return_and_correct_aliasing
 from tests.coded import code
 from tests.python_dispatch.kinds import (
     Boxed,

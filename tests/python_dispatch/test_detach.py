@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.autograd import BackwardRefused, WriteRefused
-from runtime.errors.call import CallError
-from runtime.errors.python_dispatch import HandlerError
-from runtime.errors.tensor import NotReplaceable
-from runtime.keys import DispatchKey, KeySet
-from runtime.python_dispatch import TorchDispatchMode, no_dispatch
-from runtime.tensors import wrap_number
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.errors.tensor import NotReplaceable
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.python_dispatch import TorchDispatchMode, no_dispatch
+from everyorder.runtime.tensors import wrap_number
 from tests.coded import code, coded
 from tests.python_dispatch.kinds import Boxed, asked, boxed, core, counted, vector
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import EndlessDispatch, HandlerError
-from runtime.keys import LOCAL, DispatchKey, include_keys
-from runtime.python_dispatch.context import Context
-from runtime.tensors.keys import HANDLED, STATE
+from everyorder import runtime
+from everyorder.runtime import ops, python_dispatch
+from everyorder.runtime.errors.python_dispatch import EndlessDispatch, HandlerError
+from everyorder.runtime.keys import LOCAL, DispatchKey, include_keys
+from everyorder.runtime.python_dispatch.context import Context
+from everyorder.runtime.tensors.keys import HANDLED, STATE
 from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.errors.python_dispatch import HandlerError
-from runtime.python_dispatch.handling import collector, insert
-from runtime.schema.parser import parse_schema
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.python_dispatch.handling import collector, insert
+from everyorder.runtime.schema.parser import parse_schema
 from tests.coded import code
 from tests.python_dispatch.worlds import Ours, leaves
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.python_dispatch import ModeStackError
-from runtime.keys import (
+from everyorder.runtime.errors.python_dispatch import ModeStackError
+from everyorder.runtime.keys import (
     LOCAL,
     DispatchKey,
     exclude_keys,
@@ -22,8 +22,8 @@ from runtime.keys import (
     local,
     preserve_keys,
 )
-from runtime.keys.local import view_of
-from runtime.python_dispatch import (
+from everyorder.runtime.keys.local import view_of
+from everyorder.runtime.python_dispatch import (
     Context,
     TorchDispatchMode,
     context,
@@ -34,8 +34,8 @@ from runtime.python_dispatch import (
     modes,
     pop_mode_temporarily,
 )
-from runtime.python_dispatch.fallback import HANDLING
-from runtime.tensors.keys import MODED, STATE, Presence
+from everyorder.runtime.python_dispatch.fallback import HANDLING
+from everyorder.runtime.tensors.keys import MODED, STATE, Presence
 from tests.coded import code
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered

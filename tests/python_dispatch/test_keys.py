@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.python_dispatch import HandlerError
-from runtime.keys import KeySet
-from runtime.python_dispatch import Context, TorchDispatchMode, no_dispatch
-from runtime.tensors.keys import HANDLED
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.python_dispatch import Context, TorchDispatchMode, no_dispatch
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code
 from tests.python_dispatch.kinds import TENSOR, asked, core, counted, vector
 from tests.python_dispatch.thread_state import Look
@@ -83,7 +83,7 @@ def answering(answer: Any) -> Any:
     ("answer", "call", "found"),
     [
         (Looks(), core.neg, "looks"),
-        (Tensor, core.neg, "<class 'runtime.tensors.tensor.Tensor'>"),
+        (Tensor, core.neg, "<class 'everyorder.runtime.tensors.tensor.Tensor'>"),
         ([vector(1.0), Looks()], lambda x: core.split(x, 1), "looks"),
     ],
 )

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch import TorchDispatchMode, current_mode, current_modes
-from runtime.tensors.keys import HANDLED, MODED, STATE
+from everyorder import runtime
+from everyorder.runtime import ops, python_dispatch
+from everyorder.runtime.errors.python_dispatch import ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import (
+    TorchDispatchMode,
+    current_mode,
+    current_modes,
+)
+from everyorder.runtime.tensors.keys import HANDLED, MODED, STATE
 from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.python_dispatch import HandlerError, ModeStackError
-from runtime.python_dispatch import (
+from everyorder import runtime
+from everyorder.runtime.errors.python_dispatch import HandlerError, ModeStackError
+from everyorder.runtime.python_dispatch import (
     TorchDispatchMode,
     current_modes,
     disable_current_modes,
@@ -164,7 +164,7 @@ def test_what_puts_modes_aside_can_be_entered_inside_of_itself() -> None:
 
 def test_keys_that_change_while_modes_are_aside_stay() -> None:
     """7.6: only what modes include is brought back."""
-    from runtime.keys import LOCAL, DispatchKey
+    from everyorder.runtime.keys import LOCAL, DispatchKey
 
     before, guard = Look(), runtime.exclude_keys(DispatchKey.AutogradCPU)
     with Runs():

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor, ops, tensor, where
-from runtime.python_dispatch import (
+from everyorder.runtime import Tensor, ops, tensor, where
+from everyorder.runtime.python_dispatch import (
     TorchDispatchMode,
     no_dispatch,
     register_torch_dispatch,

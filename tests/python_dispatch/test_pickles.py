@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor
-from runtime.errors.tensor import BadSize, UnfitValue
-from runtime.keys import KeySet
-from runtime.tensors.keys import HANDLED
-from runtime.tensors.storage import restored_wrapper as restored_storage
-from runtime.tensors.tensor import _set_state as given
-from runtime.tensors.tensor import restored
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.tensor import BadSize, UnfitValue
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.tensors.keys import HANDLED
+from everyorder.runtime.tensors.storage import restored_wrapper as restored_storage
+from everyorder.runtime.tensors.tensor import _set_state as given
+from everyorder.runtime.tensors.tensor import restored
 from tests.coded import code
 from tests.python_dispatch.kinds import Boxed, core, vector
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, python_dispatch
-from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.errors.tensor import IndexOutOfRange, NotReplaceable
-from runtime.hooks import ELEMENT
-from runtime.python_dispatch import TorchDispatchMode, no_dispatch
-from runtime.python_dispatch.subclasses import OPERATORS, STRIDED
-from runtime.schema.codes import Device
+from everyorder import runtime
+from everyorder.runtime import Tensor, python_dispatch
+from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
+from everyorder.runtime.errors.tensor import IndexOutOfRange, NotReplaceable
+from everyorder.runtime.hooks import ELEMENT
+from everyorder.runtime.python_dispatch import TorchDispatchMode, no_dispatch
+from everyorder.runtime.python_dispatch.subclasses import OPERATORS, STRIDED
+from everyorder.runtime.schema.codes import Device
 from tests.coded import code, coded
 from tests.python_dispatch.kinds import TENSOR, core
 
@@ -422,8 +422,8 @@ INTERRUPTED = """
 import sys
 from functools import partial
 from importlib import import_module
-from runtime.operators import core
-from runtime.python_dispatch import subclasses
+from everyorder.runtime.operators import core
+from everyorder.runtime.python_dispatch import subclasses
 from tests.injection.interrupting import at_lines
 
 name, line, where = subclasses.__name__, 0, ""

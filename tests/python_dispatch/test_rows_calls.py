@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Dispatcher, Library, ops
-from runtime.errors.call import MissingKernel
-from runtime.errors.python_dispatch import HandlerError
-from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
-from runtime.python_dispatch import install_fallbacks
-from runtime.tensors.keys import HANDLED
+from everyorder import runtime
+from everyorder.runtime import Dispatcher, Library, ops
+from everyorder.runtime.errors.call import MissingKernel
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.keys import (
+    DispatchKey,
+    KeySet,
+    exclude_keys,
+    full_after,
+    include_keys,
+)
+from everyorder.runtime.python_dispatch import install_fallbacks
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import pytest
 
-import runtime
-from runtime.errors.python_dispatch import ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch import current_modes
-from runtime.tensors.keys import HANDLED
+from everyorder import runtime
+from everyorder.runtime.errors.python_dispatch import ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import current_modes
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code
 from tests.python_dispatch.test_modes import Hearing
 from tests.python_dispatch.thread_state import Look

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-import runtime
-from runtime.errors.python_dispatch import ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch import TorchDispatchMode, current_modes, leave
-from runtime.tensors.keys import HANDLED
+from everyorder import runtime
+from everyorder.runtime.errors.python_dispatch import ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import TorchDispatchMode, current_modes, leave
+from everyorder.runtime.tensors.keys import HANDLED
 from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered

@@ -6,7 +6,7 @@ the general way of asking handlers, and by torch where it is installed.
 
 import pytest
 
-from runtime.python_dispatch import fallback
+from everyorder.runtime.python_dispatch import fallback
 from tests.python_dispatch import programs, programs_of_modes
 from tests.python_dispatch.programs import Program
 from tests.python_dispatch.worlds import Ours, Torchs, World, opened

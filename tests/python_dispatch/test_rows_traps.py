@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Dispatcher, Library, ops
-from runtime.errors.base import code_of
-from runtime.errors.call import KernelError, MissingKernel, OperatorGone
-from runtime.errors.registration import LibraryMisuse
-from runtime.keys import (
+from everyorder import runtime
+from everyorder.runtime import Dispatcher, Library, ops
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.call import KernelError, MissingKernel, OperatorGone
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.keys import (
     LOCAL,
     DispatchKey,
     KeySet,

@@ -4,12 +4,19 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Dispatcher, KernelOverridden, Library, Tensor, ops, python_dispatch
-from runtime.errors.autograd import AutogradMisuse
-from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.registration import Conflict, LibraryMisuse
-from runtime.python_dispatch import TorchDispatchMode
+from everyorder import runtime
+from everyorder.runtime import (
+    Dispatcher,
+    KernelOverridden,
+    Library,
+    Tensor,
+    ops,
+    python_dispatch,
+)
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.errors.registration import Conflict, LibraryMisuse
+from everyorder.runtime.python_dispatch import TorchDispatchMode
 from tests.coded import code
 
 core: Any = ops.core

@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch import Dispatcher, Library, Registration, default_dispatcher
-from runtime.errors.call import OperatorGone
-from runtime.errors.python_dispatch import HandlerError
-from runtime.errors.registration import Conflict, LibraryMisuse
-from runtime.generated import is_generated
-from runtime.python_dispatch import (
+from everyorder import runtime
+from everyorder.runtime.dispatch import (
+    Dispatcher,
+    Library,
+    Registration,
+    default_dispatcher,
+)
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.errors.python_dispatch import HandlerError
+from everyorder.runtime.errors.registration import Conflict, LibraryMisuse
+from everyorder.runtime.generated import is_generated
+from everyorder.runtime.python_dispatch import (
     Context,
     TorchDispatchMode,
     register_torch_dispatch,
 )
-from runtime.python_dispatch.fallback import HANDLING
+from everyorder.runtime.python_dispatch.fallback import HANDLING
 from tests.coded import code
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.worlds import Ours, declines, leaves

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import runtime
-from runtime import python_dispatch
-from runtime.dispatch import Dispatcher, Library
-from runtime.keys import LOCAL
-from runtime.python_dispatch import fallback, install_fallbacks
-from runtime.tensors.keys import MODED, STATE
+from everyorder import runtime
+from everyorder.runtime import python_dispatch
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import fallback, install_fallbacks
+from everyorder.runtime.tensors.keys import MODED, STATE
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Act, Player, acts, handlers
 from tests.python_dispatch.thread_state import Look, nobody_entered

@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, default_dispatcher
-from runtime.errors.python_dispatch import ContextError, HandlerError, SubclassError
-from runtime.errors.tensor import BadSize, UnfitValue
-from runtime.keys import DispatchKey, autograd_key_of
-from runtime.python_dispatch import TorchDispatchMode, disabled, no_dispatch
-from runtime.python_dispatch.context import Context
-from runtime.schema.codes import Layout, MemoryFormat
+from everyorder import runtime
+from everyorder.runtime import Tensor, default_dispatcher
+from everyorder.runtime.errors.python_dispatch import (
+    ContextError,
+    HandlerError,
+    SubclassError,
+)
+from everyorder.runtime.errors.tensor import BadSize, UnfitValue
+from everyorder.runtime.keys import DispatchKey, autograd_key_of
+from everyorder.runtime.python_dispatch import TorchDispatchMode, disabled, no_dispatch
+from everyorder.runtime.python_dispatch.context import Context
+from everyorder.runtime.schema.codes import Layout, MemoryFormat
 from tests.coded import code, coded
 from tests.python_dispatch.kinds import (
     TENSOR,

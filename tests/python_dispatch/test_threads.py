@@ -10,11 +10,11 @@ from typing import Any
 
 from hypothesis import given, settings
 
-import runtime
-from runtime.errors.python_dispatch import ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch import current_modes, register_torch_dispatch
-from runtime.tensors.keys import MODED, STATE
+from everyorder import runtime
+from everyorder.runtime.errors.python_dispatch import ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import current_modes, register_torch_dispatch
+from everyorder.runtime.tensors.keys import MODED, STATE
 from tests.coded import coded, kind_of
 from tests.forking import ended_well, fork, needs_fork
 from tests.python_dispatch.programs import unary

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.autograd import WriteRefused
-from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import TargetRefused
-from runtime.python_dispatch import no_dispatch
-from runtime.tensors.storage import WrapperStorage
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.errors.tensor import TargetRefused
+from everyorder.runtime.python_dispatch import no_dispatch
+from everyorder.runtime.tensors.storage import WrapperStorage
 from tests.coded import coded
 from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu
 from tests.opinfo.table import ROWS

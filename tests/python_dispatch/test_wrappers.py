@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, default_dispatcher
-from runtime.errors.call import CallError
-from runtime.errors.python_dispatch import HandlerError, SubclassError
-from runtime.python_dispatch import no_dispatch
-from runtime.python_dispatch.wrappers import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, default_dispatcher
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
+from everyorder.runtime.python_dispatch import no_dispatch
+from everyorder.runtime.python_dispatch.wrappers import (
     check_class,
     correctable_aliases,
     flatten,
@@ -19,7 +19,7 @@ from runtime.python_dispatch.wrappers import (
     return_and_correct_aliasing,
     unflatten,
 )
-from runtime.schema import parse_schema
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.python_dispatch.kinds import Boxed, Counted, asked, boxed, core, counted
 

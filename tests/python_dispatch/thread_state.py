@@ -3,10 +3,10 @@
 import gc
 from typing import Any
 
-from runtime.dispatch.watch import DEPTH
-from runtime.keys import LOCAL
-from runtime.python_dispatch.modes import same_modes
-from runtime.tensors.keys import MODED, STATE
+from everyorder.runtime.dispatch.watch import DEPTH
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch.modes import same_modes
+from everyorder.runtime.tensors.keys import MODED, STATE
 
 
 class Look:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import runtime
-from runtime import python_dispatch
-from runtime.keys import LOCAL
-from runtime.schema.codes import DType, Layout, MemoryFormat
+from everyorder import runtime
+from everyorder.runtime import python_dispatch
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.codes import DType, Layout, MemoryFormat
 
 # Both dispatchers have nothing else there.
 NAMESPACE = "everyorder_worlds"

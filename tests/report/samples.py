@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.engine.protocol import State
-from harness.engine.result import (
+from everyorder.harness.engine.protocol import State
+from everyorder.harness.engine.result import (
     Counts,
     Exploration,
     Kind,
@@ -13,8 +13,8 @@ from harness.engine.result import (
     Vacuity,
     Violation,
 )
-from harness.engine.strategy import DETERMINISM, EQUAL_STATES, SCOPE
-from harness.outcome import Report
+from everyorder.harness.engine.strategy import DETERMINISM, EQUAL_STATES, SCOPE
+from everyorder.harness.outcome import Report
 
 STEPS = (
     'define("demo::add(Tensor x, Tensor y) -> Tensor")',

@@ -3,11 +3,11 @@ from typing import get_args
 
 import pytest
 
-from harness.engine.result import Square
-from harness.engine.strategy import GUARANTEES as ENGINE_GUARANTEES
-from harness.outcome import VERDICTS as ALL_VERDICTS
-from harness.outcome import Verdict
-from harness.report.text import (
+from everyorder.harness.engine.result import Square
+from everyorder.harness.engine.strategy import GUARANTEES as ENGINE_GUARANTEES
+from everyorder.harness.outcome import VERDICTS as ALL_VERDICTS
+from everyorder.harness.outcome import Verdict
+from everyorder.harness.report.text import (
     COUNTED,
     GUARANTEES,
     SENTENCES,

@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.report.observation import (
+from everyorder.harness.report.observation import (
     MOST_CHARACTERS,
     MOST_LINES,
     Divergence,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.protocol import Caveat, State
-from harness.engine.result import KINDS, Closure
-from harness.outcome import Unexplored
-from harness.report.page import document, page, write
-from harness.report.text import other_history_lines, replay_commands
+from everyorder.harness.engine.protocol import Caveat, State
+from everyorder.harness.engine.result import KINDS, Closure
+from everyorder.harness.outcome import Unexplored
+from everyorder.harness.report.page import document, page, write
+from everyorder.harness.report.text import other_history_lines, replay_commands
 from tests.report.samples import (
     ALL,
     GRAPH,

@@ -6,10 +6,16 @@ from collections.abc import Hashable
 from dataclasses import replace
 from itertools import pairwise
 
-from harness.engine.protocol import State
-from harness.engine.result import Square
-from harness.report import states
-from harness.report.states import Allowance, draw, layout, state_id, states_html
+from everyorder.harness.engine.protocol import State
+from everyorder.harness.engine.result import Square
+from everyorder.harness.report import states
+from everyorder.harness.report.states import (
+    Allowance,
+    draw,
+    layout,
+    state_id,
+    states_html,
+)
 from tests.report.samples import ORDER, ORDER_VIOLATION, PINNED, PROVEN, cube
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,11 +6,16 @@ from io import StringIO
 
 import pytest
 
-from harness.engine.protocol import Caveat
-from harness.engine.result import Closure
-from harness.outcome import Report, Unexplored
-from harness.report import ScenarioNotes, brief_note_lines, note_lines, notes_of
-from harness.report.table import duration, overview, summary
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.engine.result import Closure
+from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.report import (
+    ScenarioNotes,
+    brief_note_lines,
+    note_lines,
+    notes_of,
+)
+from everyorder.harness.report.table import duration, overview, summary
 from tests.report.samples import (
     ALL,
     CUT,

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.engine.protocol import Caveat, State
-from harness.engine.result import KINDS, Closure, Square, Violation
-from harness.heap import canonical
-from harness.report.text import (
+from everyorder.harness.engine.protocol import Caveat, State
+from everyorder.harness.engine.result import KINDS, Closure, Square, Violation
+from everyorder.harness.heap import canonical
+from everyorder.harness.report.text import (
     explanation,
     other_history_lines,
     plural,

@@ -33,7 +33,7 @@ def imported(source: str) -> set[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-            if node.module == "runtime.rpc":
+            if node.module == "everyorder.runtime.rpc":
                 names = [f"runtime.rpc.{alias.name}" for alias in node.names]
         else:
             continue
@@ -65,11 +65,11 @@ def test_layers_point_one_way(layer: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
-        ("values", "from runtime.rpc.session import Session"),
-        ("transport", "def f():\n    import runtime.rpc.session.session"),
-        ("agent", "from runtime.rpc.messages import Call"),
-        ("agent", "from runtime.rpc import wire"),
-        ("session", "from runtime.rpc.values import pack"),
+        ("values", "from everyorder.runtime.rpc.session import Session"),
+        ("transport", "def f():\n    import everyorder.runtime.rpc.session.session"),
+        ("agent", "from everyorder.runtime.rpc.messages import Call"),
+        ("agent", "from everyorder.runtime.rpc import wire"),
+        ("session", "from everyorder.runtime.rpc.values import pack"),
     ],
 )
 def test_one_that_pointed_back_would_be_seen(layer: str, source: str) -> None:
@@ -85,11 +85,13 @@ def test_nothing_below_imports_remote_calls() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if (
             isinstance(node, ast.ImportFrom)
-            and (node.module or "").startswith("runtime.rpc")
+            and (node.module or "").startswith("everyorder.runtime.rpc")
         )
         or (
             isinstance(node, ast.Import)
-            and any(alias.name.startswith("runtime.rpc") for alias in node.names)
+            and any(
+                alias.name.startswith("everyorder.runtime.rpc") for alias in node.names
+            )
         )
     ]
     assert found == []
@@ -99,10 +101,10 @@ WITHOUT = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "runtime.rpc" or name.startswith("runtime.rpc."):
+        if name == "everyorder.runtime.rpc" or name.startswith("runtime.rpc."):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
-import runtime, runtime.script, runtime.jit, runtime.futures
+from everyorder import runtime, runtime.script, runtime.jit, runtime.futures
 def twice(x: int) -> int:
     fut = runtime.jit.fork(double, x)
     return runtime.jit.wait(fut)
@@ -117,7 +119,7 @@ except Exception as error:
     assert "rpc_sync" in str(error), error
 else:
     raise AssertionError("an unknown name was compiled")
-assert not [name for name in sys.modules if name.startswith("runtime.rpc")]
+assert not [name for name in sys.modules if name.startswith("everyorder.runtime.rpc")]
 """
 
 

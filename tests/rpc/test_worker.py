@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import main
-from harness.cli.worker import worker
-from runtime.errors.rpc import WorkerLost
-from runtime.rpc.agent import (
+from everyorder.harness.cli import main
+from everyorder.harness.cli.worker import worker
+from everyorder.runtime.errors.rpc import WorkerLost
+from everyorder.runtime.rpc.agent import (
     Request,
     RpcBackendOptions,
     current_agent,
@@ -45,7 +45,7 @@ def test_its_defaults_are_those_of_workers() -> None:
 
 def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
     (Path(folder) / "mine.py").write_text(
-        "from runtime.rpc.functions import register\n"
+        "from everyorder.runtime.rpc.functions import register\n"
         "@register('mine.add')\n"
         "def add(a, b):\n    return a + b\n"
     )
@@ -147,13 +147,13 @@ def test_an_interrupt_while_it_joins_ends_it_at_once(
         signal.raise_signal(signal.SIGINT)
         went_on.append(True)
 
-    monkeypatch.setattr("runtime.rpc.agent.init_rpc", joins)
+    monkeypatch.setattr("everyorder.runtime.rpc.agent.init_rpc", joins)
     command = ["worker", "--name", "a", "--join", f"ipc://{folder}/group"]
     found = CliRunner().invoke(main, command)
     assert (found.exit_code, went_on) == (130, [])
 
 
-@pytest.mark.parametrize("missing", ["zmq", "runtime.rpc.agent"])
+@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.agent"])
 def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,10 +20,16 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from runtime.rpc.agent import Agent, RpcBackendOptions, Seat, current_agent, seated
-from runtime.rpc.agent.lifecycle import init_rpc, stop
-from runtime.rpc.agent.rendezvous import join, parse_init_method
-from runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.agent import (
+    Agent,
+    RpcBackendOptions,
+    Seat,
+    current_agent,
+    seated,
+)
+from everyorder.runtime.rpc.agent.lifecycle import init_rpc, stop
+from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
+from everyorder.runtime.rpc.session.events import Settings
 
 # For what would never end; machines are busy.
 SECONDS = 60.0

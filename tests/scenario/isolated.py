@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.scenario import Scenario, step, steps, use
+from everyorder.harness.scenario import Scenario, step, steps, use
 
 TABLE: dict[str, int] = {}
 

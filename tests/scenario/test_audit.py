@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.engine import explore
-from harness.engine.protocol import Caveat
-from harness.scenario import Scenario, step, use
-from harness.systems.complete import FIRST_LOOK, PERFORMANCES
-from harness.systems.registry import RegistrySystem
+from everyorder.harness.engine import explore
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.scenario import Scenario, step, use
+from everyorder.harness.systems.complete import FIRST_LOOK, PERFORMANCES
+from everyorder.harness.systems.registry import RegistrySystem
 
 
 def started(do: Any, undo: Any = lambda _: None, **options: Any) -> RegistrySystem:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from harness import Scenario, explore, step, steps, use
-from harness.heap.boundary import Snapshot
-from harness.outcome import Report
-from harness.systems.registry import RegistrySystem
+from everyorder.harness import Scenario, explore, step, steps, use
+from everyorder.harness.heap.boundary import Snapshot
+from everyorder.harness.outcome import Report
+from everyorder.harness.systems.registry import RegistrySystem
 from tests.forking import needs_fork
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness import Scenario, explore
-from harness.expectations.document import document_of
-from harness.expectations.store import render
+from everyorder.harness import Scenario, explore
+from everyorder.harness.expectations.document import document_of
+from everyorder.harness.expectations.store import render
 from tests.dispatch.conftest import with_stubs
 from tests.scenarios import (
     test_autograd,

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness.engine.protocol import Caveat, StateForm
-from harness.errors import ExplorationRestart
-from harness.exploration import explore
-from harness.scenario import Scenario, Step, step, use
-from harness.systems.complete import Memory, argument_count
-from harness.systems.registry import RegistrySystem
+from everyorder.harness.engine.protocol import Caveat, StateForm
+from everyorder.harness.errors import ExplorationRestart
+from everyorder.harness.exploration import explore
+from everyorder.harness.scenario import Scenario, Step, step, use
+from everyorder.harness.systems.complete import Memory, argument_count
+from everyorder.harness.systems.registry import RegistrySystem
 from tests.coded import code
 
 

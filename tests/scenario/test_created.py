@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ExplorationRestart, NotAScenario
-from harness.exploration import explore
-from harness.scenario import (
+from everyorder.harness.errors import ExplorationRestart, NotAScenario
+from everyorder.harness.exploration import explore
+from everyorder.harness.scenario import (
     Scenario,
     call,
     define,
@@ -15,10 +15,10 @@ from harness.scenario import (
     step,
     together,
 )
-from harness.systems.registry import RegistrySystem
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.state import fingerprint
-from runtime.schema.parser import parse_name
+from everyorder.harness.systems.registry import RegistrySystem
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.state import fingerprint
+from everyorder.runtime.schema.parser import parse_name
 from tests.coded import code
 
 SCHEMA = "a::b(Tensor x) -> Tensor"
@@ -65,7 +65,7 @@ def test_what_stands_for_a_dispatcher_is_one() -> None:
     # Its handles come from a package of which neither it nor its steps are.
     with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
         system.do(0)
-    assert caught.value.packages == ("runtime",)
+    assert caught.value.packages == ("everyorder.runtime",)
     system.reset()
     handle = system.do(0)
     assert system.observe() == (("state", "('a::b',)"),)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness import explore
-from harness.catalogue import load
-from harness.errors import NotAScenario
-from harness.scenario import (
+from everyorder.harness import explore
+from everyorder.harness.catalogue import load
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario import (
     Scenario,
     call,
     define,
@@ -21,12 +21,12 @@ from harness.scenario import (
     step,
     use,
 )
-from harness.systems.dispatcher import DispatcherSystem, condensed_table
-from harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
-from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.call import Callee
-from runtime.dispatch.state import dump_table, table_reading
-from runtime.keys import SLOTS
+from everyorder.harness.systems.dispatcher import DispatcherSystem, condensed_table
+from everyorder.harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
+from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
+from everyorder.runtime.dispatch.call import Callee
+from everyorder.runtime.dispatch.state import dump_table, table_reading
+from everyorder.runtime.keys import SLOTS
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
 NUMBER = {key.name: number for number, key in enumerate(SLOTS)}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness import Scenario, explore, step, steps, use
-from harness.report import render
+from everyorder.harness import Scenario, explore, step, steps, use
+from everyorder.harness.report import render
 
 _undone: list[str] = []
 

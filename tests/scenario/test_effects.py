@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness import explore
-from harness.errors import NotAScenario
-from harness.scenario import (
+from everyorder.harness import explore
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario import (
     ProbeMode,
     ProbeSubclass,
     Scenario,
@@ -27,13 +27,18 @@ from harness.scenario import (
     together,
     use,
 )
-from harness.scenario.effects import probe_tensor, reading_text
-from harness.scenario.recorder import Recorder
-from harness.systems.dispatcher import DispatcherSystem
-from invariants import Violation
-from runtime.errors import Conflict, ContextError, LookupFailed, ModeStackError
-from runtime.keys import LOCAL
-from runtime.python_dispatch import current_modes, leave
+from everyorder.harness.scenario.effects import probe_tensor, reading_text
+from everyorder.harness.scenario.recorder import Recorder
+from everyorder.harness.systems.dispatcher import DispatcherSystem
+from everyorder.invariants import Violation
+from everyorder.runtime.errors import (
+    Conflict,
+    ContextError,
+    LookupFailed,
+    ModeStackError,
+)
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.python_dispatch import current_modes, leave
 from tests.coded import code
 from tests.scenarios.handlers import Fake, Outer, Proxy, declines, fails, ruled
 from tests.scenarios.kernels import better_on_cpu, on_cpu

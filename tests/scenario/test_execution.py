@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
-from harness.scenario import Step, step, steps
-from harness.scenario.execution import Handle, Loop, as_current_loop
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario import Step, step, steps
+from everyorder.harness.scenario.execution import Handle, Loop, as_current_loop
 
 
 class Names:

@@ -1,11 +1,11 @@
 import pytest
 
-from harness.engine import Budget
-from harness.errors import BadStrategy
-from harness.exploration import explore, system_of
-from harness.scenario import Scenario, call, define, impl, step, use
-from harness.systems.dispatcher import DispatcherSystem
-from harness.systems.registry import RegistrySystem
+from everyorder.harness.engine import Budget
+from everyorder.harness.errors import BadStrategy
+from everyorder.harness.exploration import explore, system_of
+from everyorder.harness.scenario import Scenario, call, define, impl, step, use
+from everyorder.harness.systems.dispatcher import DispatcherSystem
+from everyorder.harness.systems.registry import RegistrySystem
 from tests.coded import code
 from tests.scenarios.kernels import composed, composed_anew, on_cpu
 

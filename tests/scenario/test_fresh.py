@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness import Scenario, explore, steps, use
-from harness.outcome import Report
+from everyorder.harness import Scenario, explore, steps, use
+from everyorder.harness.outcome import Report
 
 
 class Registry:

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario, ProcessError
-from harness.exploration import explore, system_of
-from harness.heap import canonical
-from harness.scenario import Scenario, Step, step, steps, use
-from harness.systems.isolation import IsolatedSystem
-from harness.systems.outcomes import ScenarioSkipped
+from everyorder.harness.errors import NotAScenario, ProcessError
+from everyorder.harness.exploration import explore, system_of
+from everyorder.harness.heap import canonical
+from everyorder.harness.scenario import Scenario, Step, step, steps, use
+from everyorder.harness.systems.isolation import IsolatedSystem
+from everyorder.harness.systems.outcomes import ScenarioSkipped
 from tests.coded import code
 from tests.forking import needs_fork
 from tests.scenario.isolated import FORKED as _FORKED
@@ -328,7 +328,7 @@ def test_a_system_that_is_dropped_leaves_no_process() -> None:
 
 PROGRAM = """
 import time
-from harness.systems.isolation import IsolatedSystem
+from everyorder.harness.systems.isolation import IsolatedSystem
 from tests.scenario.isolated import {name}
 system = IsolatedSystem({name})
 system.reset()

@@ -8,8 +8,13 @@ from contextvars import ContextVar
 
 import pytest
 
-from harness.errors import NotAScenario
-from harness.scenario.execution import Loop, NoLoop, as_current_loop, current_loop
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario.execution import (
+    Loop,
+    NoLoop,
+    as_current_loop,
+    current_loop,
+)
 
 NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
@@ -160,7 +165,7 @@ def test_asyncio_is_imported_by_the_first_coroutine() -> None:
     program = (
         "import sys\n"
         "from contextlib import contextmanager\n"
-        "from harness.scenario.execution import Loop\n"
+        "from everyorder.harness.scenario.execution import Loop\n"
         "@contextmanager\n"
         "def importing():\n"
         "    told.append('asyncio' in sys.modules)\n"

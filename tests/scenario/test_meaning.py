@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.exploration import explore
-from harness.outcome import Report
-from harness.scenario import Scenario, Step, step, steps, use
+from everyorder.harness.exploration import explore
+from everyorder.harness.outcome import Report
+from everyorder.harness.scenario import Scenario, Step, step, steps, use
 
 
 class Hooks:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.scenario.mistakes import accepts
+from everyorder.harness.scenario.mistakes import accepts
 
 
 def _decorated(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.engine import Counts, Exploration, Violation
-from harness.engine.result import Kind
-from harness.outcome import VERDICTS, Report, Verdict
+from everyorder.harness.engine import Counts, Exploration, Violation
+from everyorder.harness.engine.result import Kind
+from everyorder.harness.outcome import VERDICTS, Report, Verdict
 
 HELD = Exploration(
     strategy="walk:1",

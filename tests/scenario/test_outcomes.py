@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import NotAScenario
-from harness.exploration import explore
-from harness.heap import canonical
-from harness.outcome import Report
-from harness.scenario import Scenario, step, steps, use
-from harness.systems.outcomes import (
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.exploration import explore
+from everyorder.harness.heap import canonical
+from everyorder.harness.outcome import Report
+from everyorder.harness.scenario import Scenario, step, steps, use
+from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
     call_with_outcomes,

@@ -8,16 +8,21 @@ from weakref import ref
 
 import pytest
 
-from harness import exploration
-from harness.engine import Budget
-from harness.report.text import render
-from harness.scenario import Scenario, define, impl
-from harness.scenario import recorder as chapter
-from harness.scenario.recorder import Leftovers, Moment, Recorder, recorded_kernel
-from harness.systems.dispatcher import DispatcherSystem
-from runtime.dispatch import fallthrough
-from runtime.dispatch.kernel import kernel_of
-from runtime.keys import LOCAL, DispatchKey, preserve_keys
+from everyorder.harness import exploration
+from everyorder.harness.engine import Budget
+from everyorder.harness.report.text import render
+from everyorder.harness.scenario import Scenario, define, impl
+from everyorder.harness.scenario import recorder as chapter
+from everyorder.harness.scenario.recorder import (
+    Leftovers,
+    Moment,
+    Recorder,
+    recorded_kernel,
+)
+from everyorder.harness.systems.dispatcher import DispatcherSystem
+from everyorder.runtime.dispatch import fallthrough
+from everyorder.runtime.dispatch.kernel import kernel_of
+from everyorder.runtime.keys import LOCAL, DispatchKey, preserve_keys
 from tests.scenarios.kernels import broken, on_cpu, typed_keyed
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
-from harness.scenario import (
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario import (
     Step,
     define,
     fallback,
@@ -16,12 +16,12 @@ from harness.scenario import (
     shared,
     together,
 )
-from harness.scenario.registrations import Known, Refused, operator_of
-from harness.systems.dispatcher import RecordingDispatcher
-from runtime.dispatch import Dispatcher, fallthrough, fingerprint
-from runtime.errors.registration import Conflict
-from runtime.keys import DispatchKey
-from runtime.schema import parse_schema
+from everyorder.harness.scenario.registrations import Known, Refused, operator_of
+from everyorder.harness.systems.dispatcher import RecordingDispatcher
+from everyorder.runtime.dispatch import Dispatcher, fallthrough, fingerprint
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import parse_schema
 from tests.coded import code
 from tests.scenarios.kernels import keyed, no_cpu, on_cpu, stacked, typed_one
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
-from harness.exploration import explore
-from harness.heap import canonical
-from harness.scenario import Scenario, Step, step, use
-from harness.systems.outcomes import ScenarioSkipped
-from harness.systems.registry import RegistrySystem
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.exploration import explore
+from everyorder.harness.heap import canonical
+from everyorder.harness.scenario import Scenario, Step, step, use
+from everyorder.harness.systems.outcomes import ScenarioSkipped
+from everyorder.harness.systems.registry import RegistrySystem
 from tests.forking import needs_fork
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import BadScenario, NotAScenario
-from harness.scenario import (
+from everyorder.harness.errors import BadScenario, NotAScenario
+from everyorder.harness.scenario import (
     Scenario,
     Step,
     call,
@@ -139,7 +139,7 @@ def test_digest_tells_what_an_operation_means() -> None:
 
 def test_digest_is_the_same_in_every_process() -> None:
     program = (
-        "from harness.scenario import Scenario, define, reserve\n"
+        "from everyorder.harness.scenario import Scenario, define, reserve\n"
         "print(Scenario(define('a::b() -> ()'), reserve('a::b')).digest)"
     )
     found = {

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import harness
-from harness.engine.protocol import Relations
-from harness.errors import NotAScenario
-from harness.scenario import Scenario, Step, UseStep, step, steps, use
+from everyorder import harness
+from everyorder.harness.engine.protocol import Relations
+from everyorder.harness.errors import NotAScenario
+from everyorder.harness.scenario import Scenario, Step, UseStep, step, steps, use
 
 
 class Shelf:

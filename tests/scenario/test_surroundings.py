@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pytest
 
-from harness import Report, Scenario, explore, step, use
+from everyorder.harness import Report, Scenario, explore, step, use
 
 LOG = logging.getLogger(__name__)
 MOST = 3

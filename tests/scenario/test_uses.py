@@ -1,14 +1,14 @@
 import pytest
 
-from harness.scenario import PROBES, Step, call, define, impl, look_up
-from harness.scenario.effects import arguments_for, probe_tensor
-from harness.scenario.uses import answers
-from harness.systems.dispatcher import RecordingDispatcher
-from runtime.dispatch import OperatorHandle
-from runtime.dispatch.token import read_definition
-from runtime.errors.registration import LookupFailed
-from runtime.keys import KeySet
-from runtime.schema import parse_name, parse_schema
+from everyorder.harness.scenario import PROBES, Step, call, define, impl, look_up
+from everyorder.harness.scenario.effects import arguments_for, probe_tensor
+from everyorder.harness.scenario.uses import answers
+from everyorder.harness.systems.dispatcher import RecordingDispatcher
+from everyorder.runtime.dispatch import OperatorHandle
+from everyorder.runtime.dispatch.token import read_definition
+from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.schema import parse_name, parse_schema
 from tests.coded import code
 from tests.scenarios.kernels import broken, composed, nothing_useful, on_cpu
 

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import everyorder.harness.scenario
+
 PROGRAM = """
 import sys
-import harness.cli.run, harness.cli.run, harness.plugin
-from harness import Scenario, explore, step, use
+import everyorder.harness.cli.run, everyorder.harness.pytest_plugin.plugin
+from everyorder.harness import Scenario, explore, step, use
 
 names = set()
 scenario = Scenario(
@@ -17,7 +19,7 @@ scenario = Scenario(
     observe=lambda held: " ".join(sorted(held)),
 )
 print(explore(scenario).verdict)
-print(sorted({each.partition(".")[0] for each in sys.modules} & {"runtime", "numpy"}))
+print(sorted({*sys.modules} & {"everyorder.runtime", "numpy"}))
 """
 
 
@@ -29,8 +31,9 @@ def test_a_registry_is_explored_without_the_runtime() -> None:
 
 
 def test_what_speaks_of_the_dispatcher_is_there_when_it_is_asked_for() -> None:
-    import harness.scenario
 
-    for name in harness.scenario.__all__:
-        assert getattr(harness.scenario, name) is not None
-    assert dir(harness.scenario) == sorted(harness.scenario.__all__)
+    for name in everyorder.harness.scenario.__all__:
+        assert getattr(everyorder.harness.scenario, name) is not None
+    assert dir(everyorder.harness.scenario) == sorted(
+        everyorder.harness.scenario.__all__
+    )

@@ -10,8 +10,8 @@ from copy import copy
 from functools import cache
 from pathlib import Path
 
-from harness import Scenario, explore
-from harness.catalogue import load
+from everyorder.harness import Scenario, explore
+from everyorder.harness.catalogue import load
 
 HERE = Path(__file__).resolve().parent
 # Their states are found by following objects, among all that the process has loaded:

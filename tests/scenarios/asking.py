@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from harness.scenario import use
-from harness.scenario.effects import effects_of
-from harness.scenario.recorder import recorded_kernel
-from harness.scenario.step import UseStep
-from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.dispatch.call import WARM
-from runtime.dispatch.kernel import Kernel, kernel_of
-from runtime.errors import EveryorderError
-from runtime.schema import parse_name
+from everyorder.harness.scenario import use
+from everyorder.harness.scenario.effects import effects_of
+from everyorder.harness.scenario.recorder import recorded_kernel
+from everyorder.harness.scenario.step import UseStep
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
+from everyorder.runtime.dispatch.call import WARM
+from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.schema import parse_name
 
 # A question: what is to be written of the dispatcher, or what it raises.
 Question = Callable[[Dispatcher], object]

@@ -14,8 +14,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node, RRefId
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node, RRefId
+from everyorder.runtime.rpc.session.events import (
     Answered,
     Called,
     Died,
@@ -26,7 +26,7 @@ from runtime.rpc.session.events import (
     Joined,
     Lost,
 )
-from runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.session.session import Session
 from tests.rpc.session.times import TIMES
 
 # As long as an acknowledgement may be put off, and then some.

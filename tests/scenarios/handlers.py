@@ -6,10 +6,10 @@ Those that need the plain tensors behind others take `inner`, as the harness's o
 
 from typing import Any
 
-from harness.scenario import ProbeMode
-from harness.scenario.effects import unwrapped
-from runtime.keys import DispatchKey, include_keys
-from runtime.python_dispatch import no_dispatch
+from everyorder.harness.scenario import ProbeMode
+from everyorder.harness.scenario.effects import unwrapped
+from everyorder.runtime.keys import DispatchKey, include_keys
+from everyorder.runtime.python_dispatch import no_dispatch
 
 passes_on = unwrapped
 

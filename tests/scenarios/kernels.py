@@ -14,9 +14,9 @@ Rules:
 
 from typing import Any
 
-from runtime.dispatch import boxed, direct, linked
-from runtime.keys import DispatchKey, KeySet, full_after
-from runtime.tensors import Tensor
+from everyorder.runtime.dispatch import boxed, direct, linked
+from everyorder.runtime.keys import DispatchKey, KeySet, full_after
+from everyorder.runtime.tensors import Tensor
 
 
 def on_cpu(x, *rest):

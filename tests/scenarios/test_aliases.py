@@ -1,6 +1,6 @@
 """Alias keys: names for sets of keys, each with its place in the precedence."""
 
-from harness.scenario import Scenario, call, define, impl
+from everyorder.harness.scenario import Scenario, call, define, impl
 from tests.scenarios.kernels import (
     batched,
     composed,

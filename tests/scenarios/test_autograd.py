@@ -1,7 +1,7 @@
 """Autograd keys: the alias, the keys of single backends, and what guards them."""
 
-from harness.scenario import Scenario, call, define, impl
-from runtime.dispatch import fallthrough
+from everyorder.harness.scenario import Scenario, call, define, impl
+from everyorder.runtime.dispatch import fallthrough
 from tests.scenarios.kernels import (
     composed,
     cpu_with_gradient,

@@ -1,6 +1,6 @@
 """Backends: which kernel a call reaches for tensors of each, and of several at once."""
 
-from harness.scenario import Scenario, call, define, impl
+from everyorder.harness.scenario import Scenario, call, define, impl
 from tests.scenarios.kernels import (
     broken,
     chosen,

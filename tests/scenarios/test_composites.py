@@ -5,7 +5,7 @@ backend keeps it away from that backend's autograd key; CompositeExplicitAutogra
 leaves autograd to somebody else.
 """
 
-from harness.scenario import Scenario, call, define, impl, look_up
+from everyorder.harness.scenario import Scenario, call, define, impl, look_up
 from tests.scenarios.kernels import (
     composed,
     composed_nested,

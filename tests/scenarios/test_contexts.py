@@ -4,7 +4,7 @@ The main context registers, another one brings its copies with it: it is refused
 there is nothing to copy, and its copies run again when what they copy is back.
 """
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     Scenario,
     call,
     context,
@@ -16,8 +16,8 @@ from harness.scenario import (
     mode,
     use,
 )
-from runtime.dispatch import Dispatcher
-from runtime.python_dispatch import current_context
+from everyorder.runtime.dispatch import Dispatcher
+from everyorder.runtime.python_dispatch import current_context
 from tests.scenarios.handlers import Outer
 from tests.scenarios.kernels import (
     best_on_cpu,

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
-from harness.scenario import Scenario, define, impl, use
-from harness.scenario.step import Step, UseStep
-from runtime import default_dispatcher, tensor
-from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.dispatch.kernel import Kernel
-from runtime.errors import EveryorderError
-from runtime.errors.base import code_of
-from runtime.keys import DispatchKey
-from runtime.schema import parse_name
+import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+from everyorder.harness.scenario import Scenario, define, impl, use
+from everyorder.harness.scenario.step import Step, UseStep
+from everyorder.runtime import default_dispatcher, tensor
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
+from everyorder.runtime.dispatch.kernel import Kernel
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import parse_name
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]], dtype=np.float32)
 Y = np.array([2.0, 3.0, -4.0], dtype=np.float32)

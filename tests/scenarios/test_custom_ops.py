@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
-from harness.scenario import (
+import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+from everyorder.harness.scenario import (
     ProbeMode,
     Scenario,
     UseStep,
@@ -25,11 +25,11 @@ from harness.scenario import (
     rule,
     use,
 )
-from runtime import Tensor, tensor
-from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.errors import EveryorderError
-from runtime.errors.base import code_of
-from runtime.schema import parse_name
+from everyorder.runtime import Tensor, tensor
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.schema import parse_name
 from tests.scenarios.test_core import X, real, schema
 
 Arrays = np.ndarray[Any, Any]

@@ -1,6 +1,6 @@
 """What a definition is: schema, alias kind, tags; with and without kernels."""
 
-from harness.scenario import Scenario, call, define, impl, look_up
+from everyorder.harness.scenario import Scenario, call, define, impl, look_up
 from tests.scenarios.kernels import (
     answer,
     composed,

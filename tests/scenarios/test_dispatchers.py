@@ -2,11 +2,19 @@
 
 from typing import Any
 
-from harness.scenario import Scenario, define, fallback, impl, listen, reserve, rule
-from harness.scenario.registrations import Known
-from runtime.dispatch import Dispatcher, fallthrough, fingerprint
-from runtime.dispatch.dispatcher import PASSED, release
-from runtime.dispatch.state import listed_keys, table_reading
+from everyorder.harness.scenario import (
+    Scenario,
+    define,
+    fallback,
+    impl,
+    listen,
+    reserve,
+    rule,
+)
+from everyorder.harness.scenario.registrations import Known
+from everyorder.runtime.dispatch import Dispatcher, fallthrough, fingerprint
+from everyorder.runtime.dispatch.dispatcher import PASSED, release
+from everyorder.runtime.dispatch.state import listed_keys, table_reading
 from tests.scenarios.asking import ask, asked
 from tests.scenarios.kernels import (
     composed,

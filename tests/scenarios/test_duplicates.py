@@ -4,8 +4,8 @@ That is the one fact of the dispatcher that depends on order by design; each sce
 pins it, and its states are told apart by the order of activation.
 """
 
-from harness.scenario import Scenario, call, define, impl
-from runtime.dispatch import fallthrough
+from everyorder.harness.scenario import Scenario, call, define, impl
+from everyorder.runtime.dispatch import fallthrough
 from tests.scenarios.kernels import (
     best_on_cpu,
     better_on_cpu,

@@ -1,7 +1,7 @@
 """Fallbacks: kernels for every operator that has none of its own for a key."""
 
-from harness.scenario import Scenario, call, define, fallback, impl
-from runtime.dispatch import fallthrough
+from everyorder.harness.scenario import Scenario, call, define, fallback, impl
+from everyorder.runtime.dispatch import fallthrough
 from tests.scenarios.kernels import (
     composed,
     everywhere,

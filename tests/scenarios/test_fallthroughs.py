@@ -1,7 +1,7 @@
 """Fallthrough kernels: entries of the table that are never called but passed by."""
 
-from harness.scenario import Scenario, call, define, impl
-from runtime.dispatch import fallthrough
+from everyorder.harness.scenario import Scenario, call, define, impl
+from everyorder.runtime.dispatch import fallthrough
 from tests.scenarios.kernels import composed, on_cpu, on_cuda, traced, with_gradient
 
 _crop = define("image::crop(Tensor x) -> Tensor")

@@ -9,18 +9,18 @@ from functools import partial
 from pickle import dumps, loads
 from typing import Any
 
-import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
-from harness.scenario import Scenario, define, fallback, impl, reserve
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
-from runtime.dispatch.handle import (
+import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+from everyorder.harness.scenario import Scenario, define, fallback, impl, reserve
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
+from everyorder.runtime.dispatch.handle import (
     PROVIDERS,
     OperatorHandle,
     OperatorPacket,
     load_operator,
 )
-from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
-from runtime.schema import parse_name
+from everyorder.runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
+from everyorder.runtime.schema import parse_name
 from tests.scenarios.asking import Question, answer, ask, asked, handle
 from tests.scenarios.kernels import (
     all_spelled,

@@ -1,6 +1,6 @@
 """Definitions by name: the schema is told by the annotations of the kernel."""
 
-from harness.scenario import Scenario, call, define, impl, look_up
+from everyorder.harness.scenario import Scenario, call, define, impl, look_up
 from tests.scenarios.kernels import (
     composed,
     on_cpu,

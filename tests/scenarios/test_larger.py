@@ -5,7 +5,7 @@ The exhaustive test of upstream would take 26 thousand million steps for eight o
 
 import pytest
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     Scenario,
     define,
     fallback,

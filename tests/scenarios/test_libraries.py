@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     Scenario,
     call,
     define,

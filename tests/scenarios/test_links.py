@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher, Library, Operators, fallthrough
-from runtime.dispatch.call import WARM
-from runtime.keys import DispatchKey, KeySet
+from everyorder.harness.scenario import Scenario, define, fallback, impl
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, Operators, fallthrough
+from everyorder.runtime.dispatch.call import WARM
+from everyorder.runtime.keys import DispatchKey, KeySet
 from tests.scenarios.asking import Question, ask, asked, handle, often
 from tests.scenarios.kernels import (
     all_spelled,

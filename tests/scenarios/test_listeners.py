@@ -2,7 +2,7 @@
 
 from weakref import ref
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     Scenario,
     define,
     fallback,
@@ -13,10 +13,10 @@ from harness.scenario import (
     step,
     together,
 )
-from harness.scenario.registrations import Known, Refused
-from harness.scenario.step import Step
-from runtime.dispatch import Dispatcher, Library
-from runtime.schema import OperatorName, Schema
+from everyorder.harness.scenario.registrations import Known, Refused
+from everyorder.harness.scenario.step import Step
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.schema import OperatorName, Schema
 from tests.scenarios.asking import answer
 from tests.scenarios.kernels import composed, no_cpu, on_cpu, typed_two
 

@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from harness.scenario import Scenario, call, define, impl, listen, step
-from harness.scenario.step import Step
-from runtime.dispatch import Dispatcher, Library, Registration
-from runtime.schema import OperatorName, Schema
+from everyorder.harness.scenario import Scenario, call, define, impl, listen, step
+from everyorder.harness.scenario.step import Step
+from everyorder.runtime.dispatch import Dispatcher, Library, Registration
+from everyorder.runtime.schema import OperatorName, Schema
 from tests.scenarios.asking import answer, ask, asked, noting
 from tests.scenarios.kernels import composed, on_cpu, on_cuda
 

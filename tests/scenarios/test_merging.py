@@ -4,7 +4,7 @@ Under it an operator has several definitions at once, of which one is in force; 
 depends on what is live and on nothing else.
 """
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     Scenario,
     call,
     define,
@@ -13,7 +13,7 @@ from harness.scenario import (
     look_up,
     merges_alias_kinds,
 )
-from runtime.schema import parse_schema
+from everyorder.runtime.schema import parse_schema
 from tests.scenarios.kernels import composed, on_cpu, typed_one, typed_two
 
 _TEXT = "store::fetch(Tensor x) -> Tensor"

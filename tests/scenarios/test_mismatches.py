@@ -4,7 +4,7 @@ A failing step is explored like any other: whatever is active it fails in the
 same way, names the same partner, and the state after it is the state before.
 """
 
-from harness.scenario import Scenario, define, impl, look_up
+from everyorder.harness.scenario import Scenario, define, impl, look_up
 from tests.scenarios.kernels import (
     composed,
     on_cpu,

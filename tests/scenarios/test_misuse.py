@@ -7,11 +7,11 @@ dispatcher as it was, which is what makes it a use.
 from collections.abc import Callable
 from typing import Any
 
-from harness.scenario import Scenario, define, impl, library
-from runtime.dispatch import Dispatcher, Library, boxed, direct, linked
-from runtime.dispatch.token import Implementation
-from runtime.keys import DispatchKey
-from runtime.schema import OperatorName, parse_name, parse_schema
+from everyorder.harness.scenario import Scenario, define, impl, library
+from everyorder.runtime.dispatch import Dispatcher, Library, boxed, direct, linked
+from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema import OperatorName, parse_name, parse_schema
 from tests.scenarios.asking import Question, ask, asked, handle
 from tests.scenarios.kernels import composed, on_cpu, typed_one, typed_two
 

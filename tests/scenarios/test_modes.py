@@ -7,7 +7,7 @@ place each, so that no order makes a difference.
 
 from typing import Any
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     ProbeSubclass,
     Scenario,
     call,
@@ -19,10 +19,10 @@ from harness.scenario import (
     rule,
     use,
 )
-from runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
-from runtime.dispatch.library import Library
-from runtime.python_dispatch import current_modes, disable_current_modes
-from runtime.schema import parse_name
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.python_dispatch import current_modes, disable_current_modes
+from everyorder.runtime.schema import parse_name
 from tests.scenarios.handlers import (
     Declining,
     Failing,

@@ -1,6 +1,6 @@
 """Overloads: operators of their own that share the first part of their name."""
 
-from harness.scenario import Scenario, call, define, impl, look_up, reserve
+from everyorder.harness.scenario import Scenario, call, define, impl, look_up, reserve
 from tests.scenarios.kernels import composed, on_cpu, on_cuda, typed_number, typed_one
 
 # Each overload has its own schema and its own kernels.

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness.scenario import Scenario, call, define, impl, step
-from harness.scenario.step import Step
-from runtime.dispatch import Dispatcher, Kernel, KernelOverridden, Library
+from everyorder.harness.scenario import Scenario, call, define, impl, step
+from everyorder.harness.scenario.step import Step
+from everyorder.runtime.dispatch import Dispatcher, Kernel, KernelOverridden, Library
 from tests.scenarios.asking import ask, asked, noting
 from tests.scenarios.kernels import (
     best_on_cpu,

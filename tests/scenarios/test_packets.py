@@ -7,9 +7,9 @@ order of registration.
 from inspect import signature
 from typing import Any
 
-from harness.scenario import Scenario, define, impl, listen, reserve
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher, Operators
+from everyorder.harness.scenario import Scenario, define, impl, listen, reserve
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher, Operators
 from tests.scenarios.asking import ask, asked, often
 from tests.scenarios.kernels import composed, on_cpu, spelled, spelled_anew
 
@@ -119,7 +119,7 @@ def _found_then(target: Dispatcher) -> list[str]:
 
 def _lasting(target: Dispatcher) -> list[bool]:
     """What a namespace of the runtime's own remembers."""
-    ops = Operators(lambda: target, {"math": "runtime.dispatch"})
+    ops = Operators(lambda: target, {"math": "everyorder.runtime.dispatch"})
     packet = ops.math.power
     return [
         *("math" in vars(ops), "power" in vars(ops.math), ops.math is ops.math),

@@ -1,6 +1,6 @@
 """Classes with handlers, rules, and kernels at the key Python, in every order."""
 
-from harness.scenario import (
+from everyorder.harness.scenario import (
     ProbeSubclass,
     Scenario,
     call,
@@ -14,8 +14,8 @@ from harness.scenario import (
     rule,
     use,
 )
-from runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
-from runtime.schema import parse_name
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
+from everyorder.runtime.schema import parse_name
 from tests.scenarios.handlers import (
     Outer,
     declines,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial, singledispatch
 from typing import Any
 
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 
 Undo = Callable[[], object]
 

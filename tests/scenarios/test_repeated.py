@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.scenario import Scenario, define, impl
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.dispatch.call import COLD, WARM
-from runtime.dispatch.transition import REMEMBERING
+from everyorder.harness.scenario import Scenario, define, impl
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher, Library, fingerprint
+from everyorder.runtime.dispatch.call import COLD, WARM
+from everyorder.runtime.dispatch.transition import REMEMBERING
 from tests.scenarios.asking import ask, asked, handle
 from tests.scenarios.kernels import on_cpu
 

@@ -1,6 +1,6 @@
 """Reservations: a name that is kept although nothing is registered under it."""
 
-from harness.scenario import Scenario, call, define, impl, look_up, reserve
+from everyorder.harness.scenario import Scenario, call, define, impl, look_up, reserve
 from tests.scenarios.kernels import composed, on_cpu
 
 # A reserved name is an operator without schema and kernels; a call is refused.

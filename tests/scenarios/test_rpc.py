@@ -1,6 +1,6 @@
 """Groups of workers: who is there, and who refers to what, in every order."""
 
-from harness.scenario import Scenario, step
+from everyorder.harness.scenario import Scenario, step
 from tests.scenarios.group import Group
 
 # A worker comes and goes beside another one, which has a value that it is given.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.scenario import Scenario, step, use
-from runtime.rpc.functions import Registry
+from everyorder.harness.scenario import Scenario, step, use
+from everyorder.runtime.rpc.functions import Registry
 from tests.scenarios.group import Group
 
 pytestmark = pytest.mark.long

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue import load
-from harness.engine import explore
-from harness.scenario import Scenario
-from harness.systems.dispatcher import DispatcherSystem
-from invariants import SOMETIMES, never_seen, sightings
+from everyorder.harness.catalogue import load
+from everyorder.harness.engine import explore
+from everyorder.harness.scenario import Scenario
+from everyorder.harness.systems.dispatcher import DispatcherSystem
+from everyorder.invariants import SOMETIMES, never_seen, sightings
 
 
 def catalogue() -> list[Scenario]:

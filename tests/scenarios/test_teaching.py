@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from harness.scenario import Scenario, step, use
+from everyorder.harness.scenario import Scenario, step, use
 from tests.examples.teaching import PythonDispatcher
 from tests.scenarios.asking import answer
 

@@ -3,7 +3,7 @@
 A signature is that of whatever typed kernel is live, never of the first that came.
 """
 
-from harness.scenario import Scenario, call, define, impl
+from everyorder.harness.scenario import Scenario, call, define, impl
 from tests.scenarios.kernels import (
     better_on_cpu,
     keyed,

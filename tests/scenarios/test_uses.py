@@ -4,10 +4,18 @@ Each is a step of its own here, so histories with and without it are compared: t
 what a cache which is not refreshed cannot hide from.
 """
 
-from harness.scenario import Scenario, call, define, fallback, impl, look_up, use
-from runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
-from runtime.keys import DispatchKey, KeySet
-from runtime.schema import parse_name
+from everyorder.harness.scenario import (
+    Scenario,
+    call,
+    define,
+    fallback,
+    impl,
+    look_up,
+    use,
+)
+from everyorder.runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.schema import parse_name
 from tests.scenarios.kernels import (
     broken,
     composed,

@@ -7,10 +7,10 @@ its answer is that of the first call.
 
 from typing import Any
 
-from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher, fallthrough
-from runtime.keys import DispatchKey, exclude_keys
+from everyorder.harness.scenario import Scenario, define, fallback, impl
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher, fallthrough
+from everyorder.runtime.keys import DispatchKey, exclude_keys
 from tests.scenarios.asking import Question, ask, asked, handle, often
 from tests.scenarios.kernels import (
     pair,

@@ -4,12 +4,12 @@ from contextlib import ExitStack, redirect_stderr
 from io import StringIO
 from typing import Any
 
-from harness.scenario import Scenario, define, fallback, impl
-from harness.scenario.effects import probe_tensor
-from runtime.dispatch import Dispatcher
-from runtime.dispatch.watch import DEPTH, WATCH
-from runtime.keys import DispatchKey, KeySet
-from runtime.schema import Schema
+from everyorder.harness.scenario import Scenario, define, fallback, impl
+from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.dispatch import Dispatcher
+from everyorder.runtime.dispatch.watch import DEPTH, WATCH
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.schema import Schema
 from tests.scenarios.asking import answer, ask, asked, handle, raised
 from tests.scenarios.kernels import broken, on_cpu, pass_below_tracer
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from runtime.schema.codes import Device, DType, Layout
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
+from everyorder.runtime.schema.codes import Device, DType, Layout
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
 
 
 class Duck:

@@ -4,7 +4,7 @@ import enum
 
 from hypothesis import strategies as st
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
@@ -12,11 +12,11 @@ from runtime.schema.declaration import (
     ScriptClassType,
     register_class,
 )
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.subtyping import optional, union
-from runtime.schema.types import (
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.types import (
     NAMED_BASES,
     PROGRAM_BASES,
     AnyType,

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Generic, Literal, Optional, TypeVar, U
 
 import pytest
 
-from runtime.errors.schema import InferenceError, SchemaError
-from runtime.keys.keyset import KeySet
-from runtime.schema.annotation import (
+from everyorder.runtime.errors.schema import InferenceError, SchemaError
+from everyorder.runtime.keys.keyset import KeySet
+from everyorder.runtime.schema.annotation import (
     TensorStandIn,
     annotated_type,
     infer_named_schema,
@@ -25,10 +25,10 @@ from runtime.schema.annotation import (
     register_wrapper,
     result_types,
 )
-from runtime.schema.codes import Device, DType
-from runtime.schema.parser import parse_type
-from runtime.schema.signature import Argument
-from runtime.schema.types import (
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.types import (
     AnyType,
     AwaitType,
     DeviceType,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import CallError, KernelError
-from runtime.schema.binding import bind, binder, returner, stored_default
-from runtime.schema.codes import Device, DType
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
-from runtime.schema.values import same
+from everyorder.runtime.errors.call import CallError, KernelError
+from everyorder.runtime.schema.binding import bind, binder, returner, stored_default
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.values import same
 from tests.coded import code, coded
 
 DuplicateArgument = coded(CallError, "DuplicateArgument")

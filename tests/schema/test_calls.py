@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.call import CallError
-from runtime.schema.calls import checked, describe_value, shortened, written_call
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.schema.calls import (
+    checked,
+    describe_value,
+    shortened,
+    written_call,
+)
 from tests.coded import code, coded
 
 

@@ -4,8 +4,8 @@ from pickle import dumps, loads
 
 import pytest
 
-from runtime.errors.registration import UnknownDevice
-from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
 
 # Read from torch 2.13 by passing each object through an operator that returns it.
 UPSTREAM = {

@@ -5,9 +5,9 @@ from textwrap import dedent
 
 import pytest
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.source import Source
-from runtime.schema.scope import Reader
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.scope import Reader
 from tests.schema.test_scope import POINT, names
 
 

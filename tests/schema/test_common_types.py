@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.schema import types as t
-from runtime.schema.parser import parse_type
-from runtime.schema.subtyping import Mismatch, is_subtype, optional, unify, union
-from runtime.schema.types import (
+from everyorder.runtime.schema import types as t
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.schema.subtyping import (
+    Mismatch,
+    is_subtype,
+    optional,
+    unify,
+    union,
+)
+from everyorder.runtime.schema.types import (
     AnyType,
     AwaitType,
     BoolType,

@@ -7,14 +7,14 @@ results nor at removed arguments.
 
 import pytest
 
-from runtime.schema.compatibility import (
+from everyorder.runtime.schema.compatibility import (
     Difference,
     Incompatibility,
     backward_incompatibilities,
     difference,
     forward_incompatibilities,
 )
-from runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.parser import parse_schema
 
 BASE = "f(Tensor x, int y=1) -> Tensor"
 OUT = "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"

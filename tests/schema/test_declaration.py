@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.schema import SchemaError, SchemaSyntaxError
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.schema import SchemaError, SchemaSyntaxError
+from everyorder.runtime.schema.declaration import (
     SHARED,
     EnumType,
     InterfaceType,
@@ -21,9 +21,9 @@ from runtime.schema.declaration import (
     register_class,
     unmangled,
 )
-from runtime.schema.parser import parse_schema
-from runtime.schema.subtyping import optional
-from runtime.schema.types import IntType, ListType, Type
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.subtyping import optional
+from everyorder.runtime.schema.types import IntType, ListType, Type
 from tests.coded import code
 from tests.schema.programs import COLOUR, NODE, Colour, method
 

@@ -8,15 +8,26 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from runtime.errors.call import CallError
-from runtime.schema.binding import bind
-from runtime.schema.codes import Device, DType, Layout
-from runtime.schema.defaults import presented_stripper, spread, stripper, stripping
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
-from runtime.schema.types import DictType, FloatType, IntType, StrType, TupleType
-from runtime.schema.values import same
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.schema.binding import bind
+from everyorder.runtime.schema.codes import Device, DType, Layout
+from everyorder.runtime.schema.defaults import (
+    presented_stripper,
+    spread,
+    stripper,
+    stripping,
+)
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.types import (
+    DictType,
+    FloatType,
+    IntType,
+    StrType,
+    TupleType,
+)
+from everyorder.runtime.schema.values import same
 from tests.coded import coded
 from tests.schema.calls import Call, X, calls
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from runtime.errors.schema import SchemaSyntaxError, marked_line
-from runtime.schema.parser import parse_schema
+from everyorder.runtime.errors.schema import SchemaSyntaxError, marked_line
+from everyorder.runtime.schema.parser import parse_schema
 
 
 def _rendered(text: str) -> str:

@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.codes import Device
-from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
-from runtime.schema.tokenizer import KEYWORDS
-from runtime.schema.types import NAMED_BASES
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.parser import (
+    parse_name,
+    parse_schema,
+    parse_schema_or_name,
+)
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.schema.tokenizer import KEYWORDS
+from everyorder.runtime.schema.types import NAMED_BASES
 from tests.counting import calls_of
 
 # How many examples of a law `make test` looks at, and `make test-long`.

@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from runtime.errors.schema import AnnotationError
-from runtime.schema.declaration import SHARED, EnumType, Namespace, ScriptClassType
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.scope import Scope
-from runtime.schema.types import IntType, OptionalType, StrType
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.schema.declaration import (
+    SHARED,
+    EnumType,
+    Namespace,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import IntType, OptionalType, StrType
 
 HERE = "__torch__.tests.schema.test_python_classes"
 

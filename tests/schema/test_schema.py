@@ -6,13 +6,18 @@ list `w` and its element in row 3, column 4.
 
 import pytest
 
-from runtime.errors.call import CallError
-from runtime.errors.schema import SchemaError
-from runtime.schema.declaration import ScriptClassType, register_class
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import TAGS, Schema, check_definition, check_tags
-from runtime.schema.signature import AliasInfo, AliasKind, Argument, OperatorName
-from runtime.schema.types import IntType
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema.declaration import ScriptClassType, register_class
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import TAGS, Schema, check_definition, check_tags
+from everyorder.runtime.schema.signature import (
+    AliasInfo,
+    AliasKind,
+    Argument,
+    OperatorName,
+)
+from everyorder.runtime.schema.types import IntType
 from tests.coded import code, coded
 from tests.schema.programs import PROGRAM
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import tensor
-from runtime.errors.schema import AnnotationError
-from runtime.errors.source import Source
-from runtime.schema.annotation import annotated_type, register_wrapper
-from runtime.schema.declaration import Namespace
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.scope import DEEPEST, Reader, Scope
-from runtime.schema.subtyping import optional, union
-from runtime.schema.types import (
+from everyorder.runtime import tensor
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.annotation import annotated_type, register_wrapper
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.scope import DEEPEST, Reader, Scope
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.types import (
     AnyType,
     AwaitType,
     DictType,

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from runtime.errors.schema import SchemaError
-from runtime.schema.codes import Device
-from runtime.schema.signature import (
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.signature import (
     NO_DEFAULT,
     AliasInfo,
     AliasKind,
@@ -19,7 +19,7 @@ from runtime.schema.signature import (
     placed_alias,
     type_text,
 )
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     IntType,
     ListType,
     OptionalType,

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     InterfaceType,
     Namespace,
     ScriptClassType,
     register_class,
 )
-from runtime.schema.parser import parse_type
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.subtyping import (
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.subtyping import (
     Mismatch,
     is_subtype,
     match,
@@ -27,7 +27,7 @@ from runtime.schema.subtyping import (
     union,
     variables,
 )
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     AnyType,
     AwaitType,
     FutureType,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.tokenizer import KEYWORDS, Cursor, Token, tokenize
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.schema.tokenizer import KEYWORDS, Cursor, Token, tokenize
 
 
 def _pieces(source: str) -> list[tuple[str, str]]:

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.schema.parser import parse_schema, parse_type
-from runtime.schema.signature import AliasInfo
-from runtime.schema.type_parser import DEEPEST, LARGEST_SIZE
-from runtime.schema.types import Type
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.schema.parser import parse_schema, parse_type
+from everyorder.runtime.schema.signature import AliasInfo
+from everyorder.runtime.schema.type_parser import DEEPEST, LARGEST_SIZE
+from everyorder.runtime.schema.types import Type
 from tests.schema.programs import PROGRAM, TYPES
 
 

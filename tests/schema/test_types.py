@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.schema import types as t
-from runtime.schema.subtyping import optional
-from runtime.schema.types import (
+from everyorder.runtime.schema import types as t
+from everyorder.runtime.schema.subtyping import optional
+from everyorder.runtime.schema.types import (
     AwaitType,
     BoolType,
     ClassType,

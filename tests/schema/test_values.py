@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.schema.parser import parse_schema, parse_type
-from runtime.schema.types import ListType, Type, TypeVariable
-from runtime.schema.values import (
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.parser import parse_schema, parse_type
+from everyorder.runtime.schema.types import ListType, Type, TypeVariable
+from everyorder.runtime.schema.values import (
     MISMATCH,
     REMEMBERED,
     converter,

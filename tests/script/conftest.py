@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import EveryorderError
-from runtime.schema.declaration import DeclaredType, Namespace
-from runtime.script.ir import (
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.schema.declaration import DeclaredType, Namespace
+from everyorder.runtime.script.ir import (
     Graph,
     Printed,
     check,
@@ -22,7 +22,7 @@ from runtime.script.ir import (
     printer,
     row_of,
 )
-from runtime.script.passes import check_passes
+from everyorder.runtime.script.passes import check_passes
 
 # Tests that print a graph whose links lead round and round: nothing can go through it.
 ENDLESS = {"test_a_broken_ring_ends"}
@@ -65,7 +65,7 @@ class Known(Namespace):
                 self.meet(tuple(node.attributes.values()))
         else:
             for name in PARTS:
-                if type(met).__module__ == "runtime.schema.types":
+                if type(met).__module__ == "everyorder.runtime.schema.types":
                     self.meet(getattr(met, name, None))
 
 

@@ -7,22 +7,27 @@ from typing import Any
 
 import pytest
 
-from runtime import jit
-from runtime.errors.schema import UnknownKind
-from runtime.hooks import ready, register_plug_in
-from runtime.schema.annotation import (
+from everyorder.runtime import jit
+from everyorder.runtime.errors.schema import UnknownKind
+from everyorder.runtime.hooks import ready, register_plug_in
+from everyorder.runtime.schema.annotation import (
     annotated_type,
     register_annotation,
     register_wrapper,
 )
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     ClassType,
     FutureType,
     IntType,
     StrType,
 )
-from runtime.script.archive import graph_code, recompiled, register_form, register_word
-from runtime.script.emission import (
+from everyorder.runtime.script.archive import (
+    graph_code,
+    recompiled,
+    register_form,
+    register_word,
+)
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SpecialForm,
@@ -31,7 +36,7 @@ from runtime.script.emission import (
     register_forms,
     sugar_of_value,
 )
-from runtime.script.ir import (
+from everyorder.runtime.script.ir import (
     Attribute,
     AttributeForm,
     Count,
@@ -45,15 +50,15 @@ from runtime.script.ir import (
     register_kind,
     row_of,
 )
-from runtime.script.program import (
+from everyorder.runtime.script.program import (
     NotInferred,
     Program,
     ignore,
     inferred_type,
     register_inference,
 )
-from runtime.script.running import register_step, register_test, taker
-from runtime.script.running import test_of as is_one
+from everyorder.runtime.script.running import register_step, register_test, taker
+from everyorder.runtime.script.running import test_of as is_one
 
 AT = ContextVar("AT", default=0)
 

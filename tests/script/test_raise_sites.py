@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import runtime.script.emission
-import runtime.script.modules
-from runtime.script.emission import compile_function, compile_text
-from runtime.script.program import Program
+import everyorder.runtime.script.emission
+import everyorder.runtime.script.modules
+from everyorder.runtime.script.emission import compile_function, compile_text
+from everyorder.runtime.script.program import Program
 from tests.script.emission import wrong_forms, wrong_programs
 from tests.script.emission.both import NAMES
 from tests.script.frontend import programs as frontend_programs
 from tests.script.modules import refused
 
-EMISSION = Path(runtime.script.emission.__file__).parent
-MODULES = Path(runtime.script.modules.__file__).parent
+EMISSION = Path(everyorder.runtime.script.emission.__file__).parent
+MODULES = Path(everyorder.runtime.script.modules.__file__).parent
 FILES = [
     # What is a program there raises when it runs.
     *sorted({*EMISSION.glob("*.py")} - {EMISSION / "tensor_programs.py"}),

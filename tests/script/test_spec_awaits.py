@@ -5,9 +5,14 @@
 
 from typing import Any
 
-import runtime
-from runtime import Tensor, jit
-from runtime.futures import Await, awaitable, awaitable_nowait, awaitable_wait
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime.futures import (
+    Await,
+    awaitable,
+    awaitable_nowait,
+    awaitable_wait,
+)
 
 X = runtime.tensor([1.0, 2.0])
 

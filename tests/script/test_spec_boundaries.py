@@ -12,35 +12,35 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import jit
-from runtime.errors.script import NotSupported
-from runtime.script.emission import compile_text
-from runtime.script.program import Program
+from everyorder import runtime
+from everyorder.runtime import jit
+from everyorder.runtime.errors.script import NotSupported
+from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.program import Program
 from tests.counting import unmeasured
 
 PACKAGES = (
-    "runtime.futures",
-    "runtime.modules",
-    "runtime.script.archive",
-    "runtime.script.emission",
-    "runtime.script.frontend",
-    "runtime.script.fusion",
-    "runtime.script.ir",
-    "runtime.script.modules",
-    "runtime.script.passes",
-    "runtime.script.primitives",
-    "runtime.script.program",
-    "runtime.script.running",
-    "runtime.script.tracing",
-    "runtime.jit",
+    "everyorder.runtime.futures",
+    "everyorder.runtime.modules",
+    "everyorder.runtime.script.archive",
+    "everyorder.runtime.script.emission",
+    "everyorder.runtime.script.frontend",
+    "everyorder.runtime.script.fusion",
+    "everyorder.runtime.script.ir",
+    "everyorder.runtime.script.modules",
+    "everyorder.runtime.script.passes",
+    "everyorder.runtime.script.primitives",
+    "everyorder.runtime.script.program",
+    "everyorder.runtime.script.running",
+    "everyorder.runtime.script.tracing",
+    "everyorder.runtime.jit",
 )
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_package_may_be_imported_first(package: str) -> None:
     """0.15: in a process that has loaded nothing of ours, and without `runtime.rpc`."""
-    program = f"import {package}, sys; print('runtime.rpc' in sys.modules)"
+    program = f"import {package}, sys; print('everyorder.runtime.rpc' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

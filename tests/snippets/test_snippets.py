@@ -15,7 +15,7 @@ from tests.snippets.wanted import WANTED
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 # What changes: the module that is imported, and nothing else.
 IMPORTS = (
-    (re.compile(r"^import torch$", re.MULTILINE), "import runtime as torch"),
+    (re.compile(r"^import torch$", re.MULTILINE), "import everyorder.runtime as torch"),
     (re.compile(r"^from torch(\S*) import", re.MULTILINE), r"from runtime\1 import"),
 )
 

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.autograd import inference_mode
-from runtime.errors.tensor import ArithmeticRefused, BadSize, NotShareable, UnfitValue
-from runtime.schema.codes import Device, DType
-from runtime.tensors import (
+from everyorder.runtime.autograd import inference_mode
+from everyorder.runtime.errors.tensor import (
+    ArithmeticRefused,
+    BadSize,
+    NotShareable,
+    UnfitValue,
+)
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors import (
     Tensor,
     empty_like_spec,
     empty_strided,
@@ -24,10 +29,15 @@ from runtime.tensors import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.arrays import TensorBase
-from runtime.tensors.construction import CPU, from_flat, host_tensor, place_on
-from runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
-from runtime.tensors.storage import MEMORIES
+from everyorder.runtime.tensors.arrays import TensorBase
+from everyorder.runtime.tensors.construction import (
+    CPU,
+    from_flat,
+    host_tensor,
+    place_on,
+)
+from everyorder.runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
+from everyorder.runtime.tensors.storage import MEMORIES
 from tests.coded import code
 from tests.tensors.far import Far
 

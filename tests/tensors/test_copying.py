@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from runtime.autograd import inference_mode
-from runtime.errors.tensor import BadSize, NotShareable, UnfitValue
-from runtime.keys import DispatchKey, KeySet
-from runtime.tensors import Tensor, tensor, view_of, wrap_number
-from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.keys import keys_of
+from everyorder.runtime.autograd import inference_mode
+from everyorder.runtime.errors.tensor import BadSize, NotShareable, UnfitValue
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.tensors import Tensor, tensor, view_of, wrap_number
+from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.keys import keys_of
 from tests.coded import code, coded
 
 BadStrides = coded(BadSize, "BadStrides")

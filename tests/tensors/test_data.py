@@ -7,10 +7,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.tensor import ArithmeticRefused, BadSize, NoData, UnfitValue
-from runtime.schema.codes import Device, DType
-from runtime.tensors import as_tensor, tensor
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.tensor import (
+    ArithmeticRefused,
+    BadSize,
+    NoData,
+    UnfitValue,
+)
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors import as_tensor, tensor
 from tests.coded import code, coded
 from tests.counting import calls_of
 

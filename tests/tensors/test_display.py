@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.tensor import NoData
-from runtime.tensors import Tensor, tensor, view_of, wrap_number
-from runtime.tensors.storage import MEMORIES
+from everyorder import runtime
+from everyorder.runtime.errors.tensor import NoData
+from everyorder.runtime.tensors import Tensor, tensor, view_of, wrap_number
+from everyorder.runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
 
 CASES: list[tuple[Tensor, str]] = [

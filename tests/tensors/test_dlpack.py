@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import NotShareable, UnfitValue
-from runtime.tensors import from_dlpack, from_numpy, tensor, view_of
-from runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
+from everyorder.runtime.tensors import from_dlpack, from_numpy, tensor, view_of
+from everyorder.runtime.tensors.elements import SUPPORTED
 from tests.coded import code
 
 

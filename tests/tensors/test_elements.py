@@ -7,11 +7,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import UnfitValue
-from runtime.schema.codes import DType
-from runtime.tensors import Tensor, can_cast, promote_types, result_type, tensor
-from runtime.tensors.construction import wrap_number
-from runtime.tensors.elements import (
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors import (
+    Tensor,
+    can_cast,
+    promote_types,
+    result_type,
+    tensor,
+)
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.elements import (
     DTYPES,
     SUPPORTED,
     combine_categories,

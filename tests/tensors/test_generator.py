@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import runtime.random
-from runtime.errors.tensor import ArithmeticRefused, NotReplaceable
-from runtime.random import DEFAULT_SEED
-from runtime.schema.annotation import kernel_signature
-from runtime.schema.codes import Device
-from runtime.tensors import Generator, Tensor, default_generator, manual_seed
+import everyorder.runtime.random
+from everyorder.runtime.errors.tensor import ArithmeticRefused, NotReplaceable
+from everyorder.runtime.random import DEFAULT_SEED
+from everyorder.runtime.schema.annotation import kernel_signature
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.tensors import Generator, Tensor, default_generator, manual_seed
 from tests.coded import code
 
 
@@ -85,8 +85,12 @@ def test_the_default_one() -> None:
         assert default_generator.get_state() == (3, 0)
     finally:
         default_generator.set_state(state)
-    assert runtime.random.default_generator is default_generator
-    assert runtime.random.__all__ == ["Generator", "default_generator", "manual_seed"]
+    assert everyorder.runtime.random.default_generator is default_generator
+    assert everyorder.runtime.random.__all__ == [
+        "Generator",
+        "default_generator",
+        "manual_seed",
+    ]
 
 
 def test_schemas_know_it() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.python_dispatch import SubclassError
-from runtime.errors.tensor import NoData, NotShareable, UnfitValue
-from runtime.keys import KeySet
-from runtime.schema.codes import Device
-from runtime.tensors import (
+from everyorder import runtime
+from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.errors.tensor import NoData, NotShareable, UnfitValue
+from everyorder.runtime.keys import KeySet
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.tensors import (
     Generator,
     Tensor,
     array_of,
@@ -23,9 +23,9 @@ from runtime.tensors import (
     tensor,
     view_of,
 )
-from runtime.tensors.construction import place_on
-from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.storage import MEMORIES, restored_storage
+from everyorder.runtime.tensors.construction import place_on
+from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.storage import MEMORIES, restored_storage
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper
 from tests.operators.refusals import message_of

@@ -2,10 +2,10 @@
 
 import pytest
 
-from runtime.errors.registration import UnknownDevice
-from runtime.keys import BACKENDS, KeySet
-from runtime.keys.model import DEVICES
-from runtime.tensors.keys import keys_of
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.keys import BACKENDS, KeySet
+from everyorder.runtime.keys.model import DEVICES
+from everyorder.runtime.tensors.keys import keys_of
 
 # Read off torch 2.13, except for hip and ve (AutogradOther there).
 KEYS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit
-from runtime.tensors.shape import (
+from everyorder.runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit
+from everyorder.runtime.tensors.shape import (
     Ints,
     broadcast_shapes,
     broadcast_strides,

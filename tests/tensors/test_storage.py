@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.tensor import DeviceUnavailable
-from runtime.schema.codes import Device, DType
-from runtime.tensors import Storage, storage, tensor
-from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.storage import (
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.tensor import DeviceUnavailable
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors import Storage, storage, tensor
+from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.storage import (
     HOST,
     MEMORIES,
     PROVIDERS,

@@ -13,8 +13,8 @@ from weakref import ref
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.tensor import (
+from everyorder import runtime
+from everyorder.runtime.errors.tensor import (
     BadSize,
     IndexOutOfRange,
     NoData,
@@ -22,13 +22,20 @@ from runtime.errors.tensor import (
     NotShareable,
     UnfitValue,
 )
-from runtime.keys import DispatchKey, KeySet
-from runtime.schema.annotation import kernel_signature
-from runtime.schema.binding import bind
-from runtime.schema.codes import Device, DType
-from runtime.schema.parser import parse_schema
-from runtime.tensors import Storage, Tensor, install, tensor, view_of, wrap_number
-from runtime.tensors.tensor import METHODS
+from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.schema.annotation import kernel_signature
+from everyorder.runtime.schema.binding import bind
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.tensors import (
+    Storage,
+    Tensor,
+    install,
+    tensor,
+    view_of,
+    wrap_number,
+)
+from everyorder.runtime.tensors.tensor import METHODS
 from tests.coded import code
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import UnfitValue
-from runtime.schema.codes import Device
-from runtime.tensors import tensor, view_of
-from runtime.testing import TOLERANCES, NotAlike, NotClose, assert_close
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.tensors import tensor, view_of
+from everyorder.runtime.testing import TOLERANCES, NotAlike, NotClose, assert_close
 from tests.coded import code
 
 NAN, INF = float("nan"), float("inf")

@@ -32,7 +32,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from harness.systems.torch import error_text
+from everyorder.harness.systems.torch import error_text
 from tests.torch.steps import (
     TorchCall,
     TorchDefine,

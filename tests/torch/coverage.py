@@ -8,8 +8,8 @@ the schema grammar and predictions, and `missed` names what was never seen.
 from collections import Counter
 from collections.abc import Collection
 
-from runtime.dispatch.state import OperatorEntry
-from runtime.keys import DispatchKey
+from everyorder.runtime.dispatch.state import OperatorEntry
+from everyorder.runtime.keys import DispatchKey
 from tests.torch.language import CONSTRUCTS
 from tests.torch.predictions import PREDICTIONS
 

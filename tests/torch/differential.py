@@ -19,11 +19,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.dispatch.state import fingerprint
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.keys import SLOTS, DispatchKey, kernel_key, members
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
+from everyorder.runtime.dispatch.state import fingerprint
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.keys import SLOTS, DispatchKey, kernel_key, members
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
 from tests.torch.bindings import load_torch
 from tests.torch.coverage import Coverage
 from tests.torch.language import SchemaWriter, damaged

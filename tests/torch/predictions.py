@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from runtime.keys import DispatchKey, members
+from everyorder.runtime.keys import DispatchKey, members
 from tests.torch.steps import (
     TorchDefine,
     TorchDefineWithKernel,

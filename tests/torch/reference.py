@@ -23,7 +23,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.systems.torch import OPERATOR
+from everyorder.harness.systems.torch import OPERATOR
 from tests.torch.bindings import load_torch, perform
 from tests.torch.steps import TorchDefine, TorchStep
 from tests.torch.system import sweep

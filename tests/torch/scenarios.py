@@ -15,7 +15,7 @@ Rules:
 import random
 from typing import Literal, NamedTuple
 
-from runtime.keys import DispatchKey
+from everyorder.runtime.keys import DispatchKey
 from tests.torch.language import SchemaWriter
 from tests.torch.reference import torch_accepted_keys
 from tests.torch.steps import (

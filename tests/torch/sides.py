@@ -13,13 +13,13 @@ Rules:
 
 from typing import Any
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.kernel import KernelLike, fallthrough
-from runtime.dispatch.library import Library
-from runtime.dispatch.state import OperatorEntry
-from runtime.errors.base import EveryorderError
-from runtime.schema.parser import parse_name, parse_schema
-from runtime.tensors import Tensor
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.kernel import KernelLike, fallthrough
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.state import OperatorEntry
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.schema.parser import parse_name, parse_schema
+from everyorder.runtime.tensors import Tensor
 from tests.torch.bindings import load_torch, perform
 from tests.torch.reference import torch_builtin_fallbacks
 from tests.torch.steps import (

@@ -24,8 +24,8 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from harness.engine import Base
-from harness.systems.torch import OPERATOR, CallResult, error_text
+from everyorder.harness.engine import Base
+from everyorder.harness.systems.torch import OPERATOR, CallResult, error_text
 from tests.torch.bindings import (
     Kernel,
     arguments_of,

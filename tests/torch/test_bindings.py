@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.systems.torch import error_text
+from everyorder.harness.systems.torch import error_text
 from tests.torch.bindings import (
     arguments_of,
     invariants_text,

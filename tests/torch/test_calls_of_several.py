@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-import runtime.autograd.install
-from runtime import DispatchKey, KeySet, Library, default_dispatcher
-from runtime.errors import EveryorderError
+from everyorder import runtime
+from everyorder.runtime import DispatchKey, KeySet, Library, default_dispatcher
+from everyorder.runtime.errors import EveryorderError
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch
@@ -173,7 +172,7 @@ def test_a_fallback_that_goes_to_the_next_key_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of tensors at AutogradCPU and AutogradOther it would call both."""
-    module = sys.modules["runtime.autograd.install"]
+    module = sys.modules["everyorder.runtime.autograd.install"]
     monkeypatch.setattr(module, "below_autograd", lambda below, keyset: below.run)
     with pytest.raises(AssertionError, match="seed 1"):
         compare(1)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
+from everyorder import runtime
+from everyorder.runtime import Tensor
 from tests.deviations import DEVIATIONS as TABLE
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")

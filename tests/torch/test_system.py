@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.engine import Square, explore
-from harness.systems.torch import CallResult
+from everyorder.harness.engine import Square, explore
+from everyorder.harness.systems.torch import CallResult
 from tests.torch.bindings import invariants_text, load_torch, perform
 from tests.torch.reference import torch_accepted_keys, torch_dump
 from tests.torch.steps import (

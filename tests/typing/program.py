@@ -9,9 +9,9 @@ A checker must refuse the lines that say `type: ignore`, and no other one.
 from collections.abc import Callable, Iterator
 from typing import Any, assert_type
 
-import runtime
-from runtime import Tensor, futures
-from runtime.operators.handwritten import Ordered
+from everyorder import runtime
+from everyorder.runtime import Tensor, futures
+from everyorder.runtime.operators.handwritten import Ordered
 
 Number = bool | int | float | complex
 

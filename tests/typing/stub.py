@@ -20,14 +20,14 @@ from inspect import Parameter, Signature, getsource, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.locks import load
-from runtime.operators import functions
-from runtime.operators.handles import NAMESPACE
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.locks import load
+from everyorder.runtime.operators import functions
+from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.schema.codes import DType, MemoryFormat
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.types import (
     IntType,
     ListType,
     OptionalType,
@@ -35,8 +35,8 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.tensors.arrays import TensorBase
-from runtime.tensors.tensor import METHODS, Tensor
+from everyorder.runtime.tensors.arrays import TensorBase
+from everyorder.runtime.tensors.tensor import METHODS, Tensor
 
 FILE = Path(__file__).parents[2] / "runtime" / "declared.pyi"
 
@@ -321,7 +321,7 @@ def _options(name: str, rest: str, named: bool) -> Iterator[str]:
 
 def _computes(function: Callable[..., Any]) -> bool:
     """Whether a function is one of operators, which give tensors."""
-    return function.__module__.startswith("runtime.operators")
+    return function.__module__.startswith("everyorder.runtime.operators")
 
 
 def _annotated(annotation: Any) -> str:
@@ -466,13 +466,13 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
-from runtime.autograd.node import RemovableHandle
-from runtime.dispatch.handle import OperatorPacket
-from runtime.operators.handwritten import Ordered
-from runtime.random import Generator
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.node import RemovableHandle
+from everyorder.runtime.dispatch.handle import OperatorPacket
+from everyorder.runtime.operators.handwritten import Ordered
+from everyorder.runtime.random import Generator
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 Kind = TypeVar("Kind", bound=Tensor)
@@ -510,5 +510,5 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     # Everything that installs methods.
-    load("runtime.whole")
+    load("everyorder.runtime.whole")
     sys.exit(main(sys.argv[1:]))

@@ -11,11 +11,10 @@ from shutil import which
 
 import pytest
 
-import runtime
-import runtime.whole
-from runtime.futures import Future
-from runtime.schema.codes import DType, MemoryFormat
-from runtime.tensors.tensor import METHODS
+from everyorder import runtime
+from everyorder.runtime.futures import Future
+from everyorder.runtime.schema.codes import DType, MemoryFormat
+from everyorder.runtime.tensors.tensor import METHODS
 from tests.counting import unmeasured
 from tests.typing import stub
 
@@ -86,7 +85,14 @@ def every_name() -> str:
     assert {name for name in dir(runtime) if name not in vars(runtime)} <= names
     of_module = (f"print(runtime.{name})" for name in sorted(names))
     of_tensor = (f"print(x.{name})" for name in sorted(METHODS))
-    return "\n".join(["import runtime", *of_module, "x = runtime.ones(2)", *of_tensor])
+    return "\n".join(
+        [
+            "from everyorder import runtime",
+            *of_module,
+            "x = runtime.ones(2)",
+            *of_tensor,
+        ]
+    )
 
 
 def test_mypy_knows_them(tmp_path: Path) -> None:
@@ -126,7 +132,7 @@ def test_the_program_runs_into_what_checkers_refuse() -> None:
     # What a checker is told is not there must not be there.
     absent = re.findall(r"print\(([\w.]*\bnonexistent)\)", PROGRAM.read_text("utf-8"))
     assert {*absent} == {
-        *("x.nonexistent", "runtime.nonexistent", "scale.nonexistent"),
+        *("x.nonexistent", "everyorder.runtime.nonexistent", "scale.nonexistent"),
         *("runtime.ops.core.nonexistent", "future.nonexistent"),
     }
     future: Future[int] = Future()

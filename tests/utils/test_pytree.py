@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.tensor import UnfitValue
-from runtime.utils import _pytree as tree
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.utils import _pytree as tree
 
 Point = namedtuple("Point", "x y")  # as programs write it
 LEAVES = st.none() | st.integers() | st.text(max_size=2)

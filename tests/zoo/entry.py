@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from harness import Scenario, step, use
+from everyorder.harness import Scenario, step, use
 from tests.zoo.model import DONE, Answer, Model, error
 from tests.zoo.oracle import Truth, truth
 from tests.zoo.places import Seal

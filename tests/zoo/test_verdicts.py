@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness import Exploration, Report, Violation
+from everyorder.harness import Exploration, Report, Violation
 from tests.zoo.behaviours import Again, CellModel, Mirror, Pattern
 from tests.zoo.entry import Entry, Living
 from tests.zoo.verdicts import examine, judge, known

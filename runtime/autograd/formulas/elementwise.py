@@ -21,8 +21,8 @@ from math import inf, pi, sqrt
 from math import log as ln
 from typing import Any
 
-from runtime.autograd.plan import Formulas
-from runtime.operators.handles import core
+from everyorder.runtime.autograd.plan import Formulas
+from everyorder.runtime.operators.handles import core
 
 
 def conj(tensor: Any) -> Any:

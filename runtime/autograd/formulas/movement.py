@@ -9,9 +9,14 @@ a view of all elements is shown back.
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.autograd.plan import Formulas
-from runtime.operators.handles import core
-from runtime.tensors.shape import broadcast_shapes, may_overlap_itself, span, wrap_dim
+from everyorder.runtime.autograd.plan import Formulas
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.shape import (
+    broadcast_shapes,
+    may_overlap_itself,
+    span,
+    wrap_dim,
+)
 
 Shape = tuple[int, ...]
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from runtime.autograd.formulas.elementwise import conj, nothing_of
-from runtime.autograd.modes import GRAD
-from runtime.autograd.plan import Formulas
-from runtime.operators.handles import core
-from runtime.tensors.shape import reduced_shape, wrap_dims
+from everyorder.runtime.autograd.formulas.elementwise import conj, nothing_of
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.plan import Formulas
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.tensors.shape import reduced_shape, wrap_dims
 
 Shape = tuple[int, ...]
 

@@ -1,5 +1,5 @@
 """Checking operators: does one do what its schema and its registrations say?"""
 
-from runtime.custom.opcheck.checks import CHECKS, opcheck
+from everyorder.runtime.custom.opcheck.checks import CHECKS, opcheck
 
 __all__ = ["CHECKS", "opcheck"]

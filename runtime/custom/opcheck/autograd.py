@@ -29,31 +29,41 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.autograd.engine import grad
-from runtime.autograd.gradcheck import (
+from everyorder.runtime.autograd.engine import grad
+from everyorder.runtime.autograd.gradcheck import (
     ATOL,
     RTOL,
     fixed_numbers,
     gradcheck,
     gradcheck_misuse,
 )
-from runtime.autograd.modes import enable_grad
-from runtime.custom.opcheck.sample import Copier, Part, Sample, first_paragraph
-from runtime.dispatch.token import Implementation
-from runtime.errors.autograd import (
+from everyorder.runtime.autograd.modes import enable_grad
+from everyorder.runtime.custom.opcheck.sample import (
+    Copier,
+    Part,
+    Sample,
+    first_paragraph,
+)
+from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     GradcheckFailed,
 )
-from runtime.errors.base import code_of
-from runtime.errors.custom import OpCheckError
-from runtime.keys import AUTOGRAD_KEYS, autograd_key_of, exclude_keys, key_of_device
-from runtime.operators.functions import allclose
-from runtime.operators.handles import core
-from runtime.schema.codes import DType
-from runtime.tensors.data import tensor as tensor_of
-from runtime.tensors.elements import DIFFERENTIABLE
-from runtime.tensors.shape import may_overlap_itself
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.custom import OpCheckError
+from everyorder.runtime.keys import (
+    AUTOGRAD_KEYS,
+    autograd_key_of,
+    exclude_keys,
+    key_of_device,
+)
+from everyorder.runtime.operators.functions import allclose
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.data import tensor as tensor_of
+from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.shape import may_overlap_itself
+from everyorder.runtime.tensors.tensor import Tensor
 
 TEST = "test_autograd_registration"
 

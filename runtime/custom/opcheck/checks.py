@@ -33,21 +33,26 @@ from itertools import chain, count
 from string import ascii_lowercase
 from typing import Any, Literal
 
-from runtime.custom.opcheck import autograd, fake
-from runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
-from runtime.custom.registration import Operator, handle_of
-from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.base import nearest
-from runtime.errors.custom import DefinitionRefused, OpCheckError
-from runtime.keys import DispatchKey
-from runtime.operators.handles import core
-from runtime.schema.calls import describe_value, written_call
-from runtime.schema.codes import DType
-from runtime.schema.schema import Schema
-from runtime.schema.signature import WILDCARD, AliasInfo, Argument, placed_alias
-from runtime.schema.types import IntType, ListType, unwrap_optional
-from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.custom.opcheck import autograd, fake
+from everyorder.runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
+from everyorder.runtime.custom.registration import Operator, handle_of
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.custom import DefinitionRefused, OpCheckError
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema.calls import describe_value, written_call
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import (
+    WILDCARD,
+    AliasInfo,
+    Argument,
+    placed_alias,
+)
+from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
+from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.tensor import Tensor
 
 TEST = "test_schema"
 

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.autograd.methods import set_source
-from runtime.custom.kernel import DynamicSizes, dynamic_sizes
-from runtime.custom.opcheck.sample import (
+from everyorder.runtime.autograd.methods import set_source
+from everyorder.runtime.custom.kernel import DynamicSizes, dynamic_sizes
+from everyorder.runtime.custom.opcheck.sample import (
     META,
     Copier,
     Part,
@@ -44,18 +44,18 @@ from runtime.custom.opcheck.sample import (
     first_paragraph,
     shared,
 )
-from runtime.errors.base import code_of
-from runtime.errors.call import MissingKernel
-from runtime.errors.custom import MissingFake, OpCheckError
-from runtime.errors.tensor import NoData
-from runtime.operators.handles import core
-from runtime.schema.types import DeviceType, unwrap_optional
-from runtime.tensors.arrays import array_of, ensure_place, host_copy
-from runtime.tensors.construction import from_numpy, place_on, view_of
-from runtime.tensors.shape import span
-from runtime.tensors.storage import Storage, memory_of
-from runtime.tensors.tensor import Tensor
-from runtime.testing import NotAlike, NotClose, assert_close
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.call import MissingKernel
+from everyorder.runtime.errors.custom import MissingFake, OpCheckError
+from everyorder.runtime.errors.tensor import NoData
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.schema.types import DeviceType, unwrap_optional
+from everyorder.runtime.tensors.arrays import array_of, ensure_place, host_copy
+from everyorder.runtime.tensors.construction import from_numpy, place_on, view_of
+from everyorder.runtime.tensors.shape import span
+from everyorder.runtime.tensors.storage import Storage, memory_of
+from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.testing import NotAlike, NotClose, assert_close
 
 TEST = "test_faketensor"
 

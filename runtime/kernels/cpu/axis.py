@@ -30,15 +30,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from runtime.generated import block, numbered, template
-from runtime.kernels.cpu.operand import Geometry, Ints, Run, dense, in_rows, nothing
-from runtime.kernels.cpu.reduce_bodies import Array
-from runtime.kernels.jit import Entry, Family
-from runtime.kernels.threads import parallel_for
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.kernels.cpu.operand import (
+    Geometry,
+    Ints,
+    Run,
+    dense,
+    in_rows,
+    nothing,
+)
+from everyorder.runtime.kernels.cpu.reduce_bodies import Array
+from everyorder.runtime.kernels.jit import Entry, Family
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Columns of one task: with three rows of float64 in use, 12 KiB of a small L1 cache.
 TILE = 512

@@ -27,8 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.conv_bodies import CHANNEL_SUMS, CORRELATE, SWEEP, UNPACK
-from runtime.kernels.cpu.conv_plan import (
+from everyorder.runtime.kernels.cpu.conv_bodies import (
+    CHANNEL_SUMS,
+    CORRELATE,
+    SWEEP,
+    UNPACK,
+)
+from everyorder.runtime.kernels.cpu.conv_plan import (
     NAMES,
     Images,
     Packing,
@@ -43,13 +48,13 @@ from runtime.kernels.cpu.conv_plan import (
     plain,
     reader_of,
 )
-from runtime.kernels.cpu.operand import dense
-from runtime.kernels.cpu.walks import check_values
-from runtime.kernels.jit import Family
-from runtime.kernels.threads import get_num_threads, parallel_for
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.elements import info
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.operand import dense
+from everyorder.runtime.kernels.cpu.walks import check_values
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.threads import get_num_threads, parallel_for
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.tensors.tensor import Tensor
 
 Array = Any
 

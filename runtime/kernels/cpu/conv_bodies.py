@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.generated import block, template
-from runtime.kernels.jit import Family
+from everyorder.runtime.generated import block, template
+from everyorder.runtime.kernels.jit import Family
 
 # Elements of a plane that are swept at once: four results and three planes of that many
 # stay in a first-level cache of 32 KiB.

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cpu.conv_bodies import PACK
+from everyorder.runtime.kernels.cpu.conv_bodies import PACK
 
 Pair = tuple[int, int]
 Array = Any

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.operand import (
+from everyorder.runtime.kernels.cpu.operand import (
     FORMS,
     WORDS,
     Geometry,
@@ -36,14 +36,14 @@ from runtime.kernels.cpu.operand import (
     element,
     viewer,
 )
-from runtime.kernels.cpu.walks import GRAIN, REMEMBERED
-from runtime.kernels.jit import Family
-from runtime.kernels.math.scalars import LIGHT
-from runtime.kernels.threads import parallel_for
-from runtime.tensors.arrays import array_of, flat_of
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.elements import itemsize
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.walks import GRAIN, REMEMBERED
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.math.scalars import LIGHT
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Below this many bytes for a thread a copy ends before a second thread has begun.
 COPIED_BYTES = 2 << 20

@@ -28,19 +28,19 @@ from typing import Any
 
 import numpy as np
 
-from runtime.generated import block, template
-from runtime.kernels.cpu.copy import contiguous, copy
-from runtime.kernels.cpu.operand import Ints, coalesced, element
-from runtime.kernels.jit import Entry, Family
-from runtime.kernels.math import is_near
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import HEAVY, LIGHT
-from runtime.kernels.threads import parallel_for
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import flat_of, place_of
-from runtime.tensors.elements import info
-from runtime.tensors.shape import broadcast_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.generated import block, template
+from everyorder.runtime.kernels.cpu.copy import contiguous, copy
+from everyorder.runtime.kernels.cpu.operand import Ints, coalesced, element
+from everyorder.runtime.kernels.jit import Entry, Family
+from everyorder.runtime.kernels.math import is_near
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import HEAVY, LIGHT
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.tensors.shape import broadcast_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Layouts remembered: more than a network has; each is a few hundred bytes.
 REMEMBERED = 1024

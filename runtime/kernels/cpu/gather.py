@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.operand import (
+from everyorder.runtime.kernels.cpu.operand import (
     WORDS,
     Geometry,
     Ints,
@@ -46,7 +46,7 @@ from runtime.kernels.cpu.operand import (
     strides_of,
     words,
 )
-from runtime.kernels.cpu.walks import (
+from everyorder.runtime.kernels.cpu.walks import (
     ADD,
     COLUMNS,
     GRAIN,
@@ -63,17 +63,17 @@ from runtime.kernels.cpu.walks import (
     run_with_checks,
     shared,
 )
-from runtime.kernels.jit import Family
-from runtime.kernels.threads import parallel_for
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of, flat_of
-from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.shape import (
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.tensors.elements import compute_dtype, numpy_dtype
+from everyorder.runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 # flat target, where it begins, flat source, where it begins, factor
 Sum = Callable[[Any, int, Any, int, Any], bool]

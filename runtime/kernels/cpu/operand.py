@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of, flat_of, place_of
-from runtime.tensors.elements import SUPPORTED, info, itemsize, numpy_dtype
-from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of, flat_of, place_of
+from everyorder.runtime.tensors.elements import SUPPORTED, info, itemsize, numpy_dtype
+from everyorder.runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

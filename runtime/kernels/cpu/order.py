@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import along, grain_of, result
-from runtime.kernels.cpu.operand import BY_SIZE, dense
-from runtime.kernels.cpu.reduce_bodies import Array
-from runtime.kernels.jit import Family
-from runtime.kernels.math import bits
-from runtime.kernels.threads import parallel_for
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.axis import along, grain_of, result
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE, dense
+from everyorder.runtime.kernels.cpu.reduce_bodies import Array
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.math import bits
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Elements compared before anyone asks for the outcome: 32 float64 are eight vectors.
 BLOCK = 32

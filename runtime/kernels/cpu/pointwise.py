@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.kernels import math
-from runtime.kernels.cpu.copy import contiguous, copy, fill
-from runtime.kernels.cpu.elementwise import (
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.kernels import math
+from everyorder.runtime.kernels.cpu.copy import contiguous, copy, fill
+from everyorder.runtime.kernels.cpu.elementwise import (
     SPECIALISED,
     Binary,
     Circular,
@@ -37,10 +37,16 @@ from runtime.kernels.cpu.elementwise import (
     family,
     run,
 )
-from runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
-from runtime.kernels.jit import Entry
-from runtime.kernels.math.complex import Reals, Scalar, bound, complexes, itself
-from runtime.kernels.math.scalars import (
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
+from everyorder.runtime.kernels.jit import Entry
+from everyorder.runtime.kernels.math.complex import (
+    Reals,
+    Scalar,
+    bound,
+    complexes,
+    itself,
+)
+from everyorder.runtime.kernels.math.scalars import (
     BINARY,
     CERTAIN,
     DIVIDING,
@@ -55,19 +61,19 @@ from runtime.kernels.math.scalars import (
     scaled,
     select,
 )
-from runtime.kernels.threads import parallel_for
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import array_of, flat_of
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.elements import (
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.elements import (
     SUPPORTED,
     compute_dtype,
     info,
     itemsize,
     numpy_dtype,
 )
-from runtime.tensors.shape import broadcast_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.shape import broadcast_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
 

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import result
-from runtime.kernels.cpu.operand import Geometry, Ints
-from runtime.kernels.cpu.reduce_bodies import (
+from everyorder.runtime.kernels.cpu.axis import result
+from everyorder.runtime.kernels.cpu.operand import Geometry, Ints
+from everyorder.runtime.kernels.cpu.reduce_bodies import (
     BLOCK,
     COLUMNS,
     EXACT_LEAF,
@@ -61,11 +61,11 @@ from runtime.kernels.cpu.reduce_bodies import (
     unsigned32,
     unsigned64,
 )
-from runtime.kernels.jit import Family
-from runtime.kernels.threads import parallel_for
-from runtime.tensors.arrays import flat_of, place_of
-from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.threads import parallel_for
+from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.tensors.shape import contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 Form = np.dtype[Any]
 Kernel = Callable[[Tensor, Tensor, Ints], None]

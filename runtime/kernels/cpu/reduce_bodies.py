@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from runtime.kernels.math import bits, from_bits
+from everyorder.runtime.kernels.math import bits, from_bits
 
 Array = npt.NDArray[Any]
 

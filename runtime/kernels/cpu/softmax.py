@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import (
+from everyorder.runtime.kernels.cpu.axis import (
     REMEMBERED,
     TILE,
     along,
@@ -33,7 +33,7 @@ from runtime.kernels.cpu.axis import (
     by_tiles,
     result,
 )
-from runtime.kernels.cpu.operand import (
+from everyorder.runtime.kernels.cpu.operand import (
     Geometry,
     Ints,
     Operand,
@@ -43,10 +43,10 @@ from runtime.kernels.cpu.operand import (
     nothing,
     out_of_range,
 )
-from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
-from runtime.kernels.jit import Family
-from runtime.kernels.math import bits, exp, from_bits, like, log
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
+from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.math import bits, exp, from_bits, like, log
+from everyorder.runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
 

@@ -33,9 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.generated import block, template
-from runtime.kernels.cpu.operand import (
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.generated import block, template
+from everyorder.runtime.kernels.cpu.operand import (
     FORMS,
     Geometry,
     Ints,
@@ -45,8 +45,8 @@ from runtime.kernels.cpu.operand import (
     out_of_range,
     strides_of,
 )
-from runtime.kernels.jit import Entry, Family
-from runtime.kernels.threads import parallel_for
+from everyorder.runtime.kernels.jit import Entry, Family
+from everyorder.runtime.kernels.threads import parallel_for
 
 # Programs see few geometries and indices; one is a few hundred bytes.
 REMEMBERED = 4096

@@ -1,8 +1,8 @@
 """Kernels for tensors on NVIDIA devices, compiled by Numba-CUDA, and their memory."""
 
-from runtime.kernels.cpu.table import tables_of
-from runtime.kernels.cuda.arena import Statistics
-from runtime.kernels.cuda.device import (
+from everyorder.runtime.kernels.cpu.table import tables_of
+from everyorder.runtime.kernels.cuda.arena import Statistics
+from everyorder.runtime.kernels.cuda.device import (
     Event,
     Properties,
     Stream,
@@ -16,7 +16,7 @@ from runtime.kernels.cuda.device import (
     properties,
     synchronize,
 )
-from runtime.kernels.cuda.memory import (
+from everyorder.runtime.kernels.cuda.memory import (
     empty_cache,
     max_memory_allocated,
     memory_allocated,

@@ -27,7 +27,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.errors.tensor import OutOfMemory
+from everyorder.runtime.errors.tensor import OutOfMemory
 
 # What the driver aligns to, and enough for every vector load.
 GRAIN = 512

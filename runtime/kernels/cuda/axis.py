@@ -36,12 +36,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.axis import around
-from runtime.kernels.cpu.operand import BY_SIZE
-from runtime.kernels.cuda.copy import copy, flat
-from runtime.kernels.cuda.device import BLOCK, running
-from runtime.kernels.cuda.elementwise import Array, form, index_of, word_of
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cpu.axis import around
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE
+from everyorder.runtime.kernels.cuda.copy import copy, flat
+from everyorder.runtime.kernels.cuda.device import BLOCK, running
+from everyorder.runtime.kernels.cuda.elementwise import Array, form, index_of, word_of
+from everyorder.runtime.kernels.cuda.jit import (
     Blocks,
     Elements,
     Key,
@@ -51,13 +51,19 @@ from runtime.kernels.cuda.jit import (
     from_float16,
     scalar_type,
 )
-from runtime.kernels.cuda.memory import CudaMemory, device_array
-from runtime.kernels.cuda.reduce import RUN, SHORT, TALL
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL, FLOATS, INTEGERS, NUMBERS, ORDERED
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.memory import CudaMemory, device_array
+from everyorder.runtime.kernels.cuda.reduce import RUN, SHORT, TALL
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import (
+    ALL,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    ORDERED,
+)
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 _MEMORY = CudaMemory()
 _INT64 = np.dtype(np.int64)

@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cuda.copy import fill, flat, require_indices
-from runtime.kernels.cuda.elementwise import index_of
-from runtime.kernels.cuda.gather import add_targets
-from runtime.kernels.cuda.jit import Elements, device
-from runtime.kernels.cuda.matmul import Places, Sizes, family, product
-from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import FLOATS, REALS
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.copy import fill, flat, require_indices
+from everyorder.runtime.kernels.cuda.elementwise import index_of
+from everyorder.runtime.kernels.cuda.gather import add_targets
+from everyorder.runtime.kernels.cuda.jit import Elements, device
+from everyorder.runtime.kernels.cuda.matmul import Places, Sizes, family, product
+from everyorder.runtime.kernels.cuda.memory import device_array
+from everyorder.runtime.kernels.cuda.reduce import KERNELS as REDUCE
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import FLOATS, REALS
+from everyorder.runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
 Ints = tuple[int, ...]

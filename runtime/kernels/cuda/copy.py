@@ -29,10 +29,15 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.operand import BY_SIZE, out_of_range
-from runtime.kernels.cpu.random import DRAWS, Draw, block, kernels
-from runtime.kernels.cuda.device import SIMULATED, current_stream, on_device, running
-from runtime.kernels.cuda.elementwise import (
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE, out_of_range
+from everyorder.runtime.kernels.cpu.random import DRAWS, Draw, block, kernels
+from everyorder.runtime.kernels.cuda.device import (
+    SIMULATED,
+    current_stream,
+    on_device,
+    running,
+)
+from everyorder.runtime.kernels.cuda.elementwise import (
     Array,
     Number,
     as_dtype,
@@ -45,7 +50,7 @@ from runtime.kernels.cuda.elementwise import (
     value,
     word_of,
 )
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cuda.jit import (
     Elements,
     Family,
     Maker,
@@ -56,15 +61,15 @@ from runtime.kernels.cuda.jit import (
     to_bfloat16,
     to_float16,
 )
-from runtime.kernels.cuda.memory import CudaMemory, download, upload
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL, INTEGERS
-from runtime.random import Generator
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import flat_of, place_of
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.memory import CudaMemory, download, upload
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import ALL, INTEGERS
+from everyorder.runtime.random import Generator
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 _HALVES = ("float16", "bfloat16")
 
@@ -190,7 +195,7 @@ def _move(dst: Tensor, src: Tensor) -> None:
 
 def _between(dst: Tensor, src: Tensor) -> None:
     """Between the host and a device: as bytes, in the dtype of `dst`."""
-    from runtime.kernels.cpu.table import KERNELS as HOST
+    from everyorder.runtime.kernels.cpu.table import KERNELS as HOST
 
     if dst.device.type == "cpu":
         here = src

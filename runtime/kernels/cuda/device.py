@@ -36,7 +36,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from runtime.errors.tensor import DevicesDiffer, DeviceUnavailable
+from everyorder.runtime.errors.tensor import DevicesDiffer, DeviceUnavailable
 
 if find_spec("numba_cuda") is None:
     raise DeviceUnavailable(

@@ -28,15 +28,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.generated import block, template
-from runtime.kernels.cpu.operand import BY_SIZE, coalesced
-from runtime.kernels.cuda.device import cuda, current_device, spread
-from runtime.kernels.cuda.jit import Body, Family, Key, device, number_of, scalar_type
-from runtime.kernels.cuda.memory import device_array
-from runtime.tensors.arrays import place_of
-from runtime.tensors.elements import itemsize
-from runtime.tensors.shape import broadcast_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.generated import block, template
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE, coalesced
+from everyorder.runtime.kernels.cuda.device import cuda, current_device, spread
+from everyorder.runtime.kernels.cuda.jit import (
+    Body,
+    Family,
+    Key,
+    device,
+    number_of,
+    scalar_type,
+)
+from everyorder.runtime.kernels.cuda.memory import device_array
+from everyorder.runtime.tensors.arrays import place_of
+from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.shape import broadcast_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

@@ -35,12 +35,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cpu.gather import Layout, layout_of
-from runtime.kernels.cpu.operand import BY_SIZE
-from runtime.kernels.cuda.axis import ordered_places
-from runtime.kernels.cuda.copy import copy, fill, flat, require_indices
-from runtime.kernels.cuda.device import running
-from runtime.kernels.cuda.elementwise import (
+from everyorder.runtime.kernels.cpu.gather import Layout, layout_of
+from everyorder.runtime.kernels.cpu.operand import BY_SIZE
+from everyorder.runtime.kernels.cuda.axis import ordered_places
+from everyorder.runtime.kernels.cuda.copy import copy, fill, flat, require_indices
+from everyorder.runtime.kernels.cuda.device import running
+from everyorder.runtime.kernels.cuda.elementwise import (
     Array,
     Ints,
     Number,
@@ -53,7 +53,7 @@ from runtime.kernels.cuda.elementwise import (
     source,
     word_of,
 )
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cuda.jit import (
     Elements,
     Maker,
     device,
@@ -63,15 +63,15 @@ from runtime.kernels.cuda.jit import (
     to_bfloat16,
     to_float16,
 )
-from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL, INTEGERS
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import flat_of, place_of
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.shape import broadcast_strides, contiguous_strides
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.memory import device_array
+from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import ALL, INTEGERS
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.shape import broadcast_strides, contiguous_strides
+from everyorder.runtime.tensors.tensor import Tensor
 
 _I = np.int64
 _INT64 = DType.named("int64")

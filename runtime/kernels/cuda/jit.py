@@ -57,8 +57,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.generated import block, numbered, template
-from runtime.kernels.cuda.device import (
+from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.kernels.cuda.device import (
     BLOCK,
     SIMULATED,
     Shape,
@@ -69,8 +69,20 @@ from runtime.kernels.cuda.device import (
     running,
     spread,
 )
-from runtime.kernels.math.complex import Functions, Reals, Scalar, complexes, itself
-from runtime.kernels.math.primitive import CHOICES, bits, fma, from_bits, rounded
+from everyorder.runtime.kernels.math.complex import (
+    Functions,
+    Reals,
+    Scalar,
+    complexes,
+    itself,
+)
+from everyorder.runtime.kernels.math.primitive import (
+    CHOICES,
+    bits,
+    fma,
+    from_bits,
+    rounded,
+)
 
 Key = tuple[str, ...]
 Body = Callable[..., None]

@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cuda.copy import flat
-from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows
-from runtime.kernels.cuda.elementwise import Array, index_of, source
-from runtime.kernels.cuda.jit import Body, Family, device
-from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import ALL
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.copy import flat
+from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows
+from everyorder.runtime.kernels.cuda.elementwise import Array, index_of, source
+from everyorder.runtime.kernels.cuda.jit import Body, Family, device
+from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from everyorder.runtime.kernels.cuda.reduce import KERNELS as REDUCE
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import ALL
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cuda.arena import Arena, Exhausted, Lease, Statistics
-from runtime.kernels.cuda.device import (
+from everyorder.runtime.kernels.cuda.arena import Arena, Exhausted, Lease, Statistics
+from everyorder.runtime.kernels.cuda.device import (
     SIMULATED,
     Event,
     Stream,
@@ -26,7 +26,7 @@ from runtime.kernels.cuda.device import (
     on_device,
     require,
 )
-from runtime.tensors.storage import register_memory
+from everyorder.runtime.tensors.storage import register_memory
 
 Array = Any
 _BYTE = np.dtype(np.uint8)

@@ -22,14 +22,14 @@ as columns, in an order that does not depend on the device.
 from collections.abc import Callable
 from typing import Any
 
-from runtime.kernels.cpu.axis import around
-from runtime.kernels.cpu.operand import out_of_range
-from runtime.kernels.cpu.softmax import layout_of
-from runtime.kernels.cuda.copy import fill, first_outside, flat
-from runtime.kernels.cuda.device import BLOCK, running
-from runtime.kernels.cuda.elementwise import index_of
-from runtime.kernels.cuda.gather import integers
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cpu.axis import around
+from everyorder.runtime.kernels.cpu.operand import out_of_range
+from everyorder.runtime.kernels.cpu.softmax import layout_of
+from everyorder.runtime.kernels.cuda.copy import fill, first_outside, flat
+from everyorder.runtime.kernels.cuda.device import BLOCK, running
+from everyorder.runtime.kernels.cuda.elementwise import index_of
+from everyorder.runtime.kernels.cuda.gather import integers
+from everyorder.runtime.kernels.cuda.jit import (
     Blocks,
     Elements,
     Maker,
@@ -38,14 +38,14 @@ from runtime.kernels.cuda.jit import (
     device,
     reals,
 )
-from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.cuda.reduce import KERNELS as REDUCE
-from runtime.kernels.cuda.reduce import SHORT, TALL
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import FLOATS
-from runtime.schema.codes import DType
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from everyorder.runtime.kernels.cuda.reduce import KERNELS as REDUCE
+from everyorder.runtime.kernels.cuda.reduce import SHORT, TALL
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import FLOATS
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def _rows(line: Scalar, together: bool) -> Scalar:

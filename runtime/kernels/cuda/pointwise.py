@@ -14,12 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.pointwise import kernels
-from runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
-from runtime.kernels.cuda.elementwise import Number, ScalarMaker, family, form, run
-from runtime.kernels.cuda.jit import Family, complexes_of, is_complex, number_of, reals
-from runtime.kernels.math.complex import Scalar, bound
-from runtime.kernels.math.scalars import (
+from everyorder.runtime.kernels.cpu.pointwise import kernels
+from everyorder.runtime.kernels.cuda.copy import bits_of, copy, fill, first_zero
+from everyorder.runtime.kernels.cuda.elementwise import (
+    Number,
+    ScalarMaker,
+    family,
+    form,
+    run,
+)
+from everyorder.runtime.kernels.cuda.jit import (
+    Family,
+    complexes_of,
+    is_complex,
+    number_of,
+    reals,
+)
+from everyorder.runtime.kernels.math.complex import Scalar, bound
+from everyorder.runtime.kernels.math.scalars import (
     ALL,
     BINARY,
     CERTAIN,
@@ -31,7 +43,7 @@ from runtime.kernels.math.scalars import (
     scaled,
     select,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 Operand = Tensor | Number
 

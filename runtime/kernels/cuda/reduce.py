@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_bodies import Pass, passes
-from runtime.kernels.cuda.copy import contiguous, copy, fill, flat
-from runtime.kernels.cuda.device import BLOCK, SIMULATED, running
-from runtime.kernels.cuda.elementwise import Array, index_of
-from runtime.kernels.cuda.jit import (
+from everyorder.runtime.kernels.cpu.reduce_bodies import Pass, passes
+from everyorder.runtime.kernels.cuda.copy import contiguous, copy, fill, flat
+from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, running
+from everyorder.runtime.kernels.cuda.elementwise import Array, index_of
+from everyorder.runtime.kernels.cuda.jit import (
     Blocks,
     Elements,
     Key,
@@ -36,15 +36,21 @@ from runtime.kernels.cuda.jit import (
     functions,
     scalar_type,
 )
-from runtime.kernels.cuda.memory import device_array
-from runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
-from runtime.kernels.math.complex import Scalar
-from runtime.kernels.math.scalars import COMPLEXES, FLOATS, INTEGERS, greatest, least
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import place_of
-from runtime.tensors.construction import empty_tensor, view_of
-from runtime.tensors.shape import reduced_shape
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cuda.memory import device_array
+from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
+from everyorder.runtime.kernels.math.complex import Scalar
+from everyorder.runtime.kernels.math.scalars import (
+    COMPLEXES,
+    FLOATS,
+    INTEGERS,
+    greatest,
+    least,
+)
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import place_of
+from everyorder.runtime.tensors.construction import empty_tensor, view_of
+from everyorder.runtime.tensors.shape import reduced_shape
+from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

@@ -1,6 +1,6 @@
 """Scalar functions for kernel bodies: vectorisable, in single and double precision."""
 
-from runtime.kernels.math.elementary import (
+from everyorder.runtime.kernels.math.elementary import (
     cos,
     cos_near,
     erf,
@@ -18,7 +18,7 @@ from runtime.kernels.math.elementary import (
     tanh,
     weight,
 )
-from runtime.kernels.math.primitive import (
+from everyorder.runtime.kernels.math.primitive import (
     bits,
     ceil,
     copysign,

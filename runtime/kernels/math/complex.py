@@ -31,7 +31,7 @@ from math import asinh, atan2, cosh, sinh
 from types import FunctionType
 from typing import Any
 
-from runtime.kernels.math import (
+from everyorder.runtime.kernels.math import (
     copysign,
     cos,
     exp,

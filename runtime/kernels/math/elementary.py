@@ -35,8 +35,14 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.math.primitive import Scalar, by_width, copysign, fma, from_bits
-from runtime.kernels.math.primitive import bits as bits_of
+from everyorder.runtime.kernels.math.primitive import (
+    Scalar,
+    by_width,
+    copysign,
+    fma,
+    from_bits,
+)
+from everyorder.runtime.kernels.math.primitive import bits as bits_of
 
 # What stands for a name of this module in single precision.
 SINGLE: dict[str, Any] = {}

@@ -25,7 +25,7 @@ import operator
 from math import fmod
 from typing import Any, NamedTuple
 
-from runtime.kernels.math import (
+from everyorder.runtime.kernels.math import (
     copysign,
     exp,
     floor,
@@ -36,8 +36,8 @@ from runtime.kernels.math import (
     tanh,
     weight,
 )
-from runtime.kernels.math.complex import LOG2_E, Scalar, divide
-from runtime.kernels.math.complex import itself as conj
+from everyorder.runtime.kernels.math.complex import LOG2_E, Scalar, divide
+from everyorder.runtime.kernels.math.complex import itself as conj
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")

@@ -1,7 +1,7 @@
 """Agents: workers that call and are called; values on their surface."""
 
-from runtime.errors.rpc import RpcError
-from runtime.rpc.agent.agent import (
+from everyorder.runtime.errors.rpc import RpcError
+from everyorder.runtime.rpc.agent.agent import (
     Agent,
     Seat,
     current_agent,
@@ -9,8 +9,8 @@ from runtime.rpc.agent.agent import (
     seat,
     seated,
 )
-from runtime.rpc.agent.calls import Request
-from runtime.rpc.agent.lifecycle import (
+from everyorder.runtime.rpc.agent.calls import Request
+from everyorder.runtime.rpc.agent.lifecycle import (
     debug_info,
     get_rpc_timeout,
     get_worker_info,
@@ -20,7 +20,7 @@ from runtime.rpc.agent.lifecycle import (
     shutdown,
     stop,
 )
-from runtime.rpc.agent.options import (
+from everyorder.runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
     BackendType,
     RpcBackendOptions,
@@ -31,7 +31,11 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.references import Handle, ReferenceClass, set_reference_class
+from everyorder.runtime.rpc.agent.references import (
+    Handle,
+    ReferenceClass,
+    set_reference_class,
+)
 
 __all__ = [
     "UNSET_RPC_TIMEOUT",

@@ -36,16 +36,21 @@ from functools import partial
 from logging import getLogger
 from typing import Any
 
-from runtime.errors.future import describe_type
-from runtime.errors.rpc import NotInitialized, ReferenceDead, RpcError, RpcMisuse
-from runtime.futures import Future
-from runtime.rpc.agent.calls import Client
-from runtime.rpc.agent.driver import LOOK_SECONDS, Components
-from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.references import DELETED, is_plain, is_short
-from runtime.rpc.functions import MARK
-from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
-from runtime.rpc.session.events import (
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.rpc import (
+    NotInitialized,
+    ReferenceDead,
+    RpcError,
+    RpcMisuse,
+)
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent.calls import Client
+from everyorder.runtime.rpc.agent.driver import LOOK_SECONDS, Components
+from everyorder.runtime.rpc.agent.options import RpcBackendOptions
+from everyorder.runtime.rpc.agent.references import DELETED, is_plain, is_short
+from everyorder.runtime.rpc.functions import MARK
+from everyorder.runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
+from everyorder.runtime.rpc.session.events import (
     Admitted,
     Buffer,
     Called,
@@ -59,13 +64,13 @@ from runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Link, LinkState, Transport
-from runtime.rpc.transport.blocks import Lending
-from runtime.rpc.values import Packed
-from runtime.rpc.values.remote_errors import free_frames, pack_error
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.transport import Link, LinkState, Transport
+from everyorder.runtime.rpc.transport.blocks import Lending
+from everyorder.runtime.rpc.values import Packed
+from everyorder.runtime.rpc.values.remote_errors import free_frames, pack_error
 
-LOG = getLogger("runtime.rpc")
+LOG = getLogger("everyorder.runtime.rpc")
 
 
 class Seat:
@@ -84,7 +89,7 @@ class Seat:
 
 
 _PROCESS = Seat()
-_OWN: ContextVar[Seat | None] = ContextVar("runtime.rpc.seat", default=None)
+_OWN: ContextVar[Seat | None] = ContextVar("everyorder.runtime.rpc.seat", default=None)
 
 
 def seat() -> Seat:

@@ -35,8 +35,8 @@ from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
-from runtime.errors.future import callable_name
-from runtime.errors.rpc import (
+from everyorder.runtime.errors.future import callable_name
+from everyorder.runtime.errors.rpc import (
     NotInitialized,
     ReferenceDead,
     RpcError,
@@ -44,15 +44,25 @@ from runtime.errors.rpc import (
     Unsendable,
     WorkerLost,
 )
-from runtime.futures import Future
-from runtime.futures.completion import Error, Outcome, Value
-from runtime.rpc.agent.driver import Components, deferred_interrupt, wait_for_wakeup
-from runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
-from runtime.rpc.agent.threads import WAITS
-from runtime.rpc.identities import Fork, Node, RRefId
-from runtime.rpc.session.events import Answered, Buffer, Failed, Payload, Reason
-from runtime.rpc.transport.blocks import Lending
-from runtime.rpc.values import Packed
+from everyorder.runtime.futures import Future
+from everyorder.runtime.futures.completion import Error, Outcome, Value
+from everyorder.runtime.rpc.agent.driver import (
+    Components,
+    deferred_interrupt,
+    wait_for_wakeup,
+)
+from everyorder.runtime.rpc.agent.references import NOT_CREATED, Handle, Holder
+from everyorder.runtime.rpc.agent.threads import WAITS
+from everyorder.runtime.rpc.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.session.events import (
+    Answered,
+    Buffer,
+    Failed,
+    Payload,
+    Reason,
+)
+from everyorder.runtime.rpc.transport.blocks import Lending
+from everyorder.runtime.rpc.values import Packed
 
 
 @dataclass(frozen=True, slots=True)

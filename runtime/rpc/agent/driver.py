@@ -32,16 +32,16 @@ from types import FrameType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
-from runtime.locks import reentered
-from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.threads import WAITS, Pool
-from runtime.rpc.session.events import Buffer, Event
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Link, Transport
-from runtime.rpc.transport.receiver import Turns
+from everyorder.runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.rpc.agent.options import RpcBackendOptions
+from everyorder.runtime.rpc.agent.threads import WAITS, Pool
+from everyorder.runtime.rpc.session.events import Buffer, Event
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.transport import Link, Transport
+from everyorder.runtime.rpc.transport.receiver import Turns
 
-LOG = getLogger("runtime.rpc")
+LOG = getLogger("everyorder.runtime.rpc")
 
 # A wait for a change looks again after this; watchers are notified, so it rarely does.
 LOOK_SECONDS = 0.1

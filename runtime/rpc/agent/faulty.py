@@ -25,21 +25,21 @@ from threading import Condition, Thread, Timer, current_thread
 from time import monotonic
 from typing import Any
 
-from runtime.errors.rpc import RpcMisuse, Unsendable
-from runtime.futures import Future
-from runtime.rpc.agent.agent import Agent, Job, Seat, seat, serve
-from runtime.rpc.agent.calls import Request
-from runtime.rpc.agent.options import RpcBackendOptions, register_backend
-from runtime.rpc.agent.references import NOT_CREATED, Handle
-from runtime.rpc.agent.rendezvous import join, parse_init_method
-from runtime.rpc.identities import Fork, Node
-from runtime.rpc.session.events import Called
-from runtime.rpc.session.packets import message_name
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
-from runtime.rpc.transport.interface import Buffer
-from runtime.rpc.values.callables import PYTHON, call_of
-from runtime.rpc.values.payload import RESTRICTED
+from everyorder.runtime.errors.rpc import RpcMisuse, Unsendable
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent.agent import Agent, Job, Seat, seat, serve
+from everyorder.runtime.rpc.agent.calls import Request
+from everyorder.runtime.rpc.agent.options import RpcBackendOptions, register_backend
+from everyorder.runtime.rpc.agent.references import NOT_CREATED, Handle
+from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
+from everyorder.runtime.rpc.identities import Fork, Node
+from everyorder.runtime.rpc.session.events import Called
+from everyorder.runtime.rpc.session.packets import message_name
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.transport import Transport
+from everyorder.runtime.rpc.transport.interface import Buffer
+from everyorder.runtime.rpc.values.callables import PYTHON, call_of
+from everyorder.runtime.rpc.values.payload import RESTRICTED
 
 Fails = Callable[[str, Sequence[Buffer]], bool]
 Delays = Callable[[str, Sequence[Buffer]], float]

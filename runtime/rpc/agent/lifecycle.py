@@ -42,11 +42,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from weakref import WeakSet
 
-from runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
-from runtime.locks import load, renewed
-from runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
-from runtime.rpc.agent.driver import DRIVERS
-from runtime.rpc.agent.options import (
+from everyorder.runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
+from everyorder.runtime.locks import load, renewed
+from everyorder.runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
+from everyorder.runtime.rpc.agent.driver import DRIVERS
+from everyorder.runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
     BackendType,
     RpcBackendOptions,
@@ -55,9 +55,14 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.rendezvous import check_name, check_rank, join, parse_init_method
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.transport.interface import BEFORE_CLOSING, LOG
+from everyorder.runtime.rpc.agent.rendezvous import (
+    check_name,
+    check_rank,
+    join,
+    parse_init_method,
+)
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.transport.interface import BEFORE_CLOSING, LOG
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess

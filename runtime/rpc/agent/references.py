@@ -24,20 +24,26 @@ request thread, outside of all locks.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.errors.rpc import ReferenceDead, RpcMisuse
-from runtime.futures import Future
-from runtime.rpc.agent.driver import Components, Driver
-from runtime.rpc.identities import Fork, ForkId, Node, RRefId
-from runtime.rpc.session.events import Confirmed, Died, Freed, Payload, Reason
-from runtime.rpc.values import Packed, unpack
-from runtime.rpc.values.callables import (
+from everyorder.runtime.errors.rpc import ReferenceDead, RpcMisuse
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent.driver import Components, Driver
+from everyorder.runtime.rpc.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.session.events import (
+    Confirmed,
+    Died,
+    Freed,
+    Payload,
+    Reason,
+)
+from everyorder.runtime.rpc.values import Packed, unpack
+from everyorder.runtime.rpc.values.callables import (
     Invocation,
     call_of,
     pack_call,
     pack_result,
     unpack_call,
 )
-from runtime.rpc.values.remote_errors import unpack_error
+from everyorder.runtime.rpc.values.remote_errors import unpack_error
 
 T = TypeVar("T")
 

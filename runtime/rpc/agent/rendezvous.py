@@ -26,7 +26,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from runtime.errors.rpc import (
+from everyorder.runtime.errors.rpc import (
     AddressUnusable,
     JoinTimeout,
     NotAdmitted,
@@ -34,19 +34,19 @@ from runtime.errors.rpc import (
     RpcMisuse,
     UnsafeKeys,
 )
-from runtime.locks import load
-from runtime.rpc.agent.agent import Agent, Seat
-from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
-from runtime.rpc.session.events import Rejected
-from runtime.rpc.session.session import Session
-from runtime.rpc.transport import LocalTransport, Transport
-from runtime.rpc.transport.addresses import Address, parse_address
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.agent.agent import Agent, Seat
+from everyorder.runtime.rpc.agent.options import RpcBackendOptions
+from everyorder.runtime.rpc.identities import LARGEST_ID, WORKER_NAME
+from everyorder.runtime.rpc.session.events import Rejected
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.transport import LocalTransport, Transport
+from everyorder.runtime.rpc.transport.addresses import Address, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runtime.rpc.transport.addresses import Keys
+    from everyorder.runtime.rpc.transport.addresses import Keys
 
 # Seconds between two attempts to bind a taken address, and for all of them: a group
 # that is ending needs less.
@@ -215,7 +215,7 @@ def join(
         AddressUnusable, UnsafeKeys: it cannot listen there.
     """
     # It installs the class of references, which the first message may contain.
-    load("runtime.rpc.references")
+    load("everyorder.runtime.rpc.references")
     began = monotonic()
     until = began + options.join_timeout
     while True:
@@ -275,7 +275,7 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
     try:
-        from runtime.rpc.transport.sockets import SocketTransport
+        from everyorder.runtime.rpc.transport.sockets import SocketTransport
     except ImportError as error:
         package = (error.name or "zmq").partition(".")[0]
         raise RpcMisuse(
@@ -291,7 +291,7 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
     Raises:
         UnsafeKeys: they cannot be read.
     """
-    from runtime.rpc.transport.addresses import Keys
+    from everyorder.runtime.rpc.transport.addresses import Keys
 
     if options.keys is not None:
         return Keys.load(options.keys)

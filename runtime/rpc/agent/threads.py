@@ -23,8 +23,8 @@ from threading import Event, Thread, current_thread
 from types import CodeType
 from typing import Any
 
-from runtime.futures import Future
-from runtime.locks import reentered
+from everyorder.runtime.futures import Future
+from everyorder.runtime.locks import reentered
 
 Task = tuple[Callable[[Any], object], Any]
 
@@ -196,7 +196,7 @@ class Pool:
         try:
             function(argument)
         except BaseException:
-            getLogger("runtime.rpc").exception("a request ended by a defect")
+            getLogger("everyorder.runtime.rpc").exception("a request ended by a defect")
 
     def _watch(self) -> None:
         idle = 0.0

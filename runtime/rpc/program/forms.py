@@ -27,9 +27,9 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from runtime.rpc.functions import is_async
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.program.kinds import (
+from everyorder.runtime.rpc.functions import is_async
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.program.kinds import (
     ASYNC,
     GIVES,
     METHODS,
@@ -43,12 +43,12 @@ from runtime.rpc.program.kinds import (
     result_of,
     type_of,
 )
-from runtime.rpc.program.plug_in import Surface
-from runtime.schema.annotation import register_annotation, register_wrapper
-from runtime.schema.declaration import register_class
-from runtime.schema.schema import Schema
-from runtime.schema.subtyping import Mismatch
-from runtime.schema.types import (
+from everyorder.runtime.rpc.program.plug_in import Surface
+from everyorder.runtime.schema.annotation import register_annotation, register_wrapper
+from everyorder.runtime.schema.declaration import register_class
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.subtyping import Mismatch
+from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
     FloatType,
@@ -59,7 +59,7 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.emission import (
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     FunctionOfProgram,
@@ -75,9 +75,9 @@ from runtime.script.emission import (
     register_value,
     sugar_of_value,
 )
-from runtime.script.emission.expressions import elements_of, for_type
-from runtime.script.ir import Value, register_kind
-from runtime.script.program import (
+from everyorder.runtime.script.emission.expressions import elements_of, for_type
+from everyorder.runtime.script.ir import Value, register_kind
+from everyorder.runtime.script.program import (
     Function,
     NotInferred,
     Program,

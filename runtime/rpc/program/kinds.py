@@ -35,14 +35,14 @@ the tables.  The areas of the compiler that have texts are imported when they as
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.errors.schema import SchemaError
-from runtime.hooks import Remove
-from runtime.rpc.identities import OBJECT, WorkerInfo
-from runtime.rpc.program.plug_in import Surface
-from runtime.schema.parser import parse_type
-from runtime.schema.schema import Schema
-from runtime.schema.subtyping import Mismatch, is_subtype, match
-from runtime.schema.types import (
+from everyorder.runtime.errors.schema import SchemaError
+from everyorder.runtime.hooks import Remove
+from everyorder.runtime.rpc.identities import OBJECT, WorkerInfo
+from everyorder.runtime.rpc.program.plug_in import Surface
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.subtyping import Mismatch, is_subtype, match
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     ClassType,
@@ -59,7 +59,7 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir import (
+from everyorder.runtime.script.ir import (
     Attribute,
     AttributeForm,
     Count,
@@ -68,7 +68,7 @@ from runtime.script.ir import (
     Node,
     Sharing,
 )
-from runtime.script.ir.type_rules import Outcome, types_of
+from everyorder.runtime.script.ir.type_rules import Outcome, types_of
 
 # A worker, as programs see it.
 WORKER = ClassType("dist_rpc.WorkerInfo")
@@ -257,8 +257,12 @@ _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 def install_in_text(surface: Surface) -> Iterable[Remove]:
     """Register how `.code` writes and reads remote calls; yields what undoes it."""
-    from runtime.script.archive import Constants, register_form, register_word
-    from runtime.script.archive.expressions import (
+    from everyorder.runtime.script.archive import (
+        Constants,
+        register_form,
+        register_word,
+    )
+    from everyorder.runtime.script.archive.expressions import (
         comma_list,
         function_name,
         parenthesized,
@@ -360,7 +364,7 @@ def _shown(given: Type | None) -> str:
 
 def install_in_reference() -> Iterable[Remove]:
     """Add the section to the language reference; yields what undoes it."""
-    from runtime.script.frontend import Section, register_section
+    from everyorder.runtime.script.frontend import Section, register_section
 
     asked = [
         (f"`{name}` of an `RRef[T]`", f"`y = rref.{name}()`", _shown(gives))

@@ -10,13 +10,13 @@ the end of its own loading (`runtime.hooks`).
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from runtime.dispatch.registration import Closeable
-from runtime.hooks import PlugIn, Remove, register_plug_in
-from runtime.locks import load
+from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.hooks import PlugIn, Remove, register_plug_in
+from everyorder.runtime.locks import load
 
 # A timeout that nobody gave, as programs for torch write it.
 UNSET = -1.0
-_HERE = "runtime.rpc.program"
+_HERE = "everyorder.runtime.rpc.program"
 
 
 class Surface(NamedTuple):
@@ -79,7 +79,7 @@ def plug_in(surface: Surface) -> PlugIns:
 
 # Programs have remote calls as soon as somebody may name them: a module that has names
 # of ours says so at its end.
-_NAMING = "runtime.rpc.references", "runtime.rpc.api"
+_NAMING = "everyorder.runtime.rpc.references", "everyorder.runtime.rpc.api"
 
 
 def plug_in_workers() -> PlugIns:
@@ -87,7 +87,7 @@ def plug_in_workers() -> PlugIns:
 
     def naming() -> Iterable[Remove]:
         # Who loads references only is not done before both are there.
-        load("runtime.rpc.api")
+        load("everyorder.runtime.rpc.api")
         return ()
 
     def named() -> Iterable[Remove]:

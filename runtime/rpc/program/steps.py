@@ -28,26 +28,36 @@ Rules of results:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.errors.future import describe_type
-from runtime.errors.rpc import RpcMisuse
-from runtime.futures import Future
-from runtime.rpc.agent import UNSET_RPC_TIMEOUT
-from runtime.rpc.api import prepared, remote, rpc_async, rpc_sync
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.profiling import call, call_and_wait, create, record_function
-from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
-from runtime.rpc.program.plug_in import UNSET, Surface, plug_in
-from runtime.rpc.references import RRef, handle_of, reference_of
-from runtime.rpc.values.callables import Named
-from runtime.schema.binding import stored_default
-from runtime.schema.calls import shortened
-from runtime.schema.schema import Schema
-from runtime.schema.types import AnyType, FutureType, RRefType, Type
-from runtime.schema.values import MISMATCH
-from runtime.script.emission import Manager, register_special_form
-from runtime.script.ir import Node
-from runtime.script.program import SHARED_PROGRAM
-from runtime.script.running import check_value, register_step, register_test, taker
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import UNSET_RPC_TIMEOUT
+from everyorder.runtime.rpc.api import prepared, remote, rpc_async, rpc_sync
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.profiling import (
+    call,
+    call_and_wait,
+    create,
+    record_function,
+)
+from everyorder.runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC, tests
+from everyorder.runtime.rpc.program.plug_in import UNSET, Surface, plug_in
+from everyorder.runtime.rpc.references import RRef, handle_of, reference_of
+from everyorder.runtime.rpc.values.callables import Named
+from everyorder.runtime.schema.binding import stored_default
+from everyorder.runtime.schema.calls import shortened
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import AnyType, FutureType, RRefType, Type
+from everyorder.runtime.schema.values import MISMATCH
+from everyorder.runtime.script.emission import Manager, register_special_form
+from everyorder.runtime.script.ir import Node
+from everyorder.runtime.script.program import SHARED_PROGRAM
+from everyorder.runtime.script.running import (
+    check_value,
+    register_step,
+    register_test,
+    taker,
+)
 
 
 def fit_arguments(

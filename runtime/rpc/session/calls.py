@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import ceil, inf
 
-from runtime.rpc.identities import Fork, Node, RRefId
-from runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
+from everyorder.runtime.rpc.session.events import (
     Answered,
     Called,
     Cancelled,
@@ -41,10 +41,10 @@ from runtime.rpc.session.events import (
     Reason,
     Settings,
 )
-from runtime.rpc.session.ownership import Fate, Verdict
-from runtime.rpc.session.packets import BUFFERS
-from runtime.rpc.session.references import References
-from runtime.rpc.wire import size
+from everyorder.runtime.rpc.session.ownership import Fate, Verdict
+from everyorder.runtime.rpc.session.packets import BUFFERS
+from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.wire import size
 
 HELD, SENT, ANSWERED = "HELD", "SENT", "ANSWERED"
 ARRIVED, CALLED, REPLIED = "ARRIVED", "CALLED", "REPLIED"

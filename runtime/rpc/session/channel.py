@@ -29,11 +29,28 @@ from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Message, encode
-from runtime.rpc.session.events import Buffer, Reason, Settings
-from runtime.rpc.session.packets import Lease, Outbox, Packet, Parts, Sent, Writer
-from runtime.rpc.wire import EARLY, NOTHING, Beat, Flaw, Head, Hello, Kind, Note, size
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Message, encode
+from everyorder.runtime.rpc.session.events import Buffer, Reason, Settings
+from everyorder.runtime.rpc.session.packets import (
+    Lease,
+    Outbox,
+    Packet,
+    Parts,
+    Sent,
+    Writer,
+)
+from everyorder.runtime.rpc.wire import (
+    EARLY,
+    NOTHING,
+    Beat,
+    Flaw,
+    Head,
+    Hello,
+    Kind,
+    Note,
+    size,
+)
 
 CLOSED, OPENING, ANSWERING, OPEN, FENCED = (
     "CLOSED",

@@ -31,8 +31,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import (
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import (
     Accept,
     Answer,
     Call,
@@ -53,14 +53,20 @@ from runtime.rpc.messages import (
     decode,
     encode,
 )
-from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.channel import Channel, End
-from runtime.rpc.session.events import Buffer, Event, Reason, Settings, Warned
-from runtime.rpc.session.members import Members
-from runtime.rpc.session.packets import Packet, split
-from runtime.rpc.session.references import References
-from runtime.rpc.session.termination import Termination
-from runtime.rpc.wire import (
+from everyorder.runtime.rpc.session.calls import Calls
+from everyorder.runtime.rpc.session.channel import Channel, End
+from everyorder.runtime.rpc.session.events import (
+    Buffer,
+    Event,
+    Reason,
+    Settings,
+    Warned,
+)
+from everyorder.runtime.rpc.session.members import Members
+from everyorder.runtime.rpc.session.packets import Packet, split
+from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.session.termination import Termination
+from everyorder.runtime.rpc.wire import (
     HEADER,
     Flaw,
     Head,

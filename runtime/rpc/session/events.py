@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from runtime.rpc.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.identities import Fork, Node, RRefId
 
 # Part of the reason when another member has the name or the number.
 NOT_UNIQUE = "is not unique"

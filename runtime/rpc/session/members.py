@@ -25,9 +25,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import inf
 
-from runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
-from runtime.rpc.messages import MemberJoined, MemberLeft, Message
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
+from everyorder.runtime.rpc.messages import MemberJoined, MemberLeft, Message
+from everyorder.runtime.rpc.session.events import (
     NOT_UNIQUE,
     Admitted,
     Event,
@@ -36,7 +36,7 @@ from runtime.rpc.session.events import (
     Reason,
     Rejected,
 )
-from runtime.rpc.wire import Admission, Join, Kind, Member, Note, Rejection
+from everyorder.runtime.rpc.wire import Admission, Join, Kind, Member, Note, Rejection
 
 ALONE, JOINING, MEMBER, KEEPER, REJECTED = (
     "ALONE",

@@ -46,8 +46,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from runtime.rpc.identities import Fork, ForkId, Node, RRefId
-from runtime.rpc.session.events import Freed
+from everyorder.runtime.rpc.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.session.events import Freed
 
 Key = Hashable
 

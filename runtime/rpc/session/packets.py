@@ -34,9 +34,9 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from runtime.rpc.messages import KINDS, Answer, Call, Message, Part, encode
-from runtime.rpc.session.events import Buffer, Settings
-from runtime.rpc.wire import HEADER, MARK, VERSION, Kind, Note, of_note, size
+from everyorder.runtime.rpc.messages import KINDS, Answer, Call, Message, Part, encode
+from everyorder.runtime.rpc.session.events import Buffer, Settings
+from everyorder.runtime.rpc.wire import HEADER, MARK, VERSION, Kind, Note, of_note, size
 
 
 class Sent:

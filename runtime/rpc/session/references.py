@@ -28,8 +28,14 @@ Rules:
 
 from collections.abc import Hashable, Sequence
 
-from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
-from runtime.rpc.messages import (
+from everyorder.runtime.rpc.identities import (
+    Fork,
+    ForkId,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.messages import (
     Accept,
     Delete,
     Message,
@@ -37,8 +43,8 @@ from runtime.rpc.messages import (
     Register,
     Registered,
 )
-from runtime.rpc.session.events import Confirmed, Died, Event, Reason
-from runtime.rpc.session.ownership import (
+from everyorder.runtime.rpc.session.events import Confirmed, Died, Event, Reason
+from everyorder.runtime.rpc.session.ownership import (
     HELD,
     SENDABLE,
     UNANSWERED,

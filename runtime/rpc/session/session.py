@@ -13,10 +13,16 @@ Rules:
 - one thread at a time.
 """
 
-from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
-from runtime.rpc.session.calls import Carries
-from runtime.rpc.session.composition import Composition
-from runtime.rpc.session.events import Payload, Reason
+from everyorder.runtime.rpc.identities import (
+    Fork,
+    ForkId,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.session.calls import Carries
+from everyorder.runtime.rpc.session.composition import Composition
+from everyorder.runtime.rpc.session.events import Payload, Reason
 
 
 class Session(Composition):

@@ -15,9 +15,9 @@ does not take part.
 
 from collections.abc import Hashable
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Finish, Idle, Message, Survey, Waiting
-from runtime.rpc.session.events import Event, Finished
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Finish, Idle, Message, Survey, Waiting
+from everyorder.runtime.rpc.session.events import Event, Finished
 
 RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
 

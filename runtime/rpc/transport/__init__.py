@@ -4,6 +4,11 @@
 imports `runtime.rpc.transport.sockets`, which needs pyzmq.
 """
 
-from runtime.rpc.transport.interface import Link, LinkState, LocalTransport, Transport
+from everyorder.runtime.rpc.transport.interface import (
+    Link,
+    LinkState,
+    LocalTransport,
+    Transport,
+)
 
 __all__ = ["Link", "LinkState", "LocalTransport", "Transport"]

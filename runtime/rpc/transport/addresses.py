@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from runtime.errors.rpc import AddressUnusable, UnsafeKeys
+from everyorder.runtime.errors.rpc import AddressUnusable, UnsafeKeys
 
 # Of a public key, in hexadecimal.
 KEY_DIGITS = 64

@@ -51,11 +51,11 @@ from weakref import finalize
 
 import numpy as np
 
-from runtime.errors.rpc import BlockGone, Undecodable
-from runtime.futures import Future
-from runtime.locks import renewed
-from runtime.rpc.identities import Node
-from runtime.rpc.transport.interface import Buffer, closed_in_child, flat
+from everyorder.runtime.errors.rpc import BlockGone, Undecodable
+from everyorder.runtime.futures import Future
+from everyorder.runtime.locks import renewed
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
 # Larger buffers are lent: mapping a block costs as much as sending so much.
 WORTH = 256 * 1024

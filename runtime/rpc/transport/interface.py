@@ -62,12 +62,12 @@ from time import monotonic
 from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
-from runtime.errors.rpc import AddressUnusable
-from runtime.locks import renewed
+from everyorder.runtime.errors.rpc import AddressUnusable
+from everyorder.runtime.locks import renewed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-LOG = logging.getLogger("runtime.rpc")
+LOG = logging.getLogger("everyorder.runtime.rpc")
 
 
 class LinkState(Enum):

@@ -36,8 +36,8 @@ from threading import get_ident
 from time import monotonic
 from typing import TypeAlias
 
-from runtime.locks import reentered
-from runtime.rpc.transport.interface import LOG, Buffer, OnPacket
+from everyorder.runtime.locks import reentered
+from everyorder.runtime.rpc.transport.interface import LOG, Buffer, OnPacket
 
 SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")
 # Milliseconds between two looks, where the system wakes nobody.

@@ -34,9 +34,9 @@ import zmq
 from zmq.utils import garbage
 from zmq.utils.monitor import parse_monitor_message
 
-from runtime.errors.rpc import AddressUnusable, UnsafeKeys
-from runtime.locks import renewed
-from runtime.rpc.transport.addresses import (
+from everyorder.runtime.errors.rpc import AddressUnusable, UnsafeKeys
+from everyorder.runtime.locks import renewed
+from everyorder.runtime.rpc.transport.addresses import (
     EVERYWHERE,
     Address,
     Keys,
@@ -48,7 +48,7 @@ from runtime.rpc.transport.addresses import (
     resolve_host,
     zap_answer,
 )
-from runtime.rpc.transport.interface import (
+from everyorder.runtime.rpc.transport.interface import (
     BEFORE_CLOSING,
     LARGE,
     LOG,
@@ -65,7 +65,7 @@ from runtime.rpc.transport.interface import (
     join_frames,
     split_frames,
 )
-from runtime.rpc.transport.receiver import Receiver
+from everyorder.runtime.rpc.transport.receiver import Receiver
 
 # Larger parts are not copied when they are sent: waiting for the notice that one has
 # left costs as much as copying so much.

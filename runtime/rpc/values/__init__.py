@@ -1,28 +1,28 @@
 """Values: as payloads and back, the callables that are named, and remote errors."""
 
-from runtime.rpc.functions import (
+from everyorder.runtime.rpc.functions import (
     REGISTRY,
     Registered,
     Registry,
     register,
     registered,
 )
-from runtime.rpc.values.callables import (
+from everyorder.runtime.rpc.values.callables import (
     Invocation,
     call_of,
     pack_call,
     pack_result,
     unpack_call,
 )
-from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
-from runtime.rpc.values.pickling import (
+from everyorder.runtime.rpc.values.payload import NO_REFERENCES, Packed, References
+from everyorder.runtime.rpc.values.pickling import (
     current_pickler,
     pack,
     register_reducer,
     unpack,
     use_pickler,
 )
-from runtime.rpc.values.remote_errors import pack_error, unpack_error
+from everyorder.runtime.rpc.values.remote_errors import pack_error, unpack_error
 
 __all__ = [
     "NO_REFERENCES",

@@ -23,20 +23,20 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
-from runtime.errors.base import code_of, nearest
-from runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
-from runtime.errors.future import describe_type
-from runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
-from runtime.locks import load
-from runtime.rpc.functions import MARK, REGISTRY, Registered
-from runtime.rpc.session.events import Payload
-from runtime.rpc.values import pickling, restricted
-from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
-from runtime.schema.schema import Schema
-from runtime.schema.signature import OperatorName
-from runtime.schema.types import FutureType, TupleType, fake
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
+from everyorder.runtime.errors.base import code_of, nearest
+from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.functions import MARK, REGISTRY, Registered
+from everyorder.runtime.rpc.session.events import Payload
+from everyorder.runtime.rpc.values import pickling, restricted
+from everyorder.runtime.rpc.values.payload import NO_REFERENCES, Packed, References
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.schema.types import FutureType, TupleType, fake
 
 OPERATOR: Final = "operator"
 SCRIPT: Final = "function"
@@ -46,7 +46,7 @@ PYTHON: Final = "Python function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs")
 # Where functions of `runtime` that are operators come from.
-_CALLING = "runtime.operators.calling"
+_CALLING = "everyorder.runtime.operators.calling"
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -133,7 +133,7 @@ def _name(function: Any) -> str:
 def _description(function: Any) -> str:
     """A function as the user knows it, for messages."""
     name = _name(function)
-    if getattr(function, "__module__", "") == "runtime.rpc.references":
+    if getattr(function, "__module__", "") == "everyorder.runtime.rpc.references":
         return _FOR_REFERENCES.get(name, f"`{name}`")
     return f"`{name}`"
 
@@ -198,7 +198,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
 
 def _is_compiled(function: Any) -> bool:
     # Without this module loaded there is no such object; loading it is expensive.
-    jit: Any = sys.modules.get("runtime.jit.scripting")
+    jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
     return jit is not None and isinstance(function, jit.ScriptFunction)
 
 
@@ -206,7 +206,7 @@ def _binder(function: Any) -> Any:
     memo: dict[str, Any] = function.function.memo
     bind = memo.get("binder")
     if bind is None:
-        binder_of = load("runtime.script.running.boundary").binder_of
+        binder_of = load("everyorder.runtime.script.running.boundary").binder_of
         bind = memo["binder"] = binder_of(function.schema)
     return bind
 
@@ -234,8 +234,8 @@ class _Operators(NamedTuple):
 
 @cache
 def _operators() -> _Operators:
-    functions = load("runtime.operators.functions")
-    handles = load("runtime.operators.handles")
+    functions = load("everyorder.runtime.operators.functions")
+    handles = load("everyorder.runtime.operators.handles")
     calling = load(_CALLING)
     return _Operators(
         functions.OPERATORS,
@@ -424,7 +424,7 @@ def script_function(name: str) -> Any:
     Raises:
         UnknownCallable: there is none.
     """
-    functions = load("runtime.script.program").SHARED_PROGRAM.functions
+    functions = load("everyorder.runtime.script.program").SHARED_PROGRAM.functions
     function = functions.get(name)
     if function is None:
         reason = _import_module_of(name)
@@ -436,7 +436,7 @@ def script_function(name: str) -> Any:
             near=nearest(name, [*functions]),
             reason=reason,
         )
-    return load("runtime.jit.scripting").ScriptFunction(function)
+    return load("everyorder.runtime.jit.scripting").ScriptFunction(function)
 
 
 def _import_module_of(name: str) -> str:

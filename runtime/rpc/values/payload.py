@@ -33,17 +33,22 @@ from math import prod
 from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.rpc import Undecodable
-from runtime.locks import load
-from runtime.rpc.session.events import Buffer, Payload
-from runtime.schema.codes import DType
-from runtime.tensors.arrays import MOST_DIMENSIONS, ensure_place, instance_of
-from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
-from runtime.tensors.keys import fresh_key_bits
-from runtime.tensors.shape import check_bounds, contiguous_strides, span
-from runtime.tensors.storage import Storage, is_host, memory_of, resolve_device
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.rpc import Undecodable
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.session.events import Buffer, Payload
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.tensors.arrays import MOST_DIMENSIONS, ensure_place, instance_of
+from everyorder.runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
+from everyorder.runtime.tensors.keys import fresh_key_bits
+from everyorder.runtime.tensors.shape import check_bounds, contiguous_strides, span
+from everyorder.runtime.tensors.storage import (
+    Storage,
+    is_host,
+    memory_of,
+    resolve_device,
+)
+from everyorder.runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -461,7 +466,7 @@ class PayloadWriter:
 @cache
 def _whole() -> None:
     """Load the operators, so that received tensors can be used."""
-    load("runtime.whole")
+    load("everyorder.runtime.whole")
 
 
 class PayloadReader:

@@ -35,12 +35,12 @@ from logging import Logger, RootLogger
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from runtime.errors.base import code_of
-from runtime.errors.rpc import RpcError, Undecodable, UnknownCallable
-from runtime.errors.tensor import DeviceUnavailable
-from runtime.locks import load
-from runtime.rpc.session.events import Payload
-from runtime.rpc.values.payload import (
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.rpc import RpcError, Undecodable, UnknownCallable
+from everyorder.runtime.errors.tensor import DeviceUnavailable
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.session.events import Payload
+from everyorder.runtime.rpc.values.payload import (
     CURRENT,
     CUSTOM,
     NO_REFERENCES,
@@ -58,10 +58,10 @@ from runtime.rpc.values.payload import (
     readonly_bytes,
     writable_bytes,
 )
-from runtime.rpc.values.restricted import read, unsendable
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor, reduced
-from runtime.tensors.tensor import restored as restored_tensor
+from everyorder.runtime.rpc.values.restricted import read, unsendable
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor, reduced
+from everyorder.runtime.tensors.tensor import restored as restored_tensor
 
 Reducer = Callable[[Any], Any]
 
@@ -352,12 +352,12 @@ def _reference(place: int) -> Any:
 
 def _reduce_module(module: Any) -> Any:
     file = BytesIO()
-    load("runtime.script.archive").save(module, file)
+    load("everyorder.runtime.script.archive").save(module, file)
     return _module, (pickle.PickleBuffer(file.getvalue()),)
 
 
 def _module(data: Any) -> Any:
-    return load("runtime.script.archive").load(BytesIO(data))
+    return load("everyorder.runtime.script.archive").load(BytesIO(data))
 
 
 def _reduce_script_function(function: Any) -> Any:
@@ -365,7 +365,7 @@ def _reduce_script_function(function: Any) -> Any:
 
 
 def _script_function(name: str) -> Any:
-    return load("runtime.rpc.values.callables").script_function(name)
+    return load("everyorder.runtime.rpc.values.callables").script_function(name)
 
 
 def _refuse_method(method: Any) -> Any:
@@ -387,16 +387,16 @@ class ReducerTable(dict[type, Reducer]):
 def _reducer_of_compiled(kind: type) -> Reducer | None:
     """The reducer of classes of compiled programs; None for any other class."""
     # Without this module loaded there is no object of them.
-    modules: Any = sys.modules.get("runtime.script.modules.script_module")
+    modules: Any = sys.modules.get("everyorder.runtime.script.modules.script_module")
     if modules is None:
         return None
     if issubclass(kind, modules.ScriptModule):
         return _reduce_module
-    jit: Any = sys.modules.get("runtime.jit.scripting")
+    jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
     if jit is not None and issubclass(kind, jit.ScriptFunction):
         return _reduce_script_function
-    script: Any = load("runtime.script.modules.script_module")
-    program: Any = load("runtime.script.program")
+    script: Any = load("everyorder.runtime.script.modules.script_module")
+    program: Any = load("everyorder.runtime.script.program")
     if issubclass(kind, (script.Compiled, program.Function)):
         return _refuse_method
     return None

@@ -30,12 +30,12 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from runtime.errors.base import EveryorderError, builtin_base
-from runtime.errors.rpc import RemoteError, Undecodable
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.session.events import Payload
-from runtime.rpc.values import pickling, restricted
-from runtime.rpc.values.payload import Packed
+from everyorder.runtime.errors.base import EveryorderError, builtin_base
+from everyorder.runtime.errors.rpc import RemoteError, Undecodable
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.session.events import Payload
+from everyorder.runtime.rpc.values import pickling, restricted
+from everyorder.runtime.rpc.values.payload import Packed
 
 # Causes of causes, groups in groups, and exceptions in a group.
 _DEEPEST = 20

@@ -27,11 +27,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from runtime.errors.base import code_of
-from runtime.errors.rpc import Undecodable, Unsendable
-from runtime.locks import load
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.values.payload import (
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.rpc import Undecodable, Unsendable
+from everyorder.runtime.locks import load
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.values.payload import (
     NO_REFERENCES,
     RESTRICTED,
     Packed,
@@ -40,11 +40,11 @@ from runtime.rpc.values.payload import (
     References,
     SilentReferences,
 )
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Tests of a part, each a pickle: enough for values that people write by hand.
 _MOST_TESTS = 2000
@@ -193,7 +193,7 @@ class _Writer:
     def _rare(self, value: Any) -> Row:
         if isinstance(value, self.message.references.kinds):
             return _REFERENCE
-        modules: Any = sys.modules.get("runtime.modules.members")
+        modules: Any = sys.modules.get("everyorder.runtime.modules.members")
         # Without this module loaded there is no parameter.
         if modules is None or type(value) is not modules.Parameter:
             raise _Refused(value, "its class has no place in the restricted codec")
@@ -451,7 +451,7 @@ def _decode_tensor(reader: _Reader) -> Tensor:
 
 
 def _decode_parameter(reader: _Reader) -> Tensor:
-    kind: type[Tensor] = load("runtime.modules.members").Parameter
+    kind: type[Tensor] = load("everyorder.runtime.modules.members").Parameter
     place, requires_grad = reader.count(), _decode_bool(reader)
     return reader.message.tensors.plain(kind, place, requires_grad)
 

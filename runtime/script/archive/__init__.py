@@ -1,12 +1,16 @@
 """Archives: compiled programs as text, and in files that are read with distrust."""
 
-from runtime.hooks import ready
-from runtime.script.archive.code import code_of, graph_code, type_code
-from runtime.script.archive.container import VERSION
-from runtime.script.archive.expressions import Constants, register_form, register_word
-from runtime.script.archive.loading import load
-from runtime.script.archive.recompile import recompiled
-from runtime.script.archive.saving import save
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.script.archive.code import code_of, graph_code, type_code
+from everyorder.runtime.script.archive.container import VERSION
+from everyorder.runtime.script.archive.expressions import (
+    Constants,
+    register_form,
+    register_word,
+)
+from everyorder.runtime.script.archive.loading import load
+from everyorder.runtime.script.archive.recompile import recompiled
+from everyorder.runtime.script.archive.saving import save
 
 __all__ = [
     "VERSION",

@@ -26,15 +26,15 @@ operands from the end of it, and a statement empties it first.
 
 from collections.abc import Callable, Sequence
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     InterfaceType,
     ModuleType,
 )
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Signature
-from runtime.script.archive.expressions import (
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Signature
+from everyorder.runtime.script.archive.expressions import (
     FORMS,
     Constants,
     Names,
@@ -47,8 +47,8 @@ from runtime.script.archive.expressions import (
     type_text,
     without_parentheses,
 )
-from runtime.script.ir import Block, Graph, Node, Value
-from runtime.script.program import Function
+from everyorder.runtime.script.ir import Block, Graph, Node, Value
+from everyorder.runtime.script.program import Function
 
 _INDENT = "  "
 # A longer expression has a line of its own.

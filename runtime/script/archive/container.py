@@ -32,7 +32,7 @@ from io import BytesIO
 from mmap import ACCESS_COPY, mmap
 from typing import IO, Any, NoReturn, Self
 
-from runtime.errors.script import ArchiveError
+from everyorder.runtime.errors.script import ArchiveError
 
 # The version that is written, and the newest that is read.
 VERSION = 1

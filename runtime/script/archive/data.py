@@ -30,19 +30,19 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from runtime import autograd
-from runtime.errors.base import EveryorderError
-from runtime.errors.script import ArchiveError
-from runtime.futures import Await, Future
-from runtime.modules import Parameter
-from runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
-from runtime.schema.declaration import (
+from everyorder.runtime import autograd
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.script import ArchiveError
+from everyorder.runtime.futures import Await, Future
+from everyorder.runtime.modules import Parameter
+from everyorder.runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     ModuleType,
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
     ListType,
@@ -51,13 +51,13 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
-from runtime.script.archive import container
-from runtime.script.archive.expressions import MANAGERS, manager
-from runtime.script.modules import ScriptModule
-from runtime.script.program import Function, declared_type
-from runtime.tensors import Tensor
-from runtime.tensors.storage import Storage
+from everyorder.runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
+from everyorder.runtime.script.archive import container
+from everyorder.runtime.script.archive.expressions import MANAGERS, manager
+from everyorder.runtime.script.modules import ScriptModule
+from everyorder.runtime.script.program import Function, declared_type
+from everyorder.runtime.tensors import Tensor
+from everyorder.runtime.tensors.storage import Storage
 
 CODES: Mapping[str, type[Code]] = {
     "dtype": DType,
@@ -453,9 +453,9 @@ class Decoder:
         value._non_persistent_buffers_set.update(passing)
 
     def _tensor(self, text: Any) -> Tensor:
-        from runtime.tensors.construction import place_on
-        from runtime.tensors.elements import itemsize, parse_dtype
-        from runtime.tensors.shape import check_bounds
+        from everyorder.runtime.tensors.construction import place_on
+        from everyorder.runtime.tensors.elements import itemsize, parse_dtype
+        from everyorder.runtime.tensors.shape import check_bounds
 
         dtype = parse_dtype(_text(text.get("dtype")))
         shape = tuple(map(_size, _list(text.get("shape"), "a shape")))

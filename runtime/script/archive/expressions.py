@@ -30,12 +30,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from runtime import autograd
-from runtime.hooks import add_row
-from runtime.schema.codes import Device
-from runtime.schema.declaration import DeclaredType, EnumType
-from runtime.schema.signature import Argument, default_identity
-from runtime.schema.types import (
+from everyorder.runtime import autograd
+from everyorder.runtime.hooks import add_row
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import DeclaredType, EnumType
+from everyorder.runtime.schema.signature import Argument, default_identity
+from everyorder.runtime.schema.types import (
     CODED,
     AnyType,
     AwaitType,
@@ -52,11 +52,11 @@ from runtime.schema.types import (
     UnionType,
     unwrap_optional,
 )
-from runtime.script.ir import Graph, Node, row_of
-from runtime.script.ir.type_rules import called
-from runtime.script.primitives.row import Way
-from runtime.script.primitives.table import by_name
-from runtime.script.program import declared_type
+from everyorder.runtime.script.ir import Graph, Node, row_of
+from everyorder.runtime.script.ir.type_rules import called
+from everyorder.runtime.script.primitives.row import Way
+from everyorder.runtime.script.primitives.table import by_name
+from everyorder.runtime.script.program import declared_type
 
 # Words of the text that are neither Python's nor of a program.
 WORDS = (

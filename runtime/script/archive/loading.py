@@ -23,48 +23,53 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from runtime.errors.schema import UnknownKind
-from runtime.errors.script import ArchiveError, BrokenGraph
-from runtime.errors.source import Source
-from runtime.errors.tensor import DeviceUnavailable
-from runtime.modules import Module
-from runtime.schema.codes import Device
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.schema import UnknownKind
+from everyorder.runtime.errors.script import ArchiveError, BrokenGraph
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.errors.tensor import DeviceUnavailable
+from everyorder.runtime.modules import Module
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     ModuleType,
     Namespace,
     ScriptClassType,
 )
-from runtime.schema.parser import parse_name, parse_type
-from runtime.schema.python_classes import named_tuple_class
-from runtime.schema.schema import Schema
-from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.schema.parser import parse_name, parse_type
+from everyorder.runtime.schema.python_classes import named_tuple_class
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.archive import container
-from runtime.script.archive.container import Place, Reader, reading
-from runtime.script.archive.data import (
+from everyorder.runtime.script.archive import container
+from everyorder.runtime.script.archive.container import Place, Reader, reading
+from everyorder.runtime.script.archive.data import (
     Decoder,
     Fits,
     Malformed,
     identifier,
     qualname,
 )
-from runtime.script.archive.expressions import manager
-from runtime.script.archive.saving import KINDS, nodes_of
-from runtime.script.emission.python_class import getter, setter
-from runtime.script.ir import Graph, check, parse_graph, row_of
-from runtime.script.ir import Place as Written
-from runtime.script.modules import ScriptModule
-from runtime.script.modules.script_module import RESERVED
-from runtime.script.program import Function, Program, declare_objects, declared_type
-from runtime.script.running import call
-from runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
-from runtime.tensors.storage import Storage, memory_of, resolve_device
+from everyorder.runtime.script.archive.expressions import manager
+from everyorder.runtime.script.archive.saving import KINDS, nodes_of
+from everyorder.runtime.script.emission.python_class import getter, setter
+from everyorder.runtime.script.ir import Graph, check, parse_graph, row_of
+from everyorder.runtime.script.ir import Place as Written
+from everyorder.runtime.script.modules import ScriptModule
+from everyorder.runtime.script.modules.script_module import RESERVED
+from everyorder.runtime.script.program import (
+    Function,
+    Program,
+    declare_objects,
+    declared_type,
+)
+from everyorder.runtime.script.running import call
+from everyorder.runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
+from everyorder.runtime.tensors.storage import Storage, memory_of, resolve_device
 
 # Methods of classes that Python calls by itself; source: what classes of programs have.
 _SPECIAL = (

@@ -18,22 +18,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from runtime import autograd, futures
-from runtime.errors.registration import UnknownDevice
-from runtime.locks import load
-from runtime.schema.codes import Device
-from runtime.schema.declaration import DeclaredType, EnumType
-from runtime.schema.python_classes import named_tuple_class
-from runtime.schema.types import (
+from everyorder.runtime import autograd, futures
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.locks import load
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import DeclaredType, EnumType
+from everyorder.runtime.schema.python_classes import named_tuple_class
+from everyorder.runtime.schema.types import (
     NAMED_BASES,
     PROGRAM_BASES,
     ClassType,
     TupleType,
     Type,
 )
-from runtime.script.archive.code import code_of
-from runtime.script.archive.expressions import MANAGERS, PLUG_IN_WORDS, Constants
-from runtime.script.emission import (
+from everyorder.runtime.script.archive.code import code_of
+from everyorder.runtime.script.archive.expressions import (
+    MANAGERS,
+    PLUG_IN_WORDS,
+    Constants,
+)
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SimpleValue,
@@ -44,10 +48,10 @@ from runtime.script.emission import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.emission.emitter import PythonObject, emits
-from runtime.script.ir import Graph
-from runtime.script.ir.type_rules import parts_of
-from runtime.script.program import (
+from everyorder.runtime.script.emission.emitter import PythonObject, emits
+from everyorder.runtime.script.ir import Graph
+from everyorder.runtime.script.ir.type_rules import parts_of
+from everyorder.runtime.script.program import (
     Function,
     Program,
     annotate,
@@ -55,7 +59,7 @@ from runtime.script.program import (
     unchecked_cast,
     wait,
 )
-from runtime.tensors import tensor
+from everyorder.runtime.tensors import tensor
 
 
 class Path:
@@ -196,7 +200,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "cmath": cmath,
         "fork": fork,
         "math": math,
-        "ops": load("runtime").ops,
+        "ops": load("everyorder.runtime").ops,
         "tensor": tensor,
         "unchecked_cast": unchecked_cast,
         **{name: getattr(autograd, name) for name in MANAGERS},

@@ -23,25 +23,25 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.errors.script import ArchiveError
-from runtime.errors.source import CONTEXT, Source
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.script import ArchiveError
+from everyorder.runtime.errors.source import CONTEXT, Source
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.signature import Signature
-from runtime.schema.types import DictType, Type
-from runtime.script.archive import container
-from runtime.script.archive.code import code_of, type_code
-from runtime.script.archive.container import Place, Writer, writing
-from runtime.script.archive.data import Encoder
-from runtime.script.archive.expressions import Constants, manager
-from runtime.script.ir import Graph, Node, printed
-from runtime.script.ir.type_rules import parts_of
-from runtime.script.program import Function
+from everyorder.runtime.schema.signature import Signature
+from everyorder.runtime.schema.types import DictType, Type
+from everyorder.runtime.script.archive import container
+from everyorder.runtime.script.archive.code import code_of, type_code
+from everyorder.runtime.script.archive.container import Place, Writer, writing
+from everyorder.runtime.script.archive.data import Encoder
+from everyorder.runtime.script.archive.expressions import Constants, manager
+from everyorder.runtime.script.ir import Graph, Node, printed
+from everyorder.runtime.script.ir.type_rules import parts_of
+from everyorder.runtime.script.program import Function
 
 KINDS: Mapping[str, type[DeclaredType]] = {
     "class": ScriptClassType,

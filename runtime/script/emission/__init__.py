@@ -1,35 +1,40 @@
 """The emission: from checked syntax trees to graphs."""
 
-from runtime.hooks import ready
-from runtime.script.emission import loops as _loops  # noqa: F401  # fills the tables
-from runtime.script.emission import values as _values  # noqa: F401  # as above
-from runtime.script.emission.builtins import (
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.script.emission import loops as _loops  # noqa: F401  # fills the tables
+from everyorder.runtime.script.emission import values as _values  # noqa: F401  # as above
+from everyorder.runtime.script.emission.builtins import (
     CLASSES,
     Manager,
 )
-from runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.calls import (
     FunctionOfProgram,
     PythonFunction,
     bind_arguments,
     call_forms,
 )
-from runtime.script.emission.compile import (
+from everyorder.runtime.script.emission.compile import (
     compile_class,
     compile_function,
     compile_text,
     install_classes,
 )
-from runtime.script.emission.compiler import Compiler
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
-from runtime.script.emission.forms import (
+from everyorder.runtime.script.emission.compiler import Compiler
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    Sugared,
+    no_attribute,
+)
+from everyorder.runtime.script.emission.forms import (
     SpecialForm,
     SyntaxForm,
     arguments_of,
     install_forms,
     register_forms,
 )
-from runtime.script.emission.objects import install_objects
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.objects import install_objects
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     constant_of,

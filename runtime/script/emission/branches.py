@@ -26,9 +26,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from runtime.errors.script import IllTyped
-from runtime.schema.subtyping import Mismatch, is_subtype, union
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import IllTyped
+from everyorder.runtime.schema.subtyping import Mismatch, is_subtype, union
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     ComplexType,
@@ -43,7 +43,7 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.emitter import (
     FLAGS,
     RESULT,
     WAYS,
@@ -52,15 +52,15 @@ from runtime.script.emission.emitter import (
     Holder,
     Sugared,
 )
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.sugar import (
     Refined,
     SimpleValue,
     sugar_of_value,
     type_of,
     type_of_class,
 )
-from runtime.script.frontend import Exit
-from runtime.script.ir import Node, Place, Value
+from everyorder.runtime.script.frontend import Exit
+from everyorder.runtime.script.ir import Node, Place, Value
 
 
 class TypeConflict:

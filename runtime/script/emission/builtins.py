@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from runtime.autograd.modes import (
+from everyorder.runtime.autograd.modes import (
     enable_grad,
     inference_mode,
     no_grad,
     set_grad_enabled,
 )
-from runtime.errors.script import UnknownAttribute
-from runtime.schema.declaration import DeclaredType, ModuleType
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import UnknownAttribute
+from everyorder.runtime.schema.declaration import DeclaredType, ModuleType
+from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
@@ -35,16 +35,25 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.calls import (
     PythonFunction,
     call_forms,
     call_rows,
     forms_of_rows,
 )
-from runtime.script.emission.emitter import Arguments, Emitter, PythonObject, Sugared
-from runtime.script.emission.expressions import dict_display, list_display
-from runtime.script.emission.forms import SpecialForm, positional_of, register_forms
-from runtime.script.emission.iteration import (
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    PythonObject,
+    Sugared,
+)
+from everyorder.runtime.script.emission.expressions import dict_display, list_display
+from everyorder.runtime.script.emission.forms import (
+    SpecialForm,
+    positional_of,
+    register_forms,
+)
+from everyorder.runtime.script.emission.iteration import (
     Enumerated,
     Iteration,
     Range,
@@ -52,7 +61,7 @@ from runtime.script.emission.iteration import (
     Zipped,
     list_of,
 )
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     UnknownObject,
@@ -61,10 +70,10 @@ from runtime.script.emission.sugar import (
     register_sugar,
     type_of,
 )
-from runtime.script.emission.values import text_of
-from runtime.script.ir import Value
-from runtime.script.primitives import by_form, by_function
-from runtime.script.primitives.table import FUNCTIONS
+from everyorder.runtime.script.emission.values import text_of
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import by_form, by_function
+from everyorder.runtime.script.primitives.table import FUNCTIONS
 
 
 class Primitive(PythonObject):

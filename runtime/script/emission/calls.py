@@ -17,16 +17,22 @@ Rules:
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import provide
-from runtime.errors.script import IllTyped, NotScriptable
-from runtime.operators.handwritten import Ordered
-from runtime.schema.codes import Device
-from runtime.schema.declaration import InterfaceType
-from runtime.schema.schema import NUMBERS_AS_TENSORS
-from runtime.schema.signature import Argument, OperatorName, Signature
-from runtime.schema.subtyping import Mismatch, is_subtype, match, substitute, variables
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import provide
+from everyorder.runtime.errors.script import IllTyped, NotScriptable
+from everyorder.runtime.operators.handwritten import Ordered
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import InterfaceType
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS
+from everyorder.runtime.schema.signature import Argument, OperatorName, Signature
+from everyorder.runtime.schema.subtyping import (
+    Mismatch,
+    is_subtype,
+    match,
+    substitute,
+    variables,
+)
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     ComplexType,
@@ -48,7 +54,7 @@ from runtime.schema.types import (
     TypeVariable,
     unwrap_optional,
 )
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
     PythonObject,
@@ -57,15 +63,15 @@ from runtime.script.emission.emitter import (
     constant_type,
     why_not,
 )
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     constant_of,
     sugar_of_value,
     type_of_class,
 )
-from runtime.script.ir import Value
-from runtime.script.primitives import Row, widened
-from runtime.script.program import Function, Mark, mark_of
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import Row, widened
+from everyorder.runtime.script.program import Function, Mark, mark_of
 
 # The numbers that the runtime takes for one of another kind.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)

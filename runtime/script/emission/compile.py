@@ -23,24 +23,24 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import IllTyped, NotScriptable
-from runtime.errors.source import Source
-from runtime.schema.annotation import annotated_type
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import IllTyped, NotScriptable
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.annotation import annotated_type
+from everyorder.runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.scope import Scope
-from runtime.schema.types import AnyType, NoneType_, Type
-from runtime.script.emission.builtins import CLASSES, install_builtins
-from runtime.script.emission.calls import (
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import AnyType, NoneType_, Type
+from everyorder.runtime.script.emission.builtins import CLASSES, install_builtins
+from everyorder.runtime.script.emission.calls import (
     IGNORED,
     FunctionOfProgram,
     PythonFunction,
     fail_recursive,
 )
-from runtime.script.emission.compiler import (
+from everyorder.runtime.script.emission.compiler import (
     CLASS_TYPES,
     NO_TYPES,
     Body,
@@ -48,8 +48,13 @@ from runtime.script.emission.compiler import (
     Compiler,
     with_call_chain,
 )
-from runtime.script.emission.emitter import Arguments, Emitter, PythonObject, Sugared
-from runtime.script.emission.objects import (
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    PythonObject,
+    Sugared,
+)
+from everyorder.runtime.script.emission.objects import (
     IGNORED_METHODS,
     PENDING,
     EnumClass,
@@ -62,16 +67,20 @@ from runtime.script.emission.objects import (
     member,
     method_schema,
 )
-from runtime.script.emission.operators import install_runtime
-from runtime.script.emission.python_class import (
+from everyorder.runtime.script.emission.operators import install_runtime
+from everyorder.runtime.script.emission.python_class import (
     ClassMembers,
     Role,
     class_members,
     dataclass_methods,
     with_defaults,
 )
-from runtime.script.emission.sugar import register_sugar, sugar_of_value, type_of_class
-from runtime.script.frontend import (
+from everyorder.runtime.script.emission.sugar import (
+    register_sugar,
+    sugar_of_value,
+    type_of_class,
+)
+from everyorder.runtime.script.frontend import (
     Annotations,
     Definition,
     check,
@@ -81,7 +90,7 @@ from runtime.script.frontend import (
     read_text,
     scope_of_class,
 )
-from runtime.script.program import (
+from everyorder.runtime.script.program import (
     SHARED_PROGRAM,
     Function,
     Program,
@@ -495,7 +504,7 @@ def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
 def _is_of_programs(python: type) -> bool:
     """Whether a class is written in Python, and not in the runtime."""
     module = python.__module__
-    is_own = module == "runtime" or module.startswith("runtime.")
+    is_own = module.startswith("everyorder.runtime")
     return bool(python.__flags__ & _HEAP) and not is_own
 
 

@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import ProgramError
-from runtime.errors.source import Source, Span
-from runtime.hooks import BODY
-from runtime.locks import waited_for
-from runtime.schema.declaration import DeclaredType, qualified_name
-from runtime.schema.scope import Scope
-from runtime.schema.types import Type
-from runtime.script.frontend import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import ProgramError
+from everyorder.runtime.errors.source import Source, Span
+from everyorder.runtime.hooks import BODY
+from everyorder.runtime.locks import waited_for
+from everyorder.runtime.schema.declaration import DeclaredType, qualified_name
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import Type
+from everyorder.runtime.script.frontend import (
     Annotations,
     Definition,
     FunctionSignature,
@@ -36,9 +36,9 @@ from runtime.script.frontend import (
     read_signature,
     scope_of,
 )
-from runtime.script.ir import Graph, Value
-from runtime.script.passes import CLEANUP, run_passes
-from runtime.script.program import Function, Program
+from everyorder.runtime.script.ir import Graph, Value
+from everyorder.runtime.script.passes import CLEANUP, run_passes
+from everyorder.runtime.script.program import Function, Program
 
 # Calls because of which something is compiled, innermost first.
 CallChain = tuple[tuple[str, Source, Span], ...]

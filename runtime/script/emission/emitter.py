@@ -28,12 +28,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
-from runtime.errors.base import nearest
-from runtime.errors.script import IllTyped, UnknownAttribute
-from runtime.schema.annotation import annotated_type
-from runtime.schema.declaration import DeclaredType, InterfaceType
-from runtime.schema.subtyping import Mismatch, is_subtype, misfit, unify
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.script import IllTyped, UnknownAttribute
+from everyorder.runtime.schema.annotation import annotated_type
+from everyorder.runtime.schema.declaration import DeclaredType, InterfaceType
+from everyorder.runtime.schema.subtyping import Mismatch, is_subtype, misfit, unify
+from everyorder.runtime.schema.types import (
     BoolType,
     ComplexType,
     DictType,
@@ -44,10 +44,10 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.emission.compiler import Body, CallChain, Compiler
-from runtime.script.frontend import Exit, Scopes, place_of
-from runtime.script.ir import Block, Graph, Node, Place, Value, row_of
-from runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.script.emission.compiler import Body, CallChain, Compiler
+from everyorder.runtime.script.frontend import Exit, Scopes, place_of
+from everyorder.runtime.script.ir import Block, Graph, Node, Place, Value, row_of
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
 
 N = TypeVar("N", bound=ast.AST)
 R = TypeVar("R", bound="Sugared | None")

@@ -17,10 +17,10 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.errors.base import nearest
-from runtime.errors.script import UnknownName
-from runtime.schema.subtyping import Mismatch, is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.script import UnknownName
+from everyorder.runtime.schema.subtyping import Mismatch, is_subtype
+from everyorder.runtime.schema.types import (
     DICT_KEYS,
     AnyType,
     BoolType,
@@ -31,16 +31,21 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.script.emission.branches import (
+from everyorder.runtime.script.emission.branches import (
     Condition,
     TypeConflict,
     condition,
     fail_conflict,
 )
-from runtime.script.emission.calls import call_rows
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, emits
-from runtime.script.emission.operators import binary, compare, unary
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    Sugared,
+    emits,
+)
+from everyorder.runtime.script.emission.operators import binary, compare, unary
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredEllipsis,
     SugaredSlice,
@@ -48,11 +53,11 @@ from runtime.script.emission.sugar import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.frontend import constant as literal
-from runtime.script.frontend import mangled, not_defined
-from runtime.script.frontend.scopes import NOT_YET, absences
-from runtime.script.ir import Value
-from runtime.script.primitives import by_function
+from everyorder.runtime.script.frontend import constant as literal
+from everyorder.runtime.script.frontend import mangled, not_defined
+from everyorder.runtime.script.frontend.scopes import NOT_YET, absences
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import by_function
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",

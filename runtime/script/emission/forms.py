@@ -21,22 +21,33 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from runtime import futures
-from runtime.schema.annotation import register_wrapper
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import AnyType, AwaitType, FunctionType, FutureType, Type
-from runtime.script import program
-from runtime.script.emission.branches import INSTANCE_TESTS, instance_test
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
-from runtime.script.emission.expressions import for_type
-from runtime.script.emission.sugar import (
+from everyorder.runtime import futures
+from everyorder.runtime.schema.annotation import register_wrapper
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
+    AnyType,
+    AwaitType,
+    FunctionType,
+    FutureType,
+    Type,
+)
+from everyorder.runtime.script import program
+from everyorder.runtime.script.emission.branches import INSTANCE_TESTS, instance_test
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    Sugared,
+    no_attribute,
+)
+from everyorder.runtime.script.emission.expressions import for_type
+from everyorder.runtime.script.emission.sugar import (
     Registration,
     SimpleValue,
     register_special_form,
     register_value,
     sugar_of_value,
 )
-from runtime.script.ir import Value
+from everyorder.runtime.script.ir import Value
 
 
 class SpecialForm(Sugared):

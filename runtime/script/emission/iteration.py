@@ -14,7 +14,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     DictType,
     IntType,
     ListType,
@@ -23,17 +23,17 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from runtime.script.emission import sugar as values
-from runtime.script.emission.calls import call_rows
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission import sugar as values
+from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.emitter import (
     ITERABLES,
     Emitter,
     Holder,
     Sugared,
 )
-from runtime.script.emission.sugar import SimpleValue, SugaredTuple
-from runtime.script.ir import Value
-from runtime.script.primitives import by_function
+from everyorder.runtime.script.emission.sugar import SimpleValue, SugaredTuple
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import by_function
 
 
 class Iteration(Holder):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
@@ -30,7 +30,7 @@ from runtime.schema.types import (
     TensorType,
     Type,
 )
-from runtime.script.emission.branches import (
+from everyorder.runtime.script.emission.branches import (
     NoValue,
     TypeConflict,
     any_of,
@@ -39,8 +39,8 @@ from runtime.script.emission.branches import (
     refine,
     value_or_none,
 )
-from runtime.script.emission.calls import call_rows
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.emitter import (
     ENDLESS,
     FLAGS,
     RESULT,
@@ -50,18 +50,22 @@ from runtime.script.emission.emitter import (
     Sugared,
     emits,
 )
-from runtime.script.emission.expressions import (
+from everyorder.runtime.script.emission.expressions import (
     assign,
     check_key,
     list_display,
 )
-from runtime.script.emission.iteration import Iteration, list_of, repeat
-from runtime.script.emission.statements import ask, block
-from runtime.script.emission.sugar import SimpleValue, sugar_of_value, type_of
-from runtime.script.frontend import JUMPS, Exit, constant
-from runtime.script.frontend.scopes import comprehension_targets
-from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
-from runtime.script.primitives import by_operator
+from everyorder.runtime.script.emission.iteration import Iteration, list_of, repeat
+from everyorder.runtime.script.emission.statements import ask, block
+from everyorder.runtime.script.emission.sugar import (
+    SimpleValue,
+    sugar_of_value,
+    type_of,
+)
+from everyorder.runtime.script.frontend import JUMPS, Exit, constant
+from everyorder.runtime.script.frontend.scopes import comprehension_targets
+from everyorder.runtime.script.ir import Block, Effect, Value, effects_of, writes_of
+from everyorder.runtime.script.primitives import by_operator
 
 T = TypeVar("T")
 

@@ -26,32 +26,37 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     InterfaceType,
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.schema import Schema
-from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName, Signature
-from runtime.schema.types import BoolType, IntType, StrType, TupleType
-from runtime.script.emission import operators
-from runtime.script.emission.calls import (
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import (
+    NO_DEFAULT,
+    Argument,
+    OperatorName,
+    Signature,
+)
+from everyorder.runtime.schema.types import BoolType, IntType, StrType, TupleType
+from everyorder.runtime.script.emission import operators
+from everyorder.runtime.script.emission.calls import (
     IgnoredFunction,
     bind_arguments,
     call_method,
 )
-from runtime.script.emission.compiler import Compiler
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.compiler import Compiler
+from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
     PythonObject,
     Sugared,
     no_attribute,
 )
-from runtime.script.emission.python_class import ClassMembers, getter, setter
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.python_class import ClassMembers, getter, setter
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     constant_of,
@@ -60,11 +65,11 @@ from runtime.script.emission.sugar import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.frontend import (
+from everyorder.runtime.script.frontend import (
     read_class,
     read_function,
 )
-from runtime.script.ir import Value
+from everyorder.runtime.script.ir import Value
 
 # In the memo of a declaration: what compiles a method that is asked for, by its name.
 PENDING = "pending"

@@ -15,17 +15,17 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from runtime.dispatch.handle import (
+from everyorder.runtime.dispatch.handle import (
     OperatorHandle,
     OperatorNamespace,
     OperatorPacket,
     Operators,
 )
-from runtime.operators import functions
-from runtime.operators.methods import CONVERSIONS
-from runtime.schema.codes import DType, Layout, MemoryFormat
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.operators import functions
+from everyorder.runtime.operators.methods import CONVERSIONS
+from everyorder.runtime.schema.codes import DType, Layout, MemoryFormat
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     ComplexType,
@@ -44,7 +44,7 @@ from runtime.schema.types import (
     TupleType,
     UnionType,
 )
-from runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.calls import (
     CalleeForm,
     call_forms,
     call_function,
@@ -52,14 +52,14 @@ from runtime.script.emission.calls import (
     compiled,
     forms_of_operator,
 )
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
     PythonObject,
     Sugared,
     no_attribute,
 )
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     constant_of,
@@ -68,10 +68,10 @@ from runtime.script.emission.sugar import (
     sugar_of,
     type_of,
 )
-from runtime.script.emission.tensor_programs import PROGRAMS, SAME
-from runtime.script.ir import Value
-from runtime.script.primitives import by_operator
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.script.emission.tensor_programs import PROGRAMS, SAME
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import by_operator
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Python's operator -> the operator of namespace `core` for tensors.
 TENSOR_OPERATORS = {

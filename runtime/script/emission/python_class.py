@@ -23,13 +23,13 @@ from enum import Enum, auto
 from types import FunctionType, MemberDescriptorType
 from typing import Any, ClassVar, get_origin
 
-from runtime.errors.script import MalformedProgram
-from runtime.generated import generated
-from runtime.schema.codes import Code, Device
-from runtime.schema.declaration import ScriptClassType
-from runtime.script.emission.emitter import Arguments, Emitter
-from runtime.script.emission.sugar import sugar_of
-from runtime.script.frontend import Definition, mangled, place_of, read_class
+from everyorder.runtime.errors.script import MalformedProgram
+from everyorder.runtime.generated import generated
+from everyorder.runtime.schema.codes import Code, Device
+from everyorder.runtime.schema.declaration import ScriptClassType
+from everyorder.runtime.script.emission.emitter import Arguments, Emitter
+from everyorder.runtime.script.emission.sugar import sugar_of
+from everyorder.runtime.script.frontend import Definition, mangled, place_of, read_class
 
 # Attributes that every class of Python has, and those of dataclasses.
 _OF_PYTHON = frozenset(

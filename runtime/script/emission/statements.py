@@ -19,11 +19,11 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from runtime.hooks import BODY
-from runtime.schema.declaration import DeclaredType, InterfaceType
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import NoneType_, PyObjectType, Type
-from runtime.script.emission.branches import (
+from everyorder.runtime.hooks import BODY
+from everyorder.runtime.schema.declaration import DeclaredType, InterfaceType
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import NoneType_, PyObjectType, Type
+from everyorder.runtime.script.emission.branches import (
     Condition,
     TypeConflict,
     condition,
@@ -31,8 +31,8 @@ from runtime.script.emission.branches import (
     join,
     refine,
 )
-from runtime.script.emission.compiler import Body, Compiler, OwnerSugar
-from runtime.script.emission.emitter import (
+from everyorder.runtime.script.emission.compiler import Body, Compiler, OwnerSugar
+from everyorder.runtime.script.emission.emitter import (
     RESULT,
     WAYS,
     Branch,
@@ -40,19 +40,23 @@ from runtime.script.emission.emitter import (
     Sugared,
     emits,
 )
-from runtime.script.emission.expressions import (
+from everyorder.runtime.script.emission.expressions import (
     BINARY,
     CONVERT,
     assign,
     for_type,
     variable,
 )
-from runtime.script.emission.operators import in_place
-from runtime.script.emission.sugar import SimpleValue, SugaredTuple, sugar_of_value
-from runtime.script.emission.values import text_of
-from runtime.script.frontend import JUMPS, Exit, mangled, place_of
-from runtime.script.frontend.language import too_deep
-from runtime.script.ir import Graph, Place, Value
+from everyorder.runtime.script.emission.operators import in_place
+from everyorder.runtime.script.emission.sugar import (
+    SimpleValue,
+    SugaredTuple,
+    sugar_of_value,
+)
+from everyorder.runtime.script.emission.values import text_of
+from everyorder.runtime.script.frontend import JUMPS, Exit, mangled, place_of
+from everyorder.runtime.script.frontend.language import too_deep
+from everyorder.runtime.script.ir import Graph, Place, Value
 
 # Bodies, blocks and branches
 

@@ -18,17 +18,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from runtime.schema.annotation import annotated_type
-from runtime.schema.scope import Scope
-from runtime.schema.types import (
+from everyorder.runtime.schema.annotation import annotated_type
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
 )
-from runtime.schema.values import is_tensor
-from runtime.script.emission.emitter import Arguments, Emitter, PythonObject, Sugared
-from runtime.script.ir import Value
-from runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    PythonObject,
+    Sugared,
+)
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
 
 
 class SimpleValue(Sugared):

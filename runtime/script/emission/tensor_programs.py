@@ -15,7 +15,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 
 def allclose(

@@ -14,8 +14,8 @@ Rules:
 
 from collections.abc import Sequence
 
-from runtime.schema.subtyping import Mismatch, match
-from runtime.schema.types import (
+from everyorder.runtime.schema.subtyping import Mismatch, match
+from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
@@ -27,16 +27,21 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.emission import sugar as values
-from runtime.script.emission.calls import (
+from everyorder.runtime.script.emission import sugar as values
+from everyorder.runtime.script.emission.calls import (
     call_forms,
     call_rows,
     forms_of_operator,
     forms_of_rows,
 )
-from runtime.script.emission.emitter import Arguments, Emitter, Sugared, no_attribute
-from runtime.script.emission.operators import Operator, tensor_method
-from runtime.script.emission.sugar import (
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    Sugared,
+    no_attribute,
+)
+from everyorder.runtime.script.emission.operators import Operator, tensor_method
+from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredEllipsis,
     SugaredSlice,
@@ -45,15 +50,15 @@ from runtime.script.emission.sugar import (
     sugar_of_value,
     type_of,
 )
-from runtime.script.ir import Value
-from runtime.script.primitives import (
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import (
     by_attribute,
     by_function,
     by_method,
     by_operator,
     methods_of,
 )
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 _MAY_BE_NONE = "It may be None: ask with `is not None` first."
 

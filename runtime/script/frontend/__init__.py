@@ -1,7 +1,7 @@
 """The frontend of the compiler: programs as checked syntax trees, and facts of them."""
 
-from runtime.hooks import ready
-from runtime.script.frontend.language import (
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.script.frontend.language import (
     CONSTRUCTS,
     DEEPEST,
     DEEPEST_BLOCKS,
@@ -14,8 +14,8 @@ from runtime.script.frontend.language import (
     register_section,
     sections,
 )
-from runtime.script.frontend.restrictions import RESTRICTIONS, Construct
-from runtime.script.frontend.scopes import (
+from everyorder.runtime.script.frontend.restrictions import RESTRICTIONS, Construct
+from everyorder.runtime.script.frontend.scopes import (
     JUMPS,
     Exit,
     Exits,
@@ -27,14 +27,14 @@ from runtime.script.frontend.scopes import (
     not_defined,
     parameters,
 )
-from runtime.script.frontend.signature import (
+from everyorder.runtime.script.frontend.signature import (
     Annotations,
     FunctionSignature,
     read_signature,
     scope_of,
     scope_of_class,
 )
-from runtime.script.frontend.source import (
+from everyorder.runtime.script.frontend.source import (
     Definition,
     read_class,
     read_function,

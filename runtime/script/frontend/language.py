@@ -16,16 +16,20 @@ Rules:
 - nothing here recurses: a tree of any depth is refused by name.
 
 When a construct becomes accepted: its row here, what it means in the emission, and
-`python -m runtime.script.frontend MODULE ... > docs/language.md`.
+`python -m everyorder.runtime.script.frontend MODULE ... > docs/language.md`.
 """
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from runtime.errors.script import NotSupported
-from runtime.errors.source import Source, Span
-from runtime.script.frontend.restrictions import RESTRICTIONS, Construct, Restriction
+from everyorder.runtime.errors.script import NotSupported
+from everyorder.runtime.errors.source import Source, Span
+from everyorder.runtime.script.frontend.restrictions import (
+    RESTRICTIONS,
+    Construct,
+    Restriction,
+)
 
 # Rows of one reason.
 _HIDDEN = "it hides control flow that a graph does not have"
@@ -399,8 +403,8 @@ def reference() -> str:
         "",
         "Programs are functions, classes and modules of Python. This page is printed",
         "from the tables by which they are checked:",
-        "`python -m runtime.script.frontend [MODULE ...] > docs/language.md`; what the",
-        "modules add to programs when they are imported stands at the end.",
+        "`python -m everyorder.runtime.script.frontend [MODULE ...]`;",
+        "what the modules add to programs when they are imported stands at the end.",
         "What an accepted construct means is what it means in Python; where the types",
         "of values do not allow that, the program is refused with the place.",
         "",

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import Any
 
-from runtime.schema.values import INT_END
+from everyorder.runtime.schema.values import INT_END
 
 # How names begin that the compiler makes up.
 RESERVED = "__jit"

@@ -40,9 +40,9 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Any, NamedTuple
 
-from runtime.errors.script import UnknownName
-from runtime.errors.source import Source
-from runtime.script.frontend.language import place_of
+from everyorder.runtime.errors.script import UnknownName
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.script.frontend.language import place_of
 
 # Whether the body of a condition is what runs: yes, no, or only the values tell.
 Taken = Callable[[ast.expr], bool | None]

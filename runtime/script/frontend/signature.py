@@ -29,12 +29,18 @@ from types import NoneType
 from types import UnionType as PythonUnion
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from runtime.errors.script import MalformedProgram
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.schema import Schema
-from runtime.schema.scope import DEEPEST, Classes, FunctionTypes, Reader, Scope
-from runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import MalformedProgram
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.scope import (
+    DEEPEST,
+    Classes,
+    FunctionTypes,
+    Reader,
+    Scope,
+)
+from everyorder.runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     FloatType,
@@ -48,10 +54,10 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import MISMATCH, converter, is_tensor
-from runtime.script.frontend.language import place_of
-from runtime.script.frontend.scopes import Function
-from runtime.script.frontend.source import Definition
+from everyorder.runtime.schema.values import MISMATCH, converter, is_tensor
+from everyorder.runtime.script.frontend.language import place_of
+from everyorder.runtime.script.frontend.scopes import Function
+from everyorder.runtime.script.frontend.source import Definition
 
 # What `get_origin` says of both ways to write a union.
 _UNIONS = (Union, PythonUnion)

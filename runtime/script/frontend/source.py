@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 
-from runtime.errors.script import MalformedProgram, NotScriptable
-from runtime.errors.source import Source
-from runtime.script.frontend.language import (
+from everyorder.runtime.errors.script import MalformedProgram, NotScriptable
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.script.frontend.language import (
     check_depth,
     construct_of,
     refusal,

@@ -1,7 +1,7 @@
 """Graphs of programs: what they are made of, their text, and what must hold of them."""
 
-from runtime.script.ir.checker import check
-from runtime.script.ir.graph import (
+from everyorder.runtime.script.ir.checker import check
+from everyorder.runtime.script.ir.graph import (
     Block,
     Graph,
     Node,
@@ -11,7 +11,7 @@ from runtime.script.ir.graph import (
     copy_node,
     copy_nodes,
 )
-from runtime.script.ir.kinds import (
+from everyorder.runtime.script.ir.kinds import (
     KINDS,
     Attribute,
     AttributeForm,
@@ -26,8 +26,8 @@ from runtime.script.ir.kinds import (
     row_of,
     writes_of,
 )
-from runtime.script.ir.parser import parse_graph
-from runtime.script.ir.printer import Printed, graph_text, printed
+from everyorder.runtime.script.ir.parser import parse_graph
+from everyorder.runtime.script.ir.printer import Printed, graph_text, printed
 
 __all__ = [
     "KINDS",

@@ -21,10 +21,10 @@ from enum import Enum, auto
 from functools import cache
 from typing import Any, NamedTuple
 
-from runtime.errors.script import BrokenGraph, GraphFault
-from runtime.schema.schema import Schema
-from runtime.schema.type_parser import MOST_MEMBERS
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import BrokenGraph, GraphFault
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.type_parser import MOST_MEMBERS
+from everyorder.runtime.schema.types import (
     DICT_KEYS,
     DictType,
     Type,
@@ -32,7 +32,7 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir.graph import (
+from everyorder.runtime.script.ir.graph import (
     PARAM,
     RETURN,
     Block,
@@ -42,7 +42,7 @@ from runtime.script.ir.graph import (
     Value,
     run_nested,
 )
-from runtime.script.ir.kinds import (
+from everyorder.runtime.script.ir.kinds import (
     DEEPEST,
     AttributeForm,
     Effect,
@@ -52,8 +52,8 @@ from runtime.script.ir.kinds import (
     row_of,
     writes_of,
 )
-from runtime.script.ir.printer import printed
-from runtime.script.ir.type_rules import parts_of
+from everyorder.runtime.script.ir.printer import printed
+from everyorder.runtime.script.ir.type_rules import parts_of
 
 # How deeply types are nested; source: what the parser of types reads.
 DEEPEST_TYPE = 64

@@ -38,8 +38,8 @@ from collections.abc import (
 )
 from typing import Any, NamedTuple
 
-from runtime.errors.source import Source, Span
-from runtime.schema.types import Type
+from everyorder.runtime.errors.source import Source, Span
+from everyorder.runtime.schema.types import Type
 
 PARAM, RETURN = "prim::Param", "prim::Return"
 

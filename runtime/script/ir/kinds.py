@@ -29,15 +29,15 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import Any, NamedTuple
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import provide
-from runtime.dispatch.token import DefinitionReading
-from runtime.hooks import add_row
-from runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
-from runtime.schema.signature import AliasKind, OperatorName
-from runtime.schema.types import AwaitType, FutureType
-from runtime.script.ir import type_rules as rules
-from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import provide
+from everyorder.runtime.dispatch.token import DefinitionReading
+from everyorder.runtime.hooks import add_row
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
+from everyorder.runtime.schema.signature import AliasKind, OperatorName
+from everyorder.runtime.schema.types import AwaitType, FutureType
+from everyorder.runtime.script.ir import type_rules as rules
+from everyorder.runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
 
 # Blocks are nested no deeper; source: some hundred are what interpreters of such
 # programs stand, and Python itself refuses twenty loops.

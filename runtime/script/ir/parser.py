@@ -23,18 +23,26 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from runtime.errors.base import nearest
-from runtime.errors.registration import UnknownDevice
-from runtime.errors.schema import SchemaSyntaxError, UnknownKind
-from runtime.errors.source import Source
-from runtime.schema.codes import Device
-from runtime.schema.declaration import SHARED, EnumType, Namespace
-from runtime.schema.tokenizer import Cursor, Token
-from runtime.schema.type_parser import TypeParser
-from runtime.schema.types import Type
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Place, Value
-from runtime.script.ir.kinds import (
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.schema import SchemaSyntaxError, UnknownKind
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import SHARED, EnumType, Namespace
+from everyorder.runtime.schema.tokenizer import Cursor, Token
+from everyorder.runtime.schema.type_parser import TypeParser
+from everyorder.runtime.schema.types import Type
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.ir.graph import (
+    PARAM,
+    RETURN,
+    Block,
+    Graph,
+    Node,
+    Place,
+    Value,
+)
+from everyorder.runtime.script.ir.kinds import (
     DEEPEST,
     Attribute,
     AttributeForm,
@@ -42,7 +50,7 @@ from runtime.script.ir.kinds import (
     kind_names,
     known_kind,
 )
-from runtime.script.ir.type_rules import DEEPEST_CONSTANT
+from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT
 
 _BLOCK = re.compile(r"block([0-9]{1,9})")
 _REFERENCE = re.compile(r"(.+)_[0-9]{1,9}")

@@ -26,13 +26,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from runtime.errors.source import printable
-from runtime.schema.codes import Device
-from runtime.schema.declaration import EnumType
-from runtime.schema.signature import default_text
-from runtime.schema.types import OptionalType, TupleType, Type, UnionType
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.ir.graph import (
+from everyorder.runtime.errors.source import printable
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.schema.signature import default_text
+from everyorder.runtime.schema.types import OptionalType, TupleType, Type, UnionType
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.ir.graph import (
     Block,
     Graph,
     Nested,
@@ -41,8 +41,8 @@ from runtime.script.ir.graph import (
     Value,
     run_nested,
 )
-from runtime.script.ir.kinds import AttributeForm, known_kind
-from runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
+from everyorder.runtime.script.ir.kinds import AttributeForm, known_kind
+from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
 # Names of graphs that stand without quotes.
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")

@@ -16,17 +16,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from runtime.schema.codes import Device
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Signature
-from runtime.schema.subtyping import Mismatch, is_subtype, match, substitute, variables
-from runtime.schema.types import (
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Signature
+from everyorder.runtime.schema.subtyping import (
+    Mismatch,
+    is_subtype,
+    match,
+    substitute,
+    variables,
+)
+from everyorder.runtime.schema.types import (
     CODED,
     AnyType,
     AwaitType,
@@ -49,8 +55,8 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.schema.values import INT_END, INT_FIRST, is_tensor
-from runtime.script.ir.graph import Block, Graph, Node, Value
+from everyorder.runtime.schema.values import INT_END, INT_FIRST, is_tensor
+from everyorder.runtime.script.ir.graph import Block, Graph, Node, Value
 
 # The kinds whose nodes a rule looks for among the inputs.
 CONSTANT, CLOSURE = "prim::Constant", "prim::Closure"

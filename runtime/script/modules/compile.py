@@ -21,25 +21,31 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_overloads
 
-from runtime.errors.script import NotScriptable
-from runtime.modules import Module, Sequential
-from runtime.schema.declaration import Declaration, InterfaceType, ModuleType
-from runtime.schema.scope import Scope
-from runtime.schema.subtyping import misfit
-from runtime.schema.types import TensorType, Type
-from runtime.script.emission import Compiler, Emitter
-from runtime.script.emission.compiler import NO_TYPES, Body, CallChain
-from runtime.script.emission.python_class import getter, setter
-from runtime.script.frontend import (
+from everyorder.runtime.errors.script import NotScriptable
+from everyorder.runtime.modules import Module, Sequential
+from everyorder.runtime.schema.declaration import Declaration, InterfaceType, ModuleType
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.subtyping import misfit
+from everyorder.runtime.schema.types import TensorType, Type
+from everyorder.runtime.script.emission import Compiler, Emitter
+from everyorder.runtime.script.emission.compiler import NO_TYPES, Body, CallChain
+from everyorder.runtime.script.emission.python_class import getter, setter
+from everyorder.runtime.script.frontend import (
     Annotations,
     Definition,
     check,
     read_signature,
     read_text,
 )
-from runtime.script.modules.script_module import ScriptModule
-from runtime.script.modules.shape import Shape, Shaping, shape_of
-from runtime.script.program import SHARED_PROGRAM, Function, Mark, Program, mark_of
+from everyorder.runtime.script.modules.script_module import ScriptModule
+from everyorder.runtime.script.modules.shape import Shape, Shaping, shape_of
+from everyorder.runtime.script.program import (
+    SHARED_PROGRAM,
+    Function,
+    Mark,
+    Program,
+    mark_of,
+)
 
 
 class PendingMethods:

@@ -26,19 +26,31 @@ Rules of graphs:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runtime.errors.base import nearest
-from runtime.errors.script import ModuleError, NotScriptable
-from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.types import AnyType
-from runtime.script.ir import Effect, Graph, Node, Rows, Value, copy_graph, row_of
-from runtime.script.ir.type_rules import fits
-from runtime.script.modules.script_module import ScriptModule
-from runtime.script.passes import CLEANUP, inline_calls, run_passes
-from runtime.script.passes.splicing import constant_before
-from runtime.script.program import Function
-from runtime.tensors import Tensor
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.script import ModuleError, NotScriptable
+from everyorder.runtime.schema.declaration import (
+    InterfaceType,
+    ModuleType,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.types import AnyType
+from everyorder.runtime.script.ir import (
+    Effect,
+    Graph,
+    Node,
+    Rows,
+    Value,
+    copy_graph,
+    row_of,
+)
+from everyorder.runtime.script.ir.type_rules import fits
+from everyorder.runtime.script.modules.script_module import ScriptModule
+from everyorder.runtime.script.passes import CLEANUP, inline_calls, run_passes
+from everyorder.runtime.script.passes.splicing import constant_before
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.tensors import Tensor
 
 # Graphs
 

@@ -29,16 +29,22 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from runtime.errors.future import describe_type
-from runtime.errors.script import ModuleError, NotScriptable
-from runtime.locks import load
-from runtime.modules import Module, Parameter
-from runtime.modules.containers import ModuleDict, ModuleList, Sequential
-from runtime.schema.declaration import ModuleType, qualified_name, unmangled
-from runtime.schema.schema import Schema
-from runtime.schema.types import BoolType, FloatType, StrType, TensorType, Type
-from runtime.schema.values import MISMATCH, converter
-from runtime.script.emission import (
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.script import ModuleError, NotScriptable
+from everyorder.runtime.locks import load
+from everyorder.runtime.modules import Module, Parameter
+from everyorder.runtime.modules.containers import ModuleDict, ModuleList, Sequential
+from everyorder.runtime.schema.declaration import ModuleType, qualified_name, unmangled
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import (
+    BoolType,
+    FloatType,
+    StrType,
+    TensorType,
+    Type,
+)
+from everyorder.runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.script.emission import (
     CLASSES,
     Arguments,
     Emitter,
@@ -46,11 +52,11 @@ from runtime.script.emission import (
     no_attribute,
     sugar_of,
 )
-from runtime.script.emission.emitter import PythonObject
-from runtime.script.emission.python_class import getter, setter
-from runtime.script.ir import Graph, copy_graph
-from runtime.script.passes import inline_calls
-from runtime.script.program import (
+from everyorder.runtime.script.emission.emitter import PythonObject
+from everyorder.runtime.script.emission.python_class import getter, setter
+from everyorder.runtime.script.ir import Graph, copy_graph
+from everyorder.runtime.script.passes import inline_calls
+from everyorder.runtime.script.program import (
     INTERFACE_BASES,
     TYPE_ATTRIBUTE,
     Function,
@@ -58,8 +64,8 @@ from runtime.script.program import (
     is_interface,
     mark_of,
 )
-from runtime.script.running import call
-from runtime.tensors import Tensor
+from everyorder.runtime.script.running import call
+from everyorder.runtime.tensors import Tensor
 
 
 class Compiled:
@@ -100,7 +106,7 @@ class Compiled:
     @property
     def code(self) -> str:
         """The function as text, as it stands in an archive."""
-        text: str = load("runtime.script.archive").code_of(self.function)
+        text: str = load("everyorder.runtime.script.archive").code_of(self.function)
         return text
 
     def __repr__(self) -> str:
@@ -249,11 +255,11 @@ class ScriptModule(Module):
 
     def save(self, f: Any, **options: Any) -> None:
         """Write an archive, as `jit.save` does."""
-        load("runtime.script.archive").save(self, f, **options)
+        load("everyorder.runtime.script.archive").save(self, f, **options)
 
     def define(self, src: str) -> None:
         """Add methods, of a text, to all modules of this type."""
-        load("runtime.jit.scripting").define_methods(self, src)
+        load("everyorder.runtime.jit.scripting").define_methods(self, src)
 
     # Its attributes.
 
@@ -428,7 +434,7 @@ class ModuleClass(PythonObject):
 
 
 def _class(python: type) -> Sugared | None:
-    is_own = python.__module__.startswith("runtime.modules")
+    is_own = python.__module__.startswith("everyorder.runtime.modules")
     if not issubclass(python, Module) or is_own or is_interface(python):
         return None
     return ModuleClass(python)

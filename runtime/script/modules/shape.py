@@ -25,22 +25,22 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, get_origin
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import NotScriptable
-from runtime.modules import Module
-from runtime.schema.annotation import annotated_type
-from runtime.schema.calls import describe_value
-from runtime.schema.declaration import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import NotScriptable
+from everyorder.runtime.modules import Module
+from everyorder.runtime.schema.annotation import annotated_type
+from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.declaration import (
     InterfaceType,
     ModuleType,
     qualified_name,
 )
-from runtime.schema.scope import Classes, Scope
-from runtime.schema.types import NoneType_, TensorType, Type
-from runtime.schema.values import MISMATCH, converter
-from runtime.script.frontend import scope_of_class
-from runtime.script.modules.script_module import RESERVED, ScriptModule
-from runtime.script.program import (
+from everyorder.runtime.schema.scope import Classes, Scope
+from everyorder.runtime.schema.types import NoneType_, TensorType, Type
+from everyorder.runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.script.frontend import scope_of_class
+from everyorder.runtime.script.modules.script_module import RESERVED, ScriptModule
+from everyorder.runtime.script.program import (
     Attribute,
     NotInferred,
     Program,

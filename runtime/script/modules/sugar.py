@@ -20,11 +20,17 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from runtime.modules import Module, ModuleDict, Sequential
-from runtime.modules.members import member_path
-from runtime.schema.declaration import InterfaceType, ModuleType
-from runtime.schema.types import DictType, ListType, NoneType_, StrType, TensorType
-from runtime.script.emission import (
+from everyorder.runtime.modules import Module, ModuleDict, Sequential
+from everyorder.runtime.modules.members import member_path
+from everyorder.runtime.schema.declaration import InterfaceType, ModuleType
+from everyorder.runtime.schema.types import (
+    DictType,
+    ListType,
+    NoneType_,
+    StrType,
+    TensorType,
+)
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SimpleValue,
@@ -39,24 +45,24 @@ from runtime.script.emission import (
     sugar_of,
     sugar_of_value,
 )
-from runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.calls import (
     IGNORED,
     IgnoredFunction,
     call_method,
     fail_recursive,
 )
-from runtime.script.emission.objects import attribute_of
-from runtime.script.emission.sugar import UnknownObject
-from runtime.script.ir import Value
-from runtime.script.modules.compile import (
+from everyorder.runtime.script.emission.objects import attribute_of
+from everyorder.runtime.script.emission.sugar import UnknownObject
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.modules.compile import (
     begin_method,
     hook_methods,
     method_of,
     property_method,
 )
-from runtime.script.modules.script_module import container_of
-from runtime.script.modules.shape import Shape, shape_of
-from runtime.script.program import mark_of
+from everyorder.runtime.script.modules.script_module import container_of
+from everyorder.runtime.script.modules.shape import Shape, shape_of
+from everyorder.runtime.script.program import mark_of
 
 _CALL = "Call the modules that are in it."
 _NO_CLASS = "Make it a static method, or a function."

@@ -1,16 +1,19 @@
 """Passes: what is done to graphs between their emission and their running."""
 
-from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.elimination import merge_subexpressions, remove_dead_code
-from runtime.script.passes.folding import (
+from everyorder.runtime.script.passes.aliases import Aliases
+from everyorder.runtime.script.passes.elimination import (
+    merge_subexpressions,
+    remove_dead_code,
+)
+from everyorder.runtime.script.passes.folding import (
     erase_list_literals,
     lower_tuples,
     pool_constants,
     propagate_all,
     propagate_constants,
 )
-from runtime.script.passes.peephole import RULES, simplify
-from runtime.script.passes.pipeline import (
+from everyorder.runtime.script.passes.peephole import RULES, simplify
+from everyorder.runtime.script.passes.pipeline import (
     CLEANUP,
     OPTIMIZE,
     Pass,
@@ -18,13 +21,13 @@ from runtime.script.passes.pipeline import (
     graphs_of,
     run_passes,
 )
-from runtime.script.passes.shapes import (
+from everyorder.runtime.script.passes.shapes import (
     Facts,
     facts_of,
     propagate_shapes,
     shapes_for,
 )
-from runtime.script.passes.splicing import (
+from everyorder.runtime.script.passes.splicing import (
     captured,
     inline_calls,
     lift_closures,

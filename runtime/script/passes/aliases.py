@@ -32,14 +32,14 @@ until nothing is added any more (inclusion constraints: Andersen, 1994, without 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from runtime.schema.declaration import (
+from everyorder.runtime.schema.declaration import (
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
-from runtime.schema.signature import WILDCARD, AliasInfo
-from runtime.schema.types import (
+from everyorder.runtime.schema.signature import WILDCARD, AliasInfo
+from everyorder.runtime.schema.types import (
     NAMED_BASES,
     AnyClassType,
     AnyType,
@@ -59,7 +59,7 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.script.ir import (
+from everyorder.runtime.script.ir import (
     Effect,
     Graph,
     Node,
@@ -68,7 +68,7 @@ from runtime.script.ir import (
     Value,
     row_of,
 )
-from runtime.script.ir.type_rules import parts_of
+from everyorder.runtime.script.ir.type_rules import parts_of
 
 # The sorts of memory: a bit for each, and the first bits of every set.
 _TENSOR, _GENERATOR, _LIST, _DICT, _OBJECT, _TUPLE, _LATER, _FUNCTION = (

@@ -44,7 +44,7 @@ at its end, and what a write spoils is forgotten at once.
 from collections.abc import Hashable
 from functools import cache
 
-from runtime.script.ir import (
+from everyorder.runtime.script.ir import (
     Block,
     Effect,
     Graph,
@@ -55,9 +55,9 @@ from runtime.script.ir import (
     effects_of,
     row_of,
 )
-from runtime.script.ir.graph import Nested, run_nested, walk
-from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.splicing import work_key
+from everyorder.runtime.script.ir.graph import Nested, run_nested, walk
+from everyorder.runtime.script.passes.aliases import Aliases
+from everyorder.runtime.script.passes.splicing import work_key
 
 # Effects that keep a node that is not used.
 KEEPS = Effect.IO | Effect.UNKNOWN | Effect.MAY_RAISE | Effect.NONDETERMINISTIC

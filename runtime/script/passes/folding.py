@@ -41,11 +41,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from runtime.schema.types import IntType, StrType, TupleType
-from runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
-from runtime.script.ir.type_rules import PLAIN_TYPES, fits
-from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.splicing import (
+from everyorder.runtime.schema.types import IntType, StrType, TupleType
+from everyorder.runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES, fits
+from everyorder.runtime.script.passes.aliases import Aliases
+from everyorder.runtime.script.passes.splicing import (
     CONSTANT,
     constant_before,
     identity,
@@ -54,7 +54,7 @@ from runtime.script.passes.splicing import (
     replace_node,
     splice,
 )
-from runtime.script.primitives import by_name
+from everyorder.runtime.script.primitives import by_name
 
 # The longest text, and the most elements of a tuple, that is kept as a constant; the
 # time a program takes to compute one that long is nothing that anybody waits for.

@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     CapsuleType,
@@ -51,9 +51,9 @@ from runtime.schema.types import (
     UnionType,
     fake,
 )
-from runtime.script.ir import Graph, Node, Value
-from runtime.script.ir.type_rules import PLAIN_TYPES
-from runtime.script.passes.splicing import (
+from everyorder.runtime.script.ir import Graph, Node, Value
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.script.passes.splicing import (
     constant_before,
     identity,
     is_constant,

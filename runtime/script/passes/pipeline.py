@@ -24,17 +24,20 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from runtime.script.ir import Graph, check
-from runtime.script.passes.elimination import merge_subexpressions, remove_dead_code
-from runtime.script.passes.folding import (
+from everyorder.runtime.script.ir import Graph, check
+from everyorder.runtime.script.passes.elimination import (
+    merge_subexpressions,
+    remove_dead_code,
+)
+from everyorder.runtime.script.passes.folding import (
     erase_list_literals,
     lower_tuples,
     pool_constants,
     propagate_all,
     propagate_constants,
 )
-from runtime.script.passes.peephole import simplify
-from runtime.script.passes.splicing import lift_closures, unroll_loops
+from everyorder.runtime.script.passes.peephole import simplify
+from everyorder.runtime.script.passes.splicing import lift_closures, unroll_loops
 
 
 class Pass(NamedTuple):

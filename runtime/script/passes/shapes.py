@@ -17,18 +17,18 @@ Rules:
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.watch import WATCH
-from runtime.keys import LOCAL
-from runtime.operators.plan import CPU
-from runtime.schema.codes import Device, DType
-from runtime.schema.types import BoolType, FloatType, IntType, TensorType
-from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
-from runtime.script.operator_calls import bound_call, is_own, is_plain
-from runtime.script.passes.aliases import Aliases
-from runtime.script.primitives import by_name
-from runtime.tensors.construction import empty_tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators.plan import CPU
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.types import BoolType, FloatType, IntType, TensorType
+from everyorder.runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
+from everyorder.runtime.script.operator_calls import bound_call, is_own, is_plain
+from everyorder.runtime.script.passes.aliases import Aliases
+from everyorder.runtime.script.primitives import by_name
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 META = Device("meta")
 # Where modules keep what they have.

@@ -43,12 +43,18 @@ Rules of loops:
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from runtime.schema.declaration import ModuleType, ScriptClassType
-from runtime.schema.types import IntType, Type, fake
-from runtime.script.ir import Block, Graph, Node, Value
-from runtime.script.ir.graph import Place, copy_block, copy_node, copy_nodes, walk
-from runtime.script.ir.type_rules import called, fits
-from runtime.script.program import Function
+from everyorder.runtime.schema.declaration import ModuleType, ScriptClassType
+from everyorder.runtime.schema.types import IntType, Type, fake
+from everyorder.runtime.script.ir import Block, Graph, Node, Value
+from everyorder.runtime.script.ir.graph import (
+    Place,
+    copy_block,
+    copy_node,
+    copy_nodes,
+    walk,
+)
+from everyorder.runtime.script.ir.type_rules import called, fits
+from everyorder.runtime.script.program import Function
 
 CONSTANT, CAST = "prim::Constant", "prim::unchecked_cast"
 

@@ -1,7 +1,7 @@
 """Primitives: the operators that scripts call on numbers, strings, lists and dicts."""
 
-from runtime.script.primitives.row import NAMESPACE, Row
-from runtime.script.primitives.table import (
+from everyorder.runtime.script.primitives.row import NAMESPACE, Row
+from everyorder.runtime.script.primitives.table import (
     ROWS,
     by_attribute,
     by_form,

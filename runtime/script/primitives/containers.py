@@ -22,9 +22,15 @@ import math
 import re
 from typing import Any
 
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives.numbers import bounded, overflow
-from runtime.script.primitives.row import form, functions, methods, operators, row
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives.numbers import bounded, overflow
+from everyorder.runtime.script.primitives.row import (
+    form,
+    functions,
+    methods,
+    operators,
+    row,
+)
 
 Values = list[Any]
 Bound = int | None

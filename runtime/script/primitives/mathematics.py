@@ -15,8 +15,8 @@ import cmath
 import math
 from collections.abc import Callable
 
-from runtime.script.primitives.numbers import bounded, overflow
-from runtime.script.primitives.row import call, functions, row
+from everyorder.runtime.script.primitives.numbers import bounded, overflow
+from everyorder.runtime.script.primitives.row import call, functions, row
 
 # Of a number whose kind shows when the program runs; complex ones are refused.
 _SCALAR = "0.5; 1; 1j; True"

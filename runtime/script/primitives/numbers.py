@@ -20,11 +20,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.errors.script import RunningError
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives.row import (
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives.row import (
     attributes,
     functions,
     methods,

@@ -40,8 +40,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
 
 NAMESPACE = "script"
 

@@ -14,10 +14,10 @@ import builtins
 import re
 from string import Formatter
 
-from runtime.errors.script import RunningError
-from runtime.schema.calls import shortened
-from runtime.script.primitives.numbers import bounded
-from runtime.script.primitives.row import functions, methods, operators
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.schema.calls import shortened
+from everyorder.runtime.script.primitives.numbers import bounded
+from everyorder.runtime.script.primitives.row import functions, methods, operators
 
 _SUBSCRIPT = re.compile(r"\[[^\]]*\]")
 

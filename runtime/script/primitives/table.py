@@ -41,13 +41,13 @@ Rules of operators:
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.kernel import direct
-from runtime.dispatch.library import Library
-from runtime.locks import waited_for
-from runtime.schema.schema import TOTAL
-from runtime.schema.subtyping import Mismatch, match
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.kernel import direct
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.locks import waited_for
+from everyorder.runtime.schema.schema import TOTAL
+from everyorder.runtime.schema.subtyping import Mismatch, match
+from everyorder.runtime.schema.types import (
     BoolType,
     ComplexType,
     FloatType,
@@ -56,9 +56,15 @@ from runtime.schema.types import (
     Type,
     TypeVariable,
 )
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives import containers, mathematics, numbers, strings, tensors
-from runtime.script.primitives.row import NAMESPACE, Kind, Row
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives import (
+    containers,
+    mathematics,
+    numbers,
+    strings,
+    tensors,
+)
+from everyorder.runtime.script.primitives.row import NAMESPACE, Kind, Row
 
 # Narrowest first.
 KINDS = (BoolType, IntType, FloatType, ComplexType)

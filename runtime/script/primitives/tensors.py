@@ -20,10 +20,10 @@ import builtins
 from operator import methodcaller
 from typing import Any
 
-from runtime.autograd.modes import is_grad_enabled
-from runtime.schema.codes import Device, DType
-from runtime.script.primitives.numbers import bounded
-from runtime.script.primitives.row import (
+from everyorder.runtime.autograd.modes import is_grad_enabled
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.script.primitives.numbers import bounded
+from everyorder.runtime.script.primitives.row import (
     Way,
     attributes,
     call,
@@ -32,8 +32,8 @@ from runtime.script.primitives.row import (
     operators,
     row,
 )
-from runtime.tensors.data import tensor
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.data import tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 # Of results that differ from process to process, or from place to place.
 _CHANGES = ("nondeterministic_seeded",)

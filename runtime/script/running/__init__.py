@@ -1,7 +1,7 @@
 """Running programs: plans, executors, tasks, and the boundary to Python."""
 
-from runtime.hooks import ready
-from runtime.script.running.boundary import (
+from everyorder.runtime.hooks import ready
+from everyorder.runtime.script.running.boundary import (
     Frame,
     check_value,
     register_test,
@@ -9,7 +9,7 @@ from runtime.script.running.boundary import (
     taker,
     test_of,
 )
-from runtime.script.running.pool import (
+from everyorder.runtime.script.running.pool import (
     ExecutorOptions,
     ForkFuture,
     Pool,
@@ -18,8 +18,8 @@ from runtime.script.running.pool import (
     fork_pool,
     set_executor,
 )
-from runtime.script.running.run import ExecutionPlan, call, plan_of, run
-from runtime.script.running.steps import register_step
+from everyorder.runtime.script.running.run import ExecutionPlan, call, plan_of, run
+from everyorder.runtime.script.running.steps import register_step
 
 __all__ = [
     "ExecutionPlan",

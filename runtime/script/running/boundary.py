@@ -54,17 +54,21 @@ from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from runtime.errors.script import RunningError
-from runtime.errors.source import Source
-from runtime.futures import Await, Future
-from runtime.hooks import add_row
-from runtime.schema.binding import Binder, binder
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.codes import Code, Device
-from runtime.schema.declaration import DeclaredType, EnumType, ScriptClassType
-from runtime.schema.schema import Schema
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.futures import Await, Future
+from everyorder.runtime.hooks import add_row
+from everyorder.runtime.schema.binding import Binder, binder
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.codes import Code, Device
+from everyorder.runtime.schema.declaration import (
+    DeclaredType,
+    EnumType,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import (
     CODED,
     AnyType,
     AwaitType,
@@ -86,9 +90,15 @@ from runtime.schema.types import (
     Type,
     UnionType,
 )
-from runtime.schema.values import MISMATCH, Converter, converter, in_place, is_tensor
-from runtime.script.ir import Node, Place
-from runtime.script.program import Function, declared_type
+from everyorder.runtime.schema.values import (
+    MISMATCH,
+    Converter,
+    converter,
+    in_place,
+    is_tensor,
+)
+from everyorder.runtime.script.ir import Node, Place
+from everyorder.runtime.script.program import Function, declared_type
 
 # Values
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     BoolType,
     ComplexType,
     DeviceType,
@@ -38,9 +38,9 @@ from runtime.schema.types import (
     StrType,
     Type,
 )
-from runtime.script.ir import Block, Node, Value
-from runtime.script.operator_calls import BoundCall
-from runtime.script.running.steps import With
+from everyorder.runtime.script.ir import Block, Node, Value
+from everyorder.runtime.script.operator_calls import BoundCall
+from everyorder.runtime.script.running.steps import With
 
 # Values of these types hold no memory worth speaking of.
 LIGHT = frozenset(

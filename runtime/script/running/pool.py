@@ -46,14 +46,14 @@ from queue import Empty, SimpleQueue
 from time import sleep
 from typing import Any
 
-from runtime.autograd.autocast import STATE as AUTOCAST
-from runtime.autograd.modes import GRAD
-from runtime.errors.tensor import WrongOption
-from runtime.futures import Future
-from runtime.keys import LOCAL
-from runtime.script.running.boundary import RUN, keep_frames
-from runtime.tensors.keys import INFERRING, Presence, inference
-from runtime.tensors.keys import STATE as HANDLING
+from everyorder.runtime.autograd.autocast import STATE as AUTOCAST
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.errors.tensor import WrongOption
+from everyorder.runtime.futures import Future
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.script.running.boundary import RUN, keep_frames
+from everyorder.runtime.tensors.keys import INFERRING, Presence, inference
+from everyorder.runtime.tensors.keys import STATE as HANDLING
 
 # From so many runs on, the generated text has paid for its compiling, of any size:
 # 112 to 169 runs, or 195 to 266 trips of loops; measured.  Who waits that long pays for

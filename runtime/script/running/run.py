@@ -20,20 +20,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from runtime.errors.script import RunningError
-from runtime.hooks import PLAN
-from runtime.locks import load
-from runtime.schema.types import CODED, TensorType
-from runtime.schema.values import presenter
-from runtime.script.ir import Block, Graph, Node, Value, copy_graph
-from runtime.script.passes import OPTIMIZE, captured, run_passes, shapes_for
-from runtime.script.program import Function
-from runtime.script.running.boundary import RUN, Run, add_frame, binder_of, note
-from runtime.script.running.plan import Inner, Planner, run_steps
-from runtime.script.running.pool import EXECUTOR, ExecutorOptions
-from runtime.script.running.steps import step_of
-from runtime.script.running.text import TooNested, text_of
-from runtime.tensors.keys import trace_observer
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.hooks import PLAN
+from everyorder.runtime.locks import load
+from everyorder.runtime.schema.types import CODED, TensorType
+from everyorder.runtime.schema.values import presenter
+from everyorder.runtime.script.ir import Block, Graph, Node, Value, copy_graph
+from everyorder.runtime.script.passes import OPTIMIZE, captured, run_passes, shapes_for
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running.boundary import (
+    RUN,
+    Run,
+    add_frame,
+    binder_of,
+    note,
+)
+from everyorder.runtime.script.running.plan import Inner, Planner, run_steps
+from everyorder.runtime.script.running.pool import EXECUTOR, ExecutorOptions
+from everyorder.runtime.script.running.steps import step_of
+from everyorder.runtime.script.running.text import TooNested, text_of
+from everyorder.runtime.tensors.keys import trace_observer
 
 Entry = Callable[..., Any]
 
@@ -137,7 +143,7 @@ class ExecutionPlan:
 def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
     """Form groups of operators for tensors such as the arguments; gives how many."""
     shapes = shapes_for(graph, arguments)
-    formed: int = load("runtime.script.fusion").fuse(graph, shapes)
+    formed: int = load("everyorder.runtime.script.fusion").fuse(graph, shapes)
     return formed
 
 

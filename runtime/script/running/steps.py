@@ -24,21 +24,21 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.call import OperatorGone
-from runtime.errors.script import RunningError
-from runtime.futures import Await, Future, awaitable, awaitable_nowait
-from runtime.hooks import PLAN, add_row
-from runtime.locks import load
-from runtime.schema.declaration import DeclaredType, InterfaceType
-from runtime.schema.python_classes import named_tuple_class
-from runtime.schema.subtyping import is_subtype
-from runtime.schema.types import AwaitType, FutureType, TupleType
-from runtime.script.ir import Node, Value, row_of
-from runtime.script.operator_calls import BoundCall, bound_call
-from runtime.script.primitives import table
-from runtime.script.program import Function, declared_type
-from runtime.script.running.boundary import (
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.call import OperatorGone
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.futures import Await, Future, awaitable, awaitable_nowait
+from everyorder.runtime.hooks import PLAN, add_row
+from everyorder.runtime.locks import load
+from everyorder.runtime.schema.declaration import DeclaredType, InterfaceType
+from everyorder.runtime.schema.python_classes import named_tuple_class
+from everyorder.runtime.schema.subtyping import is_subtype
+from everyorder.runtime.schema.types import AwaitType, FutureType, TupleType
+from everyorder.runtime.script.ir import Node, Value, row_of
+from everyorder.runtime.script.operator_calls import BoundCall, bound_call
+from everyorder.runtime.script.primitives import table
+from everyorder.runtime.script.program import Function, declared_type
+from everyorder.runtime.script.running.boundary import (
     FUSED,
     check_value,
     exception,
@@ -46,7 +46,7 @@ from runtime.script.running.boundary import (
     test_of,
     warn,
 )
-from runtime.script.running.pool import ForkFuture, fork_pool
+from everyorder.runtime.script.running.pool import ForkFuture, fork_pool
 
 Entry = Callable[..., Any]
 
@@ -432,7 +432,7 @@ def _closure(node: Node, nested: Nested) -> StepFunction:
 def _fused(node: Node, nested: Nested) -> StepFunction:
     entry, _ = nested(node, FUSED)
     # It needs the compiler of kernels, which few programs do.
-    fusion = load("runtime.script.fusion")
+    fusion = load("everyorder.runtime.script.fusion")
     return StepFunction(fusion.FusedGroup(node.attributes["graph"], entry))
 
 

@@ -38,14 +38,14 @@ from functools import partial
 from operator import is_, is_not
 from typing import Any
 
-from runtime.dispatch.call_stub import bits_of
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.state import OperatorMap
-from runtime.dispatch.watch import WATCH
-from runtime.generated import generated
-from runtime.keys import LOCAL
-from runtime.schema.binding import presenters_of
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.call_stub import bits_of
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.state import OperatorMap
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.generated import generated
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.binding import presenters_of
+from everyorder.runtime.schema.types import (
     DictType,
     ListType,
     OptionalType,
@@ -53,18 +53,24 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.ir import Node
-from runtime.script.operator_calls import (
+from everyorder.runtime.script.ir import Node
+from everyorder.runtime.script.operator_calls import (
     BoundCall,
     KernelLookup,
     PrimitiveCheck,
     is_known,
 )
-from runtime.script.passes.splicing import callee
-from runtime.script.primitives import NAMESPACE
-from runtime.script.primitives.table import INLINE, overflow_tests
-from runtime.script.running.plan import LIGHT, Control, Layout, Planner, PlanStep
-from runtime.script.running.steps import plan_of_function
+from everyorder.runtime.script.passes.splicing import callee
+from everyorder.runtime.script.primitives import NAMESPACE
+from everyorder.runtime.script.primitives.table import INLINE, overflow_tests
+from everyorder.runtime.script.running.plan import (
+    LIGHT,
+    Control,
+    Layout,
+    Planner,
+    PlanStep,
+)
+from everyorder.runtime.script.running.steps import plan_of_function
 
 # CPython takes 20 blocks within each other, one of which is around the whole.
 DEEPEST = 18

@@ -1,8 +1,8 @@
 """Tracing: functions of programs from Python functions that were run once."""
 
-from runtime.errors.script import TraceWarning
-from runtime.script.tracing.builder import GraphBuilder
-from runtime.script.tracing.trace import trace_function, trace_method
+from everyorder.runtime.errors.script import TraceWarning
+from everyorder.runtime.script.tracing.builder import GraphBuilder
+from everyorder.runtime.script.tracing.trace import trace_function, trace_method
 
 __all__ = [
     "GraphBuilder",

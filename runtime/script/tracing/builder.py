@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.script import Untraceable
-from runtime.schema.calls import describe_value
-from runtime.schema.codes import Code
-from runtime.schema.signature import OperatorName
-from runtime.schema.subtyping import Mismatch, unify, variables
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.schema.subtyping import Mismatch, unify, variables
+from everyorder.runtime.schema.types import (
     DictType,
     FunctionType,
     IntType,
@@ -38,10 +38,19 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.schema.values import is_tensor
-from runtime.script.ir import Block, Graph, Kind, Node, Place, Value, check, row_of
-from runtime.script.ir.type_rules import PLAIN_TYPES
-from runtime.script.program import Function
+from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.ir import (
+    Block,
+    Graph,
+    Kind,
+    Node,
+    Place,
+    Value,
+    check,
+    row_of,
+)
+from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.script.program import Function
 
 CONSTANT = "prim::Constant"
 # Classes whose subclasses' values are theirs.

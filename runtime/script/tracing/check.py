@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from runtime.errors.base import code_of, page
-from runtime.errors.script import Untraceable
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.scope import Scope
-from runtime.schema.types import (
+from everyorder.runtime.errors.base import code_of, page
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.types import (
     DictType,
     IntType,
     ListType,
@@ -42,11 +42,11 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.schema.values import is_tensor
-from runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
-from runtime.script.tracing.builder import CONSTANT
-from runtime.script.tracing.recorder import place_of
-from runtime.tensors import Tensor
+from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
+from everyorder.runtime.script.tracing.builder import CONSTANT
+from everyorder.runtime.script.tracing.recorder import place_of
+from everyorder.runtime.tensors import Tensor
 
 _KEYS = {str: StrType, int: IntType}
 _DICTS = (dict, OrderedDict)

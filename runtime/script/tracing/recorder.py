@@ -33,18 +33,22 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any, Self
 
-from runtime.autograd.modes import GRAD
-from runtime.errors.base import page
-from runtime.errors.script import TraceWarning, Untraceable
-from runtime.errors.source import Source
-from runtime.futures import Future
-from runtime.keys import LOCAL
-from runtime.keys.local import view_of
-from runtime.schema.calls import describe_value, shortened
-from runtime.schema.declaration import DeclaredType, ModuleType, ScriptClassType
-from runtime.schema.schema import Schema
-from runtime.schema.subtyping import variables
-from runtime.schema.types import (
+from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.errors.base import page
+from everyorder.runtime.errors.script import TraceWarning, Untraceable
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.futures import Future
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.keys.local import view_of
+from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.declaration import (
+    DeclaredType,
+    ModuleType,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.subtyping import variables
+from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
     FutureType,
@@ -54,15 +58,15 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.schema.values import is_tensor
-from runtime.script.ir import Node, Place, Value
-from runtime.script.ir.printer import place_text
-from runtime.script.ir.type_rules import parts_of
-from runtime.script.program import Function, declared_type
-from runtime.script.running import call
-from runtime.script.running.boundary import binder_of
-from runtime.script.tracing.builder import GraphBuilder, plain_of
-from runtime.tensors.keys import MODED, TRACER, Presence
+from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.ir import Node, Place, Value
+from everyorder.runtime.script.ir.printer import place_text
+from everyorder.runtime.script.ir.type_rules import parts_of
+from everyorder.runtime.script.program import Function, declared_type
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.running.boundary import binder_of
+from everyorder.runtime.script.tracing.builder import GraphBuilder, plain_of
+from everyorder.runtime.tensors.keys import MODED, TRACER, Presence
 
 _OURS = __name__.partition(".")[0]
 # Files of programs that are traced.

@@ -27,22 +27,28 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
-from runtime.dispatch.kernel import linked
-from runtime.dispatch.library import Library
-from runtime.errors.future import callable_name
-from runtime.errors.script import Untraceable
-from runtime.futures import Future
-from runtime.hooks import TRACE_OBSERVER
-from runtime.keys import LOCAL, DispatchKey, exclude_keys
-from runtime.keys.local import view_of
-from runtime.schema.declaration import ROOT, ModuleType, qualified_name
-from runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.types import DictType, FutureType, ListType, TupleType, Type
-from runtime.script.ir import Graph, Value, check
-from runtime.script.program import SHARED_PROGRAM, Function, Program
-from runtime.script.running import call, run
-from runtime.script.tracing.check import (
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.future import callable_name
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.futures import Future
+from everyorder.runtime.hooks import TRACE_OBSERVER
+from everyorder.runtime.keys import LOCAL, DispatchKey, exclude_keys
+from everyorder.runtime.keys.local import view_of
+from everyorder.runtime.schema.declaration import ROOT, ModuleType, qualified_name
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.types import (
+    DictType,
+    FutureType,
+    ListType,
+    TupleType,
+    Type,
+)
+from everyorder.runtime.script.ir import Graph, Value, check
+from everyorder.runtime.script.program import SHARED_PROGRAM, Function, Program
+from everyorder.runtime.script.running import call, run
+from everyorder.runtime.script.tracing.check import (
     NodeResults,
     TypeFault,
     check_trace,
@@ -50,9 +56,14 @@ from runtime.script.tracing.check import (
     map_tensors,
     type_of,
 )
-from runtime.script.tracing.recorder import CURRENT, Recorder, place_of_caller, warn
-from runtime.tensors import Tensor
-from runtime.tensors.keys import TRACER
+from everyorder.runtime.script.tracing.recorder import (
+    CURRENT,
+    Recorder,
+    place_of_caller,
+    warn,
+)
+from everyorder.runtime.tensors import Tensor
+from everyorder.runtime.tensors.keys import TRACER
 
 
 def _record_or_run(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:

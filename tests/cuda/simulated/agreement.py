@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.cuda.simulated.arrays import Array, close, get, on_host, put, spaced
 
 Maker = Callable[[Any], Tensor]

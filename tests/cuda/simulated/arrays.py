@@ -5,11 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import Device, DType
-from runtime.tensors.arrays import host_copy
-from runtime.tensors.construction import empty_tensor, from_flat, from_numpy, view_of
-from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.tensors.arrays import host_copy
+from everyorder.runtime.tensors.construction import (
+    empty_tensor,
+    from_flat,
+    from_numpy,
+    view_of,
+)
+from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.tensor import Tensor
 
 DEVICE = Device("cuda", 0)
 Array = np.ndarray[Any, Any]

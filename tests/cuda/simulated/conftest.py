@@ -21,7 +21,7 @@ def launchable() -> bool:
         return False
     if SIMULATED:
         return True
-    from runtime.kernels.cuda import is_available
+    from everyorder.runtime.kernels.cuda import is_available
 
     return is_available()
 

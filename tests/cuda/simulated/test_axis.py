@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
 from tests.cuda.simulated.arrays import STORED, Array, on_host, put, samples, spaced
 

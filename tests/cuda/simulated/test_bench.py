@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.kernels.cuda import Event
+from everyorder.runtime.kernels.cuda import Event
 from tests.cuda import bench
 
 

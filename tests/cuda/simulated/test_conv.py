@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
 from tests.cuda.simulated.arrays import get, put, spaced
 

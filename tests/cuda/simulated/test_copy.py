@@ -11,18 +11,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.copy import (
+from everyorder import runtime
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cuda.copy import (
     contiguous,
     first_outside,
     first_zero,
     require_indices,
 )
-from runtime.rpc.values import pack, restricted, unpack
-from runtime.tensors.construction import wrap_number
+from everyorder.runtime.rpc.values import pack, restricted, unpack
+from everyorder.runtime.tensors.construction import wrap_number
 from tests.cuda.simulated.agreement import agree, empty, same
 from tests.cuda.simulated.arrays import (
     COMPUTED,

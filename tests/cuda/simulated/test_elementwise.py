@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.pointwise import FAMILIES
-from runtime.kernels.math.complex import divide
-from runtime.kernels.math.scalars import BINARY, DIVIDING, UNARY
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cuda.pointwise import FAMILIES
+from everyorder.runtime.kernels.math.complex import divide
+from everyorder.runtime.kernels.math.scalars import BINARY, DIVIDING, UNARY
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.cuda.simulated.arrays import (
     COMPLEX,
@@ -258,7 +258,7 @@ def test_many_dimensions_are_joined_or_taken_one_by_one() -> None:
 
 
 def test_a_wrapped_number_is_a_number() -> None:
-    from runtime.tensors.construction import wrap_number
+    from everyorder.runtime.tensors.construction import wrap_number
 
     out = fresh((3,), "float32")
     CUDA["mul"](out, put(np.arange(3, dtype=np.float32)), wrap_number(2.5))

@@ -5,9 +5,9 @@ import gc
 import numpy as np
 import pytest
 
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda import memory_allocated
-from runtime.tensors.construction import view_of
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cuda import memory_allocated
+from everyorder.runtime.tensors.construction import view_of
 from tests.cuda.simulated.agreement import agree, empty, numbers
 from tests.cuda.simulated.arrays import COMPUTED, close, fresh, get, put
 
@@ -47,7 +47,13 @@ def test_linear(dtype: str, biased: bool, rows: int, inner: int, columns: int) -
 
 
 def test_the_parts_of_a_sum_are_a_matter_of_the_shape() -> None:
-    from runtime.kernels.cuda.matmul import ENOUGH, PART, TILE, Sizes, splits_of
+    from everyorder.runtime.kernels.cuda.matmul import (
+        ENOUGH,
+        PART,
+        TILE,
+        Sizes,
+        splits_of,
+    )
 
     assert splits_of(Sizes(1, TILE, TILE, PART)) == 1
     assert splits_of(Sizes(1, TILE, TILE, PART + 1)) == 2

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import DevicesDiffer, DeviceUnavailable, OutOfMemory
-from runtime.kernels.cuda import (
+from everyorder.runtime.errors.tensor import (
+    DevicesDiffer,
+    DeviceUnavailable,
+    OutOfMemory,
+)
+from everyorder.runtime.kernels.cuda import (
     KERNELS,
     Event,
     Stream,
@@ -31,16 +35,16 @@ from runtime.kernels.cuda import (
     reset_peak,
     synchronize,
 )
-from runtime.kernels.cuda.memory import (
+from everyorder.runtime.kernels.cuda.memory import (
     CudaMemory,
     device_array,
     device_of,
     download,
     upload,
 )
-from runtime.tensors.arrays import flat_of
-from runtime.tensors.construction import view_of
-from runtime.tensors.storage import memory_of, resolve_device
+from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.tensors.construction import view_of
+from everyorder.runtime.tensors.storage import memory_of, resolve_device
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.operators.handles import core
-from runtime.whole import Tensor, tensor
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.whole import Tensor, tensor
 from tests.cuda.simulated.agreement import numbers
 from tests.cuda.simulated.arrays import Array, close
 

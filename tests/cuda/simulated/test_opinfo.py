@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from runtime import Tensor
-from runtime.errors import EveryorderError
-from runtime.random import manual_seed
-from runtime.tensors.arrays import host_copy
-from runtime.tensors.construction import from_flat, view_of
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.random import manual_seed
+from everyorder.runtime.tensors.arrays import host_copy
+from everyorder.runtime.tensors.construction import from_flat, view_of
 from tests.cuda.simulated.arrays import DEVICE
 from tests.opinfo.info import Array, OpInfo, Sample, assert_same, listed, on_cpu
 from tests.opinfo.table import ROWS

@@ -6,10 +6,10 @@ import numba
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.device import SIMULATED
-from runtime.random import Generator
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cuda.device import SIMULATED
+from everyorder.runtime.random import Generator
 from tests.cuda.simulated.agreement import same
 from tests.cuda.simulated.arrays import Array, fresh, get, host
 

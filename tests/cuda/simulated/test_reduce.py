@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu.table import KERNELS as CPU
-from runtime.kernels.cuda import KERNELS as CUDA
-from runtime.kernels.cuda.reduce import RUN, TALL
+from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.kernels.cuda.reduce import RUN, TALL
 from tests.cuda.simulated.arrays import (
     COMPLEX,
     COMPUTED,

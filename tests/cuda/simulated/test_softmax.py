@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from runtime.errors.tensor import IndexOutOfRange
-from runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers
 from tests.cuda.simulated.arrays import fresh, get, put
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors.tensor import ArithmeticRefused
-from runtime.tensors.tensor import Tensor
+from everyorder import runtime
+from everyorder.runtime.errors.tensor import ArithmeticRefused
+from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda
+from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda
 from tests.cuda.simulated.agreement import agree, empty, numbers
 
 if not SIMULATED:

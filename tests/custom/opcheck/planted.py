@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import Dispatcher, Library, direct
-from runtime.custom.opcheck import CHECKS, opcheck
+from everyorder.runtime import Dispatcher, Library, direct
+from everyorder.runtime.custom.opcheck import CHECKS, opcheck
 
 Kernel = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import (
+from everyorder.runtime import (
     Dispatcher,
     DType,
     Function,
@@ -17,10 +17,10 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.autograd import no_grad
-from runtime.autograd.install import not_implemented
-from runtime.custom.opcheck import opcheck
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.autograd import no_grad
+from everyorder.runtime.autograd.install import not_implemented
+from everyorder.runtime.custom.opcheck import opcheck
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from runtime import Generator, Tensor, custom_op, ops, tensor
-from runtime.custom.opcheck import CHECKS, opcheck
-from runtime.errors.call import CallError
-from runtime.errors.custom import DefinitionRefused, OpCheckError
-from runtime.keys import DispatchKey, KeySet
+from everyorder.runtime import Generator, Tensor, custom_op, ops, tensor
+from everyorder.runtime.custom.opcheck import CHECKS, opcheck
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.custom import DefinitionRefused, OpCheckError
+from everyorder.runtime.keys import DispatchKey, KeySet
 from tests.coded import code, coded
 from tests.custom.functions import double
 from tests.custom.opcheck.planted import Planted

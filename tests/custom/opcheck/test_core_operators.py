@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Tensor
-from runtime.custom.opcheck import CHECKS, opcheck
+from everyorder.runtime import Tensor
+from everyorder.runtime.custom.opcheck import CHECKS, opcheck
 from tests.opinfo.info import Array, OpInfo, Sample, on_cpu
 from tests.opinfo.table import ROWS
 from tests.opinfo.test_gradients import DIFFERENTIABLE, FIXED, usable

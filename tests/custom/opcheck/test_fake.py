@@ -3,11 +3,19 @@
 from functools import partial
 from typing import Any
 
-from runtime import DispatchKey, DType, KeySet, Tensor, default_dispatcher, ops, tensor
-from runtime.custom import custom_op
-from runtime.custom.opcheck.fake import grown_samples
-from runtime.custom.opcheck.sample import Sample
-from runtime.tensors.construction import view_of
+from everyorder.runtime import (
+    DispatchKey,
+    DType,
+    KeySet,
+    Tensor,
+    default_dispatcher,
+    ops,
+    tensor,
+)
+from everyorder.runtime.custom import custom_op
+from everyorder.runtime.custom.opcheck.fake import grown_samples
+from everyorder.runtime.custom.opcheck.sample import Sample
+from everyorder.runtime.tensors.construction import view_of
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

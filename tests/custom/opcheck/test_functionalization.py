@@ -4,8 +4,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from runtime import default_generator, ops, tensor
-from runtime.custom.opcheck import opcheck
+from everyorder.runtime import default_generator, ops, tensor
+from everyorder.runtime.custom.opcheck import opcheck
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import from_numpy, ops, parse_schema, tensor
-from runtime.custom.opcheck.sample import (
+from everyorder.runtime import from_numpy, ops, parse_schema, tensor
+from everyorder.runtime.custom.opcheck.sample import (
     META,
     Copier,
     Sample,
@@ -16,9 +16,9 @@ from runtime.custom.opcheck.sample import (
     shared,
     shown_bytes,
 )
-from runtime.keys import DispatchKey
-from runtime.random import default_generator
-from runtime.tensors.arrays import strided
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.random import default_generator
+from everyorder.runtime.tensors.arrays import strided
 
 core = ops.core
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime import Dispatcher, ops, parse_schema, tensor
-from runtime.custom.opcheck import opcheck
-from runtime.custom.opcheck.checks import Seen, corrected, may_share
-from runtime.tensors.construction import from_numpy, view_of
+from everyorder.runtime import Dispatcher, ops, parse_schema, tensor
+from everyorder.runtime.custom.opcheck import opcheck
+from everyorder.runtime.custom.opcheck.checks import Seen, corrected, may_share
+from everyorder.runtime.tensors.construction import from_numpy, view_of
 from tests.custom.opcheck import planted
 from tests.custom.opcheck.planted import Planted, found
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import pytest
 
-from runtime.errors.rpc import RpcTimeout
-from runtime.rpc.agent import Request
+from everyorder.runtime.errors.rpc import RpcTimeout
+from everyorder.runtime.rpc.agent import Request
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 

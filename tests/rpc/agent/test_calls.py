@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import (
+from everyorder.runtime.errors.rpc import (
     NotInitialized,
     ReferenceDead,
     RemoteError,
@@ -18,11 +18,11 @@ from runtime.errors.rpc import (
     Unsendable,
     WorkerLost,
 )
-from runtime.futures import Future
-from runtime.rpc.agent import Agent, Request, current_agent
-from runtime.rpc.functions import MARK
-from runtime.rpc.identities import Node
-from runtime.rpc.session.events import Settings
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import Agent, Request, current_agent
+from everyorder.runtime.rpc.functions import MARK
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.session.events import Settings
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, stopped, threads
 

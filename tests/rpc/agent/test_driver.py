@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import NotInitialized, RpcMisuse, WorkerLost
-from runtime.futures import Future
-from runtime.rpc.agent import Agent, Request
-from runtime.rpc.session.events import Freed, Joined
+from everyorder.runtime.errors.rpc import NotInitialized, RpcMisuse, WorkerLost
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import Agent, Request
+from everyorder.runtime.rpc.session.events import Freed, Joined
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 

@@ -7,11 +7,28 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, Unsendable
-from runtime.rpc.agent import Agent, Request, Seat, backend_type, seated, stop
-from runtime.rpc.agent.faulty import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
-from runtime.rpc.agent.lifecycle import init_rpc
+from everyorder import runtime
+from everyorder.runtime.errors.rpc import (
+    ReferenceDead,
+    RpcMisuse,
+    RpcTimeout,
+    Unsendable,
+)
+from everyorder.runtime.rpc.agent import (
+    Agent,
+    Request,
+    Seat,
+    backend_type,
+    seated,
+    stop,
+)
+from everyorder.runtime.rpc.agent.faulty import (
+    FAULTY_BACKEND,
+    FaultyAgent,
+    FaultyOptions,
+    start,
+)
+from everyorder.runtime.rpc.agent.lifecycle import init_rpc
 from tests.coded import code
 from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
 

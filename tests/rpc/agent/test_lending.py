@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.rpc import (
+from everyorder import runtime
+from everyorder.runtime.errors.rpc import (
     BlockGone,
     RemoteError,
     Undecodable,
     Unsendable,
     WorkerLost,
 )
-from runtime.rpc.agent import Agent, Request, current_agent, stop
-from runtime.rpc.agent.agent import Job, serve
-from runtime.rpc.session.events import Called, Settings
-from runtime.rpc.transport.blocks import SUPPORTED, WORTH
+from everyorder.runtime.rpc.agent import Agent, Request, current_agent, stop
+from everyorder.runtime.rpc.agent.agent import Job, serve
+from everyorder.runtime.rpc.session.events import Called, Settings
+from everyorder.runtime.rpc.transport.blocks import SUPPORTED, WORTH
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, processes, threads
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import RpcMisuse
-from runtime.rpc.agent import Request, current_agent, is_initialized, seated
-from runtime.rpc.agent.lifecycle import local_workers
-from runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.rpc.agent import Request, current_agent, is_initialized, seated
+from everyorder.runtime.rpc.agent.lifecycle import local_workers
+from everyorder.runtime.rpc.identities import WorkerInfo
 from tests.coded import code
 from tests.forking import needs_fork
 from tests.rpc.worlds import SECONDS, options
@@ -92,8 +92,8 @@ def test_an_error_ends_all_at_once(how: Any) -> None:
 
 FORKS = """
 import operator, os, sys, warnings
-from runtime import rpc
-from runtime.errors.rpc import NotInitialized
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import NotInitialized
 
 warnings.simplefilter("ignore", DeprecationWarning)
 with rpc.local_workers(["a", "b"], how=sys.argv[1]):

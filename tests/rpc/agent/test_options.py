@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import RpcMisuse
-from runtime.rpc.agent import (
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.rpc.agent import (
     RpcBackendOptions,
     backend_registered,
     backend_type,
@@ -15,10 +15,10 @@ from runtime.rpc.agent import (
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent import options as chapter
-from runtime.rpc.agent.options import choose_backend
-from runtime.rpc.program.plug_in import UNSET
-from runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.agent import options as chapter
+from everyorder.runtime.rpc.agent.options import choose_backend
+from everyorder.runtime.rpc.program.plug_in import UNSET
+from everyorder.runtime.rpc.session.events import Settings
 
 
 def test_defaults() -> None:

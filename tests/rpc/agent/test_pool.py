@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.futures import Future
-from runtime.rpc.agent import threads as pools
-from runtime.rpc.agent.threads import Pool
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import threads as pools
+from everyorder.runtime.rpc.agent.threads import Pool
 from tests.rpc.surface.bodies import until
 
 SECONDS = 60

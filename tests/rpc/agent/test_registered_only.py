@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
-from runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
-from runtime.rpc.agent import Agent, Request, Seat
-from runtime.rpc.agent.lifecycle import stop
-from runtime.rpc.agent.rendezvous import join, parse_init_method
-from runtime.rpc.functions import REGISTRY
-from runtime.rpc.references import reference_of
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
+from everyorder.runtime.rpc.agent import Agent, Request, Seat
+from everyorder.runtime.rpc.agent.lifecycle import stop
+from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
+from everyorder.runtime.rpc.functions import REGISTRY
+from everyorder.runtime.rpc.references import reference_of
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, at_once, options, place
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import (
+from everyorder.runtime.errors.rpc import (
     AddressUnusable,
     JoinTimeout,
     NotAdmitted,
@@ -16,7 +16,7 @@ from runtime.errors.rpc import (
     RpcMisuse,
     UnsafeKeys,
 )
-from runtime.rpc.agent import (
+from everyorder.runtime.rpc.agent import (
     Agent,
     Seat,
     current_agent,
@@ -27,15 +27,15 @@ from runtime.rpc.agent import (
     seated,
     shutdown,
 )
-from runtime.rpc.agent.lifecycle import stop
-from runtime.rpc.agent.rendezvous import (
+from everyorder.runtime.rpc.agent.lifecycle import stop
+from everyorder.runtime.rpc.agent.rendezvous import (
     Rendezvous,
     check_name,
     check_rank,
     join,
     parse_init_method,
 )
-from runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.identities import WorkerInfo
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 
@@ -322,7 +322,7 @@ def test_a_place_of_another_group_is_waited_for() -> None:
 def test_a_place_that_stays_taken_is_refused(
     ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.rpc.agent.rendezvous._TAKEN", 0.05)
+    monkeypatch.setattr("everyorder.runtime.rpc.agent.rendezvous._TAKEN", 0.05)
     where = place()
     ending(begun(where, "a", 0, 1))
     with pytest.raises(AddressUnusable):
@@ -332,7 +332,7 @@ def test_a_place_that_stays_taken_is_refused(
 def test_the_others_go_on_without_the_keeper() -> None:
     import operator
 
-    from runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import Request
 
     with threads("a", "b", "c", settings=HASTY) as (a, b, c):
         a.transport.close(0)
@@ -346,7 +346,7 @@ def test_the_others_go_on_without_the_keeper() -> None:
 def test_over_sockets(how: str, ending: Ending) -> None:
     import operator
 
-    from runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import Request
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         if how == "ipc":
@@ -365,8 +365,8 @@ def test_over_sockets(how: str, ending: Ending) -> None:
 @pytest.mark.parametrize("how", ["ipc", "tcp"])
 def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) -> None:
     """Who has the name keeps it, and who wanted it too is not tried for ever."""
-    from runtime.rpc.agent import Request
-    from runtime.rpc.transport.sockets import SocketTransport
+    from everyorder.runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         if how == "ipc":
@@ -479,7 +479,7 @@ def test_a_forked_child_has_no_worker() -> None:
 
 
 def test_a_forked_child_waits_for_nobody_s_value() -> None:
-    from runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import Request
     from tests.forking import in_child
 
     with threads("a", "b") as (a, b):
@@ -497,7 +497,7 @@ def test_a_forked_child_waits_for_nobody_s_value() -> None:
 
 
 def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
-    from runtime.rpc.transport.addresses import Keys
+    from everyorder.runtime.rpc.transport.addresses import Keys
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         folders = [f"{folder}/{name}" for name in ("one", "two", "three")]
@@ -515,7 +515,7 @@ def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
 
 def test_others_are_told_the_host_that_was_given(ending: Ending) -> None:
     """As by a machine of several networks, or behind a name."""
-    from runtime.rpc.transport.addresses import Keys
+    from everyorder.runtime.rpc.transport.addresses import Keys
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         keys = f"{folder}/keys"
@@ -534,9 +534,9 @@ def test_a_wrong_key_is_not_heard(
     """Nothing that its owner sends gets as far as to be read."""
     from contextlib import closing
 
-    from runtime.rpc.transport import Link, LinkState
-    from runtime.rpc.transport.addresses import Keys
-    from runtime.rpc.transport.sockets import SocketTransport
+    from everyorder.runtime.rpc.transport import Link, LinkState
+    from everyorder.runtime.rpc.transport.addresses import Keys
+    from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     heard: list[str] = []
     refused = threading.Event()

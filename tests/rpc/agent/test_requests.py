@@ -6,10 +6,10 @@ from weakref import ref
 
 import pytest
 
-from runtime.errors.rpc import BlockGone, RpcTimeout
-from runtime.futures import Future
-from runtime.rpc.agent import Agent, Handle, Request
-from runtime.rpc.values.remote_errors import free_frames
+from everyorder.runtime.errors.rpc import BlockGone, RpcTimeout
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import Agent, Handle, Request
+from everyorder.runtime.rpc.values.remote_errors import free_frames
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 

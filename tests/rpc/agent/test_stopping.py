@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors.rpc import (
+from everyorder.runtime.errors.rpc import (
     NotInitialized,
     ReferenceDead,
     RpcMisuse,
     RpcTimeout,
     WorkerLost,
 )
-from runtime.rpc.agent import (
+from everyorder.runtime.rpc.agent import (
     Agent,
     Request,
     RpcBackendOptions,
@@ -28,7 +28,7 @@ from runtime.rpc.agent import (
     shutdown,
     stop,
 )
-from runtime.rpc.agent import lifecycle as chapter
+from everyorder.runtime.rpc.agent import lifecycle as chapter
 from tests.coded import code, coded
 from tests.rpc.worlds import (
     HASTY,
@@ -150,7 +150,7 @@ def test_those_who_are_missing_are_told_while_one_waits(
     level: str,
 ) -> None:
     """Who is there to wait for them does not tell everybody."""
-    caplog.set_level("INFO", "runtime.rpc")
+    caplog.set_level("INFO", "everyorder.runtime.rpc")
     monkeypatch.setattr(chapter, "_TELL_SECONDS", 0.05)
     with threads("a", "b") as (a, b):
         thread = threading.Thread(target=stop, args=(a,), kwargs={"serves": serves})
@@ -245,7 +245,7 @@ def test_an_interrupt_while_it_waits_stops_all_the_same() -> None:
 
 AT_EXIT = """
 import threading
-from runtime.rpc.agent import RpcBackendOptions, init_rpc
+from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method="ipc://{folder}/g"))
 print("there", flush=True)
 """
@@ -267,8 +267,8 @@ def test_a_process_that_just_ends_does_not_hang(tmp_path: Path) -> None:
 
 ENDS_AT_A_LINE = """
 import sys
-import runtime.rpc
-from runtime.rpc.agent import RpcBackendOptions, init_rpc
+import everyorder.runtime.rpc
+from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method=sys.argv[1]))
 print("there", flush=True)
 sys.stdin.readline()
@@ -312,7 +312,7 @@ def number() -> int:
 
 
 def shut_down() -> None:
-    from runtime.rpc.agent import shutdown
+    from everyorder.runtime.rpc.agent import shutdown
 
     shutdown(timeout=SECONDS)
 

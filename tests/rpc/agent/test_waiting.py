@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
-from runtime.rpc.agent import Agent, Request, current_agent
-from runtime.rpc.agent.calls import PendingCall
-from runtime.rpc.agent.references import Handle
-from runtime.rpc.session.events import Answered, Failed
+from everyorder.runtime.errors.rpc import (
+    ReferenceDead,
+    RpcMisuse,
+    RpcTimeout,
+    WorkerLost,
+)
+from everyorder.runtime.rpc.agent import Agent, Request, current_agent
+from everyorder.runtime.rpc.agent.calls import PendingCall
+from everyorder.runtime.rpc.agent.references import Handle
+from everyorder.runtime.rpc.session.events import Answered, Failed
 from tests.coded import code
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads

@@ -31,11 +31,11 @@ from hashlib import blake2b
 from math import inf
 from typing import Any
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Cancel, encode
-from runtime.rpc.session.channel import CLOSED, OPEN, Channel, End
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Cancel, encode
+from everyorder.runtime.rpc.session.channel import CLOSED, OPEN, Channel, End
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
 from tests.rpc.exploring.world import Broken
 from tests.rpc.session.pair import body
 from tests.rpc.session.times import TIMES

@@ -7,11 +7,18 @@ within which exploring finds it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from runtime.rpc.identities import Fork, ForkId, Node
-from runtime.rpc.messages import Accept, Message, Registered
-from runtime.rpc.session.events import Reason
-from runtime.rpc.session.ownership import Fate, Incoming, Key, Outgoing, Use, Used
-from runtime.rpc.session.references import References
+from everyorder.runtime.rpc.identities import Fork, ForkId, Node
+from everyorder.runtime.rpc.messages import Accept, Message, Registered
+from everyorder.runtime.rpc.session.events import Reason
+from everyorder.runtime.rpc.session.ownership import (
+    Fate,
+    Incoming,
+    Key,
+    Outgoing,
+    Use,
+    Used,
+)
+from everyorder.runtime.rpc.session.references import References
 from tests.rpc.exploring.world import Bounds
 
 

@@ -3,8 +3,8 @@
 True only here: the laws.  Each looks at a world and returns what it found, or nothing.
 """
 
-from runtime.rpc.session.ownership import SENDABLE, Use
-from runtime.rpc.session.references import References
+from everyorder.runtime.rpc.session.ownership import SENDABLE, Use
+from everyorder.runtime.rpc.session.references import References
 from tests.rpc.exploring.world import World
 
 

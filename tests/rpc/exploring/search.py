@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from runtime.rpc.session.references import References
+from everyorder.runtime.rpc.session.references import References
 from tests.rpc.exploring.form import form
 from tests.rpc.exploring.laws import LAWS, nothing_remains
 from tests.rpc.exploring.world import Bounds, Broken, Step, World

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from runtime.rpc.identities import ForkId, Node, RRefId
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import ForkId, Node, RRefId
+from everyorder.runtime.rpc.session.events import (
     Admitted,
     Answered,
     Called,
@@ -27,7 +27,7 @@ from runtime.rpc.session.events import (
     Joined,
     Lost,
 )
-from runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.session.session import Session
 from tests.rpc.exploring.world import Broken
 from tests.rpc.session.times import TIMES
 

@@ -5,8 +5,15 @@ The numbers of worlds are what they are: one that changes tells that the machine
 
 import pytest
 
-from runtime.rpc.session.ownership import TABLE, Act, Change, Use, Used, Users
-from runtime.rpc.session.references import References
+from everyorder.runtime.rpc.session.ownership import (
+    TABLE,
+    Act,
+    Change,
+    Use,
+    Used,
+    Users,
+)
+from everyorder.runtime.rpc.session.references import References
 from tests.rpc.exploring.faults import (
     FAULTS,
     TWO,

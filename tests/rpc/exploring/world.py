@@ -27,11 +27,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
-from runtime.rpc.messages import Message, Refused
-from runtime.rpc.session.events import Died, Reason
-from runtime.rpc.session.ownership import Fate, Incoming, Key, Owned, Used
-from runtime.rpc.session.references import References
+from everyorder.runtime.rpc.identities import (
+    Fork,
+    ForkId,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.messages import Message, Refused
+from everyorder.runtime.rpc.session.events import Died, Reason
+from everyorder.runtime.rpc.session.ownership import Fate, Incoming, Key, Owned, Used
+from everyorder.runtime.rpc.session.references import References
 
 
 class Carrier(NamedTuple):

@@ -8,9 +8,9 @@ from threading import Event
 from typing import Any
 from weakref import WeakSet
 
-from runtime import rpc
-from runtime.errors import rpc as rpc_errors
-from runtime.rpc.agent import current_agent
+from everyorder.runtime import rpc
+from everyorder.runtime.errors import rpc as rpc_errors
+from everyorder.runtime.rpc.agent import current_agent
 
 RUNS: Counter[int] = Counter()
 GATE = Event()
@@ -94,7 +94,7 @@ def tables() -> dict[str, int]:
             sizes[path] = len(value)
             # What is in one is of one kind, and belongs to no path of its own.
             continue
-        if type(value).__module__.startswith("runtime.rpc"):
+        if type(value).__module__.startswith("everyorder.runtime.rpc"):
             names = {*getattr(value, "__dict__", ())}
             for kind in type(value).__mro__:
                 names.update(getattr(kind, "__slots__", ()))

@@ -29,8 +29,8 @@ def reads() -> int:
 
 def run() -> None:
     """Calls, references and deadlines: all as if nothing had jumped."""
-    from runtime import rpc
-    from runtime.errors.rpc import RpcTimeout
+    from everyorder.runtime import rpc
+    from everyorder.runtime.errors.rpc import RpcTimeout
     from tests.rpc.faults import bodies
     from tests.rpc.worlds import options
 

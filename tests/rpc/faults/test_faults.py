@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
-from runtime.futures import Future
-from runtime.rpc.agent import Agent, Seat, current_agent, rendezvous, seated
-from runtime.rpc.agent.lifecycle import stop
-from runtime.rpc.agent.rendezvous import join, parse_init_method
-from runtime.rpc.session.events import Joined, Lost, Settings
-from runtime.rpc.transport import Transport
-from runtime.rpc.transport.addresses import Keys, parse_address
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import Agent, Seat, current_agent, rendezvous, seated
+from everyorder.runtime.rpc.agent.lifecycle import stop
+from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
+from everyorder.runtime.rpc.session.events import Joined, Lost, Settings
+from everyorder.runtime.rpc.transport import Transport
+from everyorder.runtime.rpc.transport.addresses import Keys, parse_address
 from tests.coded import coded
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder

@@ -6,8 +6,8 @@ references that are made, passed on, given back and dropped, large payloads.
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcTimeout
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcTimeout
 from tests.rpc.faults import bodies
 from tests.rpc.worlds import SECONDS, Process, processes
 

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.messages import (
     Accept,
     Answer,
     Call,
@@ -22,8 +22,8 @@ from runtime.rpc.messages import (
     Survey,
     Waiting,
 )
-from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import (
+from everyorder.runtime.rpc.session.events import Reason
+from everyorder.runtime.rpc.wire import (
     NOTHING,
     Admission,
     Beat,

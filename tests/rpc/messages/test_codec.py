@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.messages import (
     INLINE,
     KINDS,
     Answer,
@@ -21,8 +21,8 @@ from runtime.rpc.messages import (
     decode,
     encode,
 )
-from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import NOTHING, Kind, Malformed, Note, note, of_note
+from everyorder.runtime.rpc.session.events import Reason
+from everyorder.runtime.rpc.wire import NOTHING, Kind, Malformed, Note, note, of_note
 from tests.rpc.messages.every import EVERY, NOTES
 
 # Small: each of many kinds has a test.

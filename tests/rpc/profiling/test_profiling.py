@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import FutureMisuse, RpcMisuse
-from runtime.futures import Future
-from runtime.rpc.profiling import (
+from everyorder.runtime.errors import FutureMisuse, RpcMisuse
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.profiling import (
     Collector,
     Event,
     call_key,

@@ -10,12 +10,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from runtime import rpc
-from runtime.futures import Future
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.program import Surface, plug_in, plug_in_workers
-from runtime.script.program import SHARED_PROGRAM
-from runtime.script.running import call
+from everyorder.runtime import rpc
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.program import Surface, plug_in, plug_in_workers
+from everyorder.runtime.script.program import SHARED_PROGRAM
+from everyorder.runtime.script.running import call
 
 T = TypeVar("T")
 

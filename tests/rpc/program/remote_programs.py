@@ -6,10 +6,10 @@
 from threading import Event
 from typing import Any
 
-import runtime
-from runtime import Tensor, jit, rpc
-from runtime.futures import Future
-from runtime.rpc.profiling import record_function
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit, rpc
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.profiling import record_function
 
 # References -------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from harness import Scenario
+from everyorder.harness import Scenario
 
 PLAIN = """
 def twice(x: Tensor) -> Tensor:
@@ -33,16 +33,16 @@ import sys
 
 class Hidden:
     def find_spec(self, name, path=None, target=None):
-        if name == "runtime.rpc" or name.startswith("runtime.rpc."):
+        if name == "everyorder.runtime.rpc" or name.startswith("runtime.rpc."):
             raise ModuleNotFoundError(f"no {name}", name=name)
 
 sys.meta_path.insert(0, Hidden())
 """
 PROGRAM = """
 import io, sys
-import runtime
-from runtime import jit
-from runtime.script.ir import kinds
+from everyorder import runtime
+from everyorder.runtime import jit
+from everyorder.runtime.script.ir import kinds
 
 unit = jit.CompilationUnit({plain!r})
 print(unit.plain(runtime.tensor([1.0, 2.0]), 3).tolist())
@@ -55,7 +55,7 @@ for text in {calls!r}, {typed!r}:
         jit.CompilationUnit(text)
     except Exception as error:
         print(type(error).__name__, "-", str(error).splitlines()[0])
-print([*kinds._PLUG_IN_KINDS], [n for n in sys.modules if n.startswith("runtime.rpc")])
+print([*kinds._PLUG_IN_KINDS], [n for n in sys.modules if ".runtime.rpc" in n])
 """
 
 
@@ -94,20 +94,21 @@ def test_without_the_package_everything_else_works() -> None:
 def test_a_wheel_without_the_package_compiles_programs(tmp_path: Path) -> None:
     """It is built of a tree that has no `runtime/rpc`, and nothing else is loaded."""
     tree, place = tmp_path / "tree", tmp_path / "place"
-    for name in ("pyproject.toml", "README.md", "LICENSE", "everyorder.py"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         tree.mkdir(exist_ok=True)
         copy(ROOT / name, tree)
+    copytree(ROOT / "everyorder", tree / "everyorder", symlinks=True)
     for name in ("runtime", "invariants", "harness"):
         copytree(ROOT / name, tree / name, ignore=ignore_patterns("rpc", "__pycache__"))
     (wheel,) = WheelBuilder(str(tree)).build(directory=str(tmp_path))
     ZipFile(wheel).extractall(place)
-    assert not (place / "runtime" / "rpc").exists()
+    assert not (place / "everyorder" / "runtime" / "rpc").exists()
 
     # The place comes before what is installed.
     where = {"cwd": place, "env": {**environ, "PYTHONPATH": str(place)}}
     loaded = "print(runtime.__file__)"
     printed = run(PROGRAM + loaded, **where)
-    assert printed == [*PRINTED, str(place / "runtime" / "__init__.py")]
+    assert printed == [*PRINTED, str(place / "everyorder" / "runtime" / "__init__.py")]
     shown = run(EXAMPLE, **where)
     assert shown
     assert shown == run(EXAMPLE, cwd=ROOT)
@@ -117,15 +118,15 @@ ORDER = """
 import sys
 for name in {order!r}:
     __import__(name)
-from runtime.rpc import RRef, rpc_sync
-from runtime import jit
-from runtime.schema import annotation
-from runtime.script.emission import sugar
-from runtime.script.ir import kinds
-from runtime.script import program
-from runtime.script.running import boundary, steps
-from runtime.script.archive import expressions
-from runtime.script.frontend import sections
+from everyorder.runtime.rpc import RRef, rpc_sync
+from everyorder.runtime import jit
+from everyorder.runtime.schema import annotation
+from everyorder.runtime.script.emission import sugar
+from everyorder.runtime.script.ir import kinds
+from everyorder.runtime.script import program
+from everyorder.runtime.script.running import boundary, steps
+from everyorder.runtime.script.archive import expressions
+from everyorder.runtime.script.frontend import sections
 print(sorted(kinds._PLUG_IN_KINDS), sorted(expressions.PLUG_IN_WORDS),
       len(boundary._PLUG_IN_TESTS))
 print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS[RRef])
@@ -135,10 +136,10 @@ print(all(kind in expressions.FORMS for kind in kinds._PLUG_IN_KINDS))
 """
 # The compiler first, or remote calls, or a part of them that names what programs have.
 ORDERS = (
-    ("runtime.jit", "runtime.rpc"),
-    ("runtime.rpc", "runtime.jit"),
-    ("runtime.rpc.references", "runtime.jit"),
-    ("runtime.rpc.api", "runtime.script.archive"),
+    ("everyorder.runtime.jit", "everyorder.runtime.rpc"),
+    ("everyorder.runtime.rpc", "everyorder.runtime.jit"),
+    ("everyorder.runtime.rpc.references", "everyorder.runtime.jit"),
+    ("everyorder.runtime.rpc.api", "everyorder.runtime.script.archive"),
 )
 
 
@@ -156,11 +157,13 @@ def test_remote_calls_load_no_compiler_before_they_are_named() -> None:
     lines = run(
         """
 import sys
-import runtime.rpc
-print("runtime.script.emission" in sys.modules, "runtime.rpc.api" in sys.modules)
-import runtime.jit
-from runtime.script.ir import kinds
-print(len(kinds._PLUG_IN_KINDS), "runtime.rpc.api" in sys.modules)
+from everyorder import runtime
+import everyorder.runtime.rpc
+root = "everyorder.runtime."
+print(*(root + n in sys.modules for n in ("script.emission", "rpc.api")))
+import everyorder.runtime.jit
+from everyorder.runtime.script.ir import kinds
+print(len(kinds._PLUG_IN_KINDS), "everyorder.runtime.rpc.api" in sys.modules)
 runtime.rpc.rpc_sync
 print(len(kinds._PLUG_IN_KINDS))
 """
@@ -175,7 +178,7 @@ def test_imports_are_explored() -> None:
     That with the compiler is too large to be looked at whole; see above.
     """
     use = "len(runtime.rpc._PROGRAMS._parts), runtime.script.frontend.sections()"
-    modules = ("runtime.script.frontend", "runtime.rpc")
+    modules = ("everyorder.runtime.script.frontend", "everyorder.runtime.rpc")
     report = Scenario.of_imports(*modules, use=use, timeout=300).explore(jobs=1)
     assert report.passed, report.render()
     assert [row.orders for row in report.rows] == [2, 2]

@@ -7,13 +7,13 @@ from typing import Any, Optional
 
 import pytest
 
-import runtime
-from runtime import Tensor, jit
-from runtime import rpc as real
-from runtime.errors.rpc import NotInitialized, RpcMisuse
-from runtime.errors.script import RunningError
-from runtime.rpc.identities import WorkerInfo
-from runtime.script.program import fork
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime import rpc as real
+from everyorder.runtime.errors.rpc import NotInitialized, RpcMisuse
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.script.program import fork
 from tests.coded import code
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import World

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import jit, rpc
-from runtime.errors.rpc import RpcMisuse
-from runtime.errors.script import IllTyped, NotSupported
-from runtime.futures import Future
-from runtime.rpc.agent import set_rpc_timeout
+from everyorder import runtime
+from everyorder.runtime import jit, rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.errors.script import IllTyped, NotSupported
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import set_rpc_timeout
 from tests.coded import code
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.surface.bodies import OTHER, in_world, until

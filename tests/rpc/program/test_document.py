@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, jit
-from runtime import rpc as real
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime import rpc as real
 from tests.rpc.program import fakes
 from tests.rpc.program.fakes import World
 from tests.script.emission.scripts import kinds

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, jit
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import ArchiveError, BrokenGraph, NotSupported
-from runtime.futures import Future, awaitable, awaitable_wait
-from runtime.rpc.program import plug_in
-from runtime.rpc.program.kinds import ROWS
-from runtime.schema import annotation
-from runtime.script import program
-from runtime.script.archive import expressions, recompiled
-from runtime.script.emission import sugar
-from runtime.script.frontend import language
-from runtime.script.ir import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import ArchiveError, BrokenGraph, NotSupported
+from everyorder.runtime.futures import Future, awaitable, awaitable_wait
+from everyorder.runtime.rpc.program import plug_in
+from everyorder.runtime.rpc.program.kinds import ROWS
+from everyorder.runtime.schema import annotation
+from everyorder.runtime.script import program
+from everyorder.runtime.script.archive import expressions, recompiled
+from everyorder.runtime.script.emission import sugar
+from everyorder.runtime.script.frontend import language
+from everyorder.runtime.script.ir import (
     KINDS,
     Effect,
     Sharing,
@@ -32,11 +32,11 @@ from runtime.script.ir import (
     parse_graph,
     printed,
 )
-from runtime.script.ir import kinds as ir_kinds
-from runtime.script.ir.kinds import kind_names
-from runtime.script.passes import OPTIMIZE, Aliases, run_passes
-from runtime.script.program import Function, Program, fork, wait
-from runtime.script.running import boundary, steps
+from everyorder.runtime.script.ir import kinds as ir_kinds
+from everyorder.runtime.script.ir.kinds import kind_names
+from everyorder.runtime.script.passes import OPTIMIZE, Aliases, run_passes
+from everyorder.runtime.script.program import Function, Program, fork, wait
+from everyorder.runtime.script.running import boundary, steps
 from tests.coded import code
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import RRef, World, unplugged

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors.base import EveryorderError
-from runtime.rpc import api
-from runtime.script.frontend import reference, sections
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.rpc import api
+from everyorder.runtime.script.frontend import reference, sections
 from tests.rpc.program.fakes import World
 from tests.rpc.program.wrong_calls import complaint
 

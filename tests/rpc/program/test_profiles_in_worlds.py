@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse
-from runtime.rpc.profiling import profile, record_function
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.rpc.profiling import profile, record_function
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.program.test_calls_in_worlds import x
 from tests.rpc.surface.bodies import OTHER, in_world

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor, jit
-from runtime.errors.call import CallError
-from runtime.errors.script import RunningError
-from runtime.rpc.identities import WorkerInfo
-from runtime.schema.parser import parse_type
-from runtime.script.program import (
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.script.program import (
     NotInferred,
     ignore,
     inferred_type,
@@ -109,9 +109,9 @@ def test_optional_references() -> None:
 def test_which_reference_is_one_of_a_type(known: str, wanted: str, fits: bool) -> None:
     """3.7: by the type that it has; one that has none is looked at when it comes."""
 
-    from runtime.schema.types import RRefType
-    from runtime.schema.values import MISMATCH
-    from runtime.script.running import taker, test_of
+    from everyorder.runtime.schema.types import RRefType
+    from everyorder.runtime.schema.values import MISMATCH
+    from everyorder.runtime.script.running import taker, test_of
 
     type_ = RRefType(parse_type(wanted, type_variables=False))
     made = RRef(3, known)

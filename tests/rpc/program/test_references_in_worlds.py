@@ -5,11 +5,11 @@ import pickle
 
 import pytest
 
-import runtime
-from runtime import jit, rpc
-from runtime.errors.rpc import RpcMisuse
-from runtime.errors.script import ArchiveError
-from runtime.script import archive
+from everyorder import runtime
+from everyorder.runtime import jit, rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.errors.script import ArchiveError
+from everyorder.runtime.script import archive
 from tests.coded import code
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.surface.bodies import OTHER, in_world
@@ -180,7 +180,7 @@ def test_the_types_of_references_are_known() -> None:
         (rpc.RRef([1, 2]), "RRef(int[])"),
         (remote.a_reference(OTHER, x()), "RRef(Tensor)"),
     ):
-        from runtime.script.program import inferred_type
+        from everyorder.runtime.script.program import inferred_type
 
         assert str(inferred_type(r)) == wanted
     with pytest.raises(TypeError):

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-import runtime.rpc.program
-from runtime.script.emission import compile_function
-from runtime.script.program import Program
+import everyorder.runtime.rpc.program
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import Program
 from tests.rpc.program.fakes import World
 from tests.rpc.program.wrong_calls import FILE, complaint, defined
 from tests.script.emission.wrong_forms import document, stored
 from tests.script.test_raise_sites import Site, sites
 
 STORED = stored(FILE)
-FOLDER = Path(runtime.rpc.program.__file__).parent
+FOLDER = Path(everyorder.runtime.rpc.program.__file__).parent
 # The chapters that compile; what the others raise, programs raise when they run.
 FILES = (FOLDER / "forms.py",)
 

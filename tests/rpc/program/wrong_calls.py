@@ -10,21 +10,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runtime.errors.base import EveryorderError
-from runtime.script.emission import compile_function
-from runtime.script.program import Program
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import Program
 from tests.rpc.program.fakes import World
 from tests.script.emission.wrong_forms import document, stored
 
 FILE = Path(__file__).parent / "wrong_calls.txt"
 PRELUDE = """
 from typing import Any, Dict, List, Optional
-import runtime
-from runtime import Tensor
-from runtime.futures import Future
-from runtime.rpc.functions import async_execution
-from runtime.rpc.identities import WorkerInfo
-from runtime.script.program import ignore
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.functions import async_execution
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.script.program import ignore
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import RRef
 def two(x: Tensor, n: int, scale: float = 1.0) -> Tensor:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
-from runtime.rpc.identities import Node, RRefId
-from runtime.rpc.session.events import Buffer, Called, Event, Settings
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.identities import Node, RRefId
+from everyorder.runtime.rpc.session.events import Buffer, Called, Event, Settings
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.session.session import Session
 from tests.rpc.session.times import TIMES
 
 DELAY = 0.001

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Cancel, Message, decode, encode
-from runtime.rpc.session.channel import Channel, End
-from runtime.rpc.session.events import Buffer, Settings
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Cancel, Message, decode, encode
+from everyorder.runtime.rpc.session.channel import Channel, End
+from everyorder.runtime.rpc.session.events import Buffer, Settings
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
 from tests.rpc.session.times import TIMES
 
 # Packets of a pair are numbered: the first that it sent is 0.

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
-from runtime.rpc.session.calls import TRANSITIONS, Calls
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
+from everyorder.runtime.rpc.session.calls import TRANSITIONS, Calls
+from everyorder.runtime.rpc.session.events import (
     Answered,
     Called,
     Cancelled,
@@ -18,9 +18,9 @@ from runtime.rpc.session.events import (
     Reason,
     Settings,
 )
-from runtime.rpc.session.ownership import Verdict
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.references import INTRODUCTION, References
+from everyorder.runtime.rpc.session.ownership import Verdict
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.session.references import INTRODUCTION, References
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
 

@@ -6,8 +6,8 @@ from itertools import permutations, product
 
 import pytest
 
-from runtime.rpc.messages import KINDS, Cancel, encode
-from runtime.rpc.session.channel import (
+from everyorder.runtime.rpc.messages import KINDS, Cancel, encode
+from everyorder.runtime.rpc.session.channel import (
     ANSWERING,
     CLOSED,
     FENCED,
@@ -16,8 +16,8 @@ from runtime.rpc.session.channel import (
     TRANSITIONS,
     End,
 )
-from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import Flaw, Head, Kind, parse
+from everyorder.runtime.rpc.session.events import Reason
+from everyorder.runtime.rpc.wire import Flaw, Head, Kind, parse
 from tests.rpc.session.pair import Pair, kind
 from tests.rpc.session.times import TIMES
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.rpc.identities import Node
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.session.events import (
     Admitted,
     Answered,
     Buffer,
@@ -21,9 +21,9 @@ from runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.session import Session
-from runtime.rpc.wire import (
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.wire import (
     HEADER,
     Admission,
     Flaw,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import MemberJoined, MemberLeft
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import MemberJoined, MemberLeft
+from everyorder.runtime.rpc.session.events import (
     Admitted,
     Answered,
     Failed,
@@ -13,10 +13,18 @@ from runtime.rpc.session.events import (
     Reason,
     Rejected,
 )
-from runtime.rpc.session.members import TRANSITIONS, Members
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.session import Session
-from runtime.rpc.wire import Admission, Head, Join, Kind, Member, Rejection, parse
+from everyorder.runtime.rpc.session.members import TRANSITIONS, Members
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.wire import (
+    Admission,
+    Head,
+    Join,
+    Kind,
+    Member,
+    Rejection,
+    parse,
+)
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
 

@@ -4,10 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.rpc.messages import Answer, Call, Cancel, Part, decode, encode
-from runtime.rpc.session.events import Answered, Called, Event, Failed, Lost, Reason
-from runtime.rpc.session.packets import Packet, Parts, split
-from runtime.rpc.wire import size
+from everyorder.runtime.rpc.messages import Answer, Call, Cancel, Part, decode, encode
+from everyorder.runtime.rpc.session.events import (
+    Answered,
+    Called,
+    Event,
+    Failed,
+    Lost,
+    Reason,
+)
+from everyorder.runtime.rpc.session.packets import Packet, Parts, split
+from everyorder.runtime.rpc.wire import size
 from tests.rpc.session.network import Network
 from tests.rpc.session.times import TIMES
 

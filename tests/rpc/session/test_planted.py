@@ -14,9 +14,9 @@ from unittest import mock
 
 import pytest
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Answer, Call, Idle
-from runtime.rpc.session import (
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Answer, Call, Idle
+from everyorder.runtime.rpc.session import (
     calls,
     channel,
     composition,
@@ -24,8 +24,8 @@ from runtime.rpc.session import (
     packets,
     termination,
 )
-from runtime.rpc.session.events import Answered
-from runtime.rpc.wire import HEADER, Flaw, Head, Member, Reader
+from everyorder.runtime.rpc.session.events import Answered
+from everyorder.runtime.rpc.wire import HEADER, Flaw, Head, Member, Reader
 from tests.rpc.messages import test_codec
 from tests.rpc.session import (
     test_calls,

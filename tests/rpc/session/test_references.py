@@ -4,12 +4,12 @@ All that a few workers can do with a few references is explored in every order
 (`tests/rpc/exploring`); here is what takes one reference more, or time.
 """
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import Accept, Answer, Call, Cancel, Register
-from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.events import Died, Failed, Freed, Reason
-from runtime.rpc.session.ownership import Fate, Owners, Use, Users, Verdict
-from runtime.rpc.session.references import INTRODUCTION, References
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.messages import Accept, Answer, Call, Cancel, Register
+from everyorder.runtime.rpc.session.calls import Calls
+from everyorder.runtime.rpc.session.events import Died, Failed, Freed, Reason
+from everyorder.runtime.rpc.session.ownership import Fate, Owners, Use, Users, Verdict
+from everyorder.runtime.rpc.session.references import INTRODUCTION, References
 from tests.rpc.session.times import TIMES
 
 ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.messages import (
     Accept,
     Answer,
     Call,
@@ -30,8 +30,14 @@ from runtime.rpc.messages import (
     Waiting,
     encode,
 )
-from runtime.rpc.session.events import Answered, Called, Confirmed, Freed, Reason
-from runtime.rpc.wire import Member
+from everyorder.runtime.rpc.session.events import (
+    Answered,
+    Called,
+    Confirmed,
+    Freed,
+    Reason,
+)
+from everyorder.runtime.rpc.wire import Member
 from tests.rpc.session.network import Network
 
 # Three workers of a network, another life of one of them, and a stranger.

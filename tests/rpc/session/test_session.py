@@ -1,7 +1,7 @@
 """Sessions: who joins is a member, who calls is answered, who is done is waited for."""
 
-from runtime.rpc.identities import Node
-from runtime.rpc.session.events import (
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.session.events import (
     Admitted,
     Answered,
     Called,
@@ -16,7 +16,7 @@ from runtime.rpc.session.events import (
     Lost,
     Reason,
 )
-from runtime.rpc.session.packets import Packet, message_name
+from everyorder.runtime.rpc.session.packets import Packet, message_name
 from tests.rpc.session.network import DELAY, Network
 
 

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from runtime.rpc.identities import Node
-from runtime.rpc.messages import Finish, Idle, Survey, Waiting
-from runtime.rpc.session.events import Answered, Called, Event, Finished
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.termination import TRANSITIONS, Termination
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.messages import Finish, Idle, Survey, Waiting
+from everyorder.runtime.rpc.session.events import Answered, Called, Event, Finished
+from everyorder.runtime.rpc.session.packets import Packet
+from everyorder.runtime.rpc.session.termination import TRANSITIONS, Termination
 from tests.rpc.session.network import DELAY, Network
 
 A, B, C = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)

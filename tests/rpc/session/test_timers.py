@@ -6,7 +6,7 @@ lost for good, it only takes longer.
 
 import pytest
 
-from runtime.rpc.session.packets import Lease
+from everyorder.runtime.rpc.session.packets import Lease
 from tests.rpc.session.pair import Pair
 from tests.rpc.session.times import TIMES
 

@@ -11,12 +11,18 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from runtime.rpc.identities import Node
-from runtime.rpc.session import calls, channel, members, ownership, termination
-from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.channel import Channel
-from runtime.rpc.session.ownership import Fate, Verdict
-from runtime.rpc.wire import Kind
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.session import (
+    calls,
+    channel,
+    members,
+    ownership,
+    termination,
+)
+from everyorder.runtime.rpc.session.calls import Calls
+from everyorder.runtime.rpc.session.channel import Channel
+from everyorder.runtime.rpc.session.ownership import Fate, Verdict
+from everyorder.runtime.rpc.wire import Kind
 
 Pair = tuple[str, str, str]
 

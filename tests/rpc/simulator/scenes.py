@@ -11,8 +11,14 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from runtime.rpc.identities import Fork
-from runtime.rpc.messages import KINDS, Accept, Call, MemberJoined, Registered
+from everyorder.runtime.rpc.identities import Fork
+from everyorder.runtime.rpc.messages import (
+    KINDS,
+    Accept,
+    Call,
+    MemberJoined,
+    Registered,
+)
 from tests.rpc.simulator.network import Link, Weather
 from tests.rpc.simulator.program import Request
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.messages import Answer, Delete, MemberLeft
-from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.channel import Channel
-from runtime.rpc.session.events import Failed, Reason
-from runtime.rpc.session.members import Members
-from runtime.rpc.session.references import References
-from runtime.rpc.session.termination import Termination
+from everyorder.runtime.rpc.messages import Answer, Delete, MemberLeft
+from everyorder.runtime.rpc.session.calls import Calls
+from everyorder.runtime.rpc.session.channel import Channel
+from everyorder.runtime.rpc.session.events import Failed, Reason
+from everyorder.runtime.rpc.session.members import Members
+from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.session.termination import Termination
 from tests.rpc.simulator.pairs import (
     UNREACHABLE,
     counted,

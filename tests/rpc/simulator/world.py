@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from runtime.rpc.identities import Node
-from runtime.rpc.session.events import Lost, Reason
-from runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.identities import Node
+from everyorder.runtime.rpc.session.events import Lost, Reason
+from everyorder.runtime.rpc.session.session import Session
 from tests.rpc.session.network import next_time
 from tests.rpc.session.times import TIMES
 from tests.rpc.simulator.laws import AT_REST, LAWS

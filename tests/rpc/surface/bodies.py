@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any
 
-from runtime import rpc
+from everyorder.runtime import rpc
 from tests.rpc.worlds import Process
 
 NAMES = ("worker0", "worker1", "worker2")

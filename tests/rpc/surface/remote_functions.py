@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import runtime
-from runtime import rpc
-from runtime.futures import Future
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.futures import Future
 
 # What was left behind by calls, by names.
 KEPT: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Compiled functions that workers run for one another in these tests."""
 
-import runtime
-from runtime import jit, rpc
-from runtime.futures import Future
+from everyorder import runtime
+from everyorder.runtime import jit, rpc
+from everyorder.runtime.futures import Future
 
 
 @jit.script

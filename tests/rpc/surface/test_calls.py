@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted

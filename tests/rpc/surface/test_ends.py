@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import (
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import (
     JoinTimeout,
     NotAdmitted,
     NotInitialized,
@@ -20,9 +20,9 @@ from runtime.errors.rpc import (
     RpcTimeout,
     WorkerLost,
 )
-from runtime.rpc.agent import Agent, seated
-from runtime.rpc.session.events import Settings
-from runtime.rpc.transport import LocalTransport
+from everyorder.runtime.rpc.agent import Agent, seated
+from everyorder.runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.transport import LocalTransport
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import until
@@ -313,7 +313,7 @@ def test_lost_packets_delay_and_lose_nothing() -> None:
                 super().send(endpoint, frames)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runtime.rpc.agent.rendezvous.LocalTransport", Lossy)
+        patch.setattr("everyorder.runtime.rpc.agent.rendezvous.LocalTransport", Lossy)
 
         def user() -> None:
             for number in range(3):

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import (
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import (
     NotAdmitted,
     NotInitialized,
     ReferenceDead,
     RpcMisuse,
     RpcTimeout,
 )
-from runtime.rpc.agent import Agent
+from everyorder.runtime.rpc.agent import Agent
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.worlds import Process, options

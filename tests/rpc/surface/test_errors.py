@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
-from runtime.errors.call import NoMatchingOverload
-from runtime.errors.rpc import RemoteError
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.call import NoMatchingOverload
+from everyorder.runtime.errors.rpc import RemoteError
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
@@ -189,7 +189,7 @@ def test_a_compiled_function_that_fails() -> None:
 
 @in_world
 def test_a_compiled_function_with_the_wrong_arguments() -> None:
-    from runtime.errors.call import CallError
+    from everyorder.runtime.errors.call import CallError
 
     for args, kwargs in (
         ((1, 2, 3), {}),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
-from runtime.futures import Future
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.futures import Future
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
 

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcTimeout
-from runtime.rpc.agent import current_agent
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcTimeout
+from everyorder.runtime.rpc.agent import current_agent
 from tests.coded import coded
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, on_all, until
@@ -62,7 +62,7 @@ def test_who_waits_for_the_first_one_gives_up_and_tries_again() -> None:
 @in_world
 def test_a_barrier_that_is_given_up_is_logged() -> None:
     rpc._set_rpc_timeout(0.1)
-    logger = logging.getLogger("runtime.rpc")
+    logger = logging.getLogger("everyorder.runtime.rpc")
     told: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]

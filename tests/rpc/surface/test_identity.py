@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world

@@ -16,7 +16,7 @@ BELOW = ("rpc/wire.py", "rpc/messages.py", "rpc/session/")
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
 FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
-KEYS = "runtime.rpc.transport.addresses"
+KEYS = "everyorder.runtime.rpc.transport.addresses"
 # What programs see, and what is done for them.
 SEEN = [
     file
@@ -87,14 +87,14 @@ def test_sockets_are_known_by_transports_only() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from runtime.rpc.messages import Call",
-        "import runtime.rpc.messages",
-        "from runtime.rpc import messages",
-        "def f():\n    from runtime.rpc.messages import KINDS",
-        "if TYPE_CHECKING:\n    from runtime.rpc.messages import Call",
-        "load('runtime.rpc.messages')",
+        "from everyorder.runtime.rpc.messages import Call",
+        "import everyorder.runtime.rpc.messages",
+        "from everyorder.runtime.rpc import messages",
+        "def f():\n    from everyorder.runtime.rpc.messages import KINDS",
+        "if TYPE_CHECKING:\n    from everyorder.runtime.rpc.messages import Call",
+        "load('everyorder.runtime.rpc.messages')",
     ],
 )
 def test_a_layer_that_knew_a_message_would_be_seen(source: str) -> None:
     assert knows(source, "messages")
-    assert not knows("from runtime.rpc.identities import Node", "messages")
+    assert not knows("from everyorder.runtime.rpc.identities import Node", "messages")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
+from everyorder import runtime
+from everyorder.runtime import rpc
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse
-from runtime.errors.script import NotScriptable
+from everyorder import runtime
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.errors.script import NotScriptable
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, quiet, until
@@ -362,7 +362,7 @@ def test_the_type_of_a_value_that_failed() -> None:
 
 
 def test_what_scripts_see_of_a_value() -> None:
-    from runtime.rpc.references import type_of
+    from everyorder.runtime.rpc.references import type_of
 
     assert [type_of(each) for each in (1, 1.5, True, "a")] == [
         *("int", "float", "bool", "str")
@@ -377,7 +377,7 @@ def test_what_scripts_see_of_a_value() -> None:
 
 
 def test_a_hint_belongs_to_compiled_modules() -> None:
-    from runtime.rpc.references import type_of
+    from everyorder.runtime.rpc.references import type_of
 
     with pytest.raises(RuntimeError, match="nowhere else"):
         type_of(1, int)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import RpcMisuse
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import RpcMisuse
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import OTHER, in_world
 
@@ -58,10 +58,21 @@ def ran(program: str) -> str:
 
 
 def test_it_is_cheap_to_import() -> None:
-    heavy = {"numpy", "numba", "zmq", "cloudpickle", "runtime.jit", "runtime.tensors"}
-    heavy |= {"runtime.script.emission", "runtime.rpc.agent", "runtime.rpc.values"}
+    heavy = {
+        "numpy",
+        "numba",
+        "zmq",
+        "cloudpickle",
+        "everyorder.runtime.jit",
+        "everyorder.runtime.tensors",
+    }
+    heavy |= {
+        "everyorder.runtime.script.emission",
+        "everyorder.runtime.rpc.agent",
+        "everyorder.runtime.rpc.values",
+    }
     program = (
-        "import sys; from runtime import rpc; rpc.WorkerInfo('a', 1); "
+        "import sys; from everyorder.runtime import rpc; rpc.WorkerInfo('a', 1); "
         f"print(sorted({heavy} & {{*sys.modules}}))"
     )
     assert ran(program) == "[]\n"
@@ -74,7 +85,7 @@ def test_without_the_extra_it_says_so() -> None:
     program = """
 import sys
 sys.modules["zmq"] = sys.modules["cloudpickle"] = None
-from runtime import rpc
+from everyorder.runtime import rpc
 options = rpc.RpcBackendOptions(init_method="tcp://127.0.0.1:1")
 try:
     rpc.init_rpc("a", rank=0, world_size=1, rpc_backend_options=options)
@@ -180,10 +191,10 @@ def test_where_it_is_left_out_it_is_no_name() -> None:
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.startswith("runtime.rpc"):
+        if name.startswith("everyorder.runtime.rpc"):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
-import runtime
+from everyorder import runtime
 print(hasattr(runtime, "rpc"), hasattr(runtime, "futures"))
 """
     assert ran(program) == "False True\n"

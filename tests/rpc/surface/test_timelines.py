@@ -2,7 +2,7 @@
 
 import gc
 
-from runtime import rpc
+from everyorder.runtime import rpc
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, quiet, until
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runtime import rpc
-from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout
+from everyorder.runtime import rpc
+from everyorder.runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout
 from tests.coded import code
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world, until

@@ -6,9 +6,9 @@ the others.  It ends when its input ends, and prints what it counted.
 
 import sys
 
-from runtime.rpc.transport.addresses import Keys
-from runtime.rpc.transport.interface import Buffer
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport.addresses import Keys
+from everyorder.runtime.rpc.transport.interface import Buffer
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
 
 def main(address: str, folder: str = "") -> None:

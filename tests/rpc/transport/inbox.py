@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition, current_thread
 
-from runtime.rpc.transport import Link, LinkState, Transport
-from runtime.rpc.transport.interface import Buffer
+from everyorder.runtime.rpc.transport import Link, LinkState, Transport
+from everyorder.runtime.rpc.transport.interface import Buffer
 
 ROOT = Path(__file__).parents[3]
 # Nothing takes as long: a test that waits for more has failed.

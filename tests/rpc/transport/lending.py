@@ -13,8 +13,8 @@ limit SIZE             no file may be larger
 import resource
 import sys
 
-from runtime.errors import BlockGone
-from runtime.rpc.transport.blocks import Blocks, Borrowed
+from everyorder.runtime.errors import BlockGone
+from everyorder.runtime.rpc.transport.blocks import Blocks, Borrowed
 
 
 def main() -> None:

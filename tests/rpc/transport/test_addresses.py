@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors.rpc import AddressUnusable, BlockGone, UnsafeKeys
-from runtime.rpc.transport import LocalTransport
-from runtime.rpc.transport.addresses import Address, Keys, parse_address
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.errors.rpc import AddressUnusable, BlockGone, UnsafeKeys
+from everyorder.runtime.rpc.transport import LocalTransport
+from everyorder.runtime.rpc.transport.addresses import Address, Keys, parse_address
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.coded import code, coded
 from tests.rpc.transport.inbox import Inbox, folder
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.transport.interface import Alarm
+from everyorder.runtime.rpc.transport.interface import Alarm
 
 
 def test_a_busy_thread_is_not_woken() -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import BlockGone
-from runtime.rpc.transport import blocks as module
-from runtime.rpc.transport.blocks import SUPPORTED, Blocks, Borrowed
+from everyorder.runtime.errors import BlockGone
+from everyorder.runtime.rpc.transport import blocks as module
+from everyorder.runtime.rpc.transport.blocks import SUPPORTED, Blocks, Borrowed
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import Process, process
 

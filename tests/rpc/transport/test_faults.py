@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import zmq
 
-from runtime.rpc.transport import Link, LinkState, LocalTransport, sockets
-from runtime.rpc.transport.addresses import Keys, parse_address
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport import Link, LinkState, LocalTransport, sockets
+from everyorder.runtime.rpc.transport.addresses import Keys, parse_address
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import ROOT, Inbox, Process, folder, process
 from tests.rpc.transport.proxying import Proxy
@@ -294,7 +294,7 @@ def test_forked(world: World) -> None:
 
 
 LEFT_OPEN = """
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 import sys
 worker = SocketTransport(sys.argv[1])
 worker.start(lambda *_: print("came", flush=True) or sys.exit(3), lambda: None)
@@ -327,8 +327,8 @@ def test_a_program_that_ends_ends(ending: str) -> None:
 
 # Imported by remote calls, which read the interface of transports first.
 TOLD_AT_EXIT = """
-import runtime.rpc
-from runtime.rpc.transport import sockets
+import everyorder.runtime.rpc
+from everyorder.runtime.rpc.transport import sockets
 close = sockets.SocketTransport.close
 def told(self, linger=1.0):
     close(self, linger)
@@ -346,7 +346,7 @@ def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
 CLOSED_BY_A_CALLBACK = """
 import atexit, threading, time
 atexit.register(lambda: print([each.name[:8] for each in threading.enumerate()]))
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 import sys
 closed = threading.Event()
 def close(*_):

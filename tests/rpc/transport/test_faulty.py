@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from runtime.rpc.agent.faulty import FaultyTransport
-from runtime.rpc.transport import LocalTransport
-from runtime.rpc.transport.interface import Buffer
+from everyorder.runtime.rpc.agent.faulty import FaultyTransport
+from everyorder.runtime.rpc.transport import LocalTransport
+from everyorder.runtime.rpc.transport.interface import Buffer
 from tests.rpc.transport.inbox import Inbox
 
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import UnsafeKeys
-from runtime.rpc.transport.addresses import FOLDER_FLAGS, locked_folder, private_folder
+from everyorder.runtime.errors import UnsafeKeys
+from everyorder.runtime.rpc.transport.addresses import (
+    FOLDER_FLAGS,
+    locked_folder,
+    private_folder,
+)
 from tests.coded import code
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import folder

@@ -10,16 +10,16 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.rpc.transport import LinkState
-from runtime.rpc.transport.addresses import Keys, parse_address
-from runtime.rpc.transport.interface import (
+from everyorder.runtime.rpc.transport import LinkState
+from everyorder.runtime.rpc.transport.addresses import Keys, parse_address
+from everyorder.runtime.rpc.transport.interface import (
     LARGE,
     MOST_FRAMES,
     Buffer,
     join_frames,
     split_frames,
 )
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox
 
 KEYS = Keys.drawn()

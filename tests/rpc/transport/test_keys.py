@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import UnsafeKeys
-from runtime.rpc.transport.addresses import Keys, zap_answer
+from everyorder.runtime.errors import UnsafeKeys
+from everyorder.runtime.rpc.transport.addresses import Keys, zap_answer
 from tests.coded import code, coded
 from tests.forking import fork, needs_fork
 from tests.rpc.transport.inbox import folder
@@ -142,7 +142,7 @@ def test_a_secret_that_is_no_file(home: Path) -> None:
 
 
 def test_they_are_a_name_of_programs(home: Path) -> None:
-    from runtime import rpc
+    from everyorder.runtime import rpc
 
     assert rpc.Keys.create(home) == Keys.load(home)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.rpc.transport import Link, LinkState, interface
-from runtime.rpc.transport.interface import LinkChanges
+from everyorder.runtime.rpc.transport import Link, LinkState, interface
+from everyorder.runtime.rpc.transport.interface import LinkChanges
 
 UP, DOWN, ABSENT, REFUSED = "up", "down", "absent", "refused"
 

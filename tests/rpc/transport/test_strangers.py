@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 import zmq
 
-from runtime.rpc.transport import Link, LinkState, interface
-from runtime.rpc.transport.addresses import Keys
-from runtime.rpc.transport.interface import join_frames
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport import Link, LinkState, interface
+from everyorder.runtime.rpc.transport.addresses import Keys
+from everyorder.runtime.rpc.transport.interface import join_frames
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 
 WORKER, FRIEND, STRANGER = (Keys.drawn() for _ in range(3))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.agent.faulty import FaultyTransport
-from runtime.rpc.transport import Link, LinkState, LocalTransport, Transport
-from runtime.rpc.transport.addresses import Keys
-from runtime.rpc.transport.interface import LARGE, Buffer
-from runtime.rpc.transport.sockets import UNCOPIED, SocketTransport
+from everyorder.runtime.rpc.agent.faulty import FaultyTransport
+from everyorder.runtime.rpc.transport import Link, LinkState, LocalTransport, Transport
+from everyorder.runtime.rpc.transport.addresses import Keys
+from everyorder.runtime.rpc.transport.interface import LARGE, Buffer
+from everyorder.runtime.rpc.transport.sockets import UNCOPIED, SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 
 KEYS = Keys.drawn()
@@ -229,7 +229,7 @@ def test_what_a_callback_raises_is_logged(
 ) -> None:
     one, inbox = started(make)
     inbox.fails.append(ValueError("a fault of the agent"))
-    with caplog.at_level(logging.ERROR, "runtime.rpc"):
+    with caplog.at_level(logging.ERROR, "everyorder.runtime.rpc"):
         one.send(one.endpoint, [b"first"])
         one.send(one.endpoint, [b"second"])
         inbox.until_packets(2)

@@ -11,10 +11,10 @@ from threading import Event, Thread, current_thread, get_ident
 
 import pytest
 
-from runtime.rpc.transport import receiver
-from runtime.rpc.transport.interface import Buffer
-from runtime.rpc.transport.receiver import Turns
-from runtime.rpc.transport.sockets import SocketTransport
+from everyorder.runtime.rpc.transport import receiver
+from everyorder.runtime.rpc.transport.interface import Buffer
+from everyorder.runtime.rpc.transport.receiver import Turns
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 
 pytestmark = pytest.mark.skipif(

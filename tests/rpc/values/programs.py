@@ -1,8 +1,8 @@
 """Compiled functions that other processes can name, and a registered one."""
 
-import runtime
-from runtime.jit import script
-from runtime.rpc.values import register
+from everyorder import runtime
+from everyorder.runtime.jit import script
+from everyorder.runtime.rpc.values import register
 
 
 @script

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.values import pack
-from runtime.rpc.values.pickling import digest
+from everyorder.runtime.rpc.values import pack
+from everyorder.runtime.rpc.values.pickling import digest
 from tests.rpc.values.things import as_received, double, there
 
 SCRIPT = '''
 """One program, run by several processes."""
 import sys
-from runtime.rpc.values import pack, unpack
+from everyorder.runtime.rpc.values import pack, unpack
 
 SEEN = []
 
@@ -57,7 +57,7 @@ if __name__ == "__main__":
 
 OTHER = """
 import sys
-from runtime.rpc.values import unpack
+from everyorder.runtime.rpc.values import unpack
 found = unpack([bytes.fromhex(sys.stdin.read())])
 print([type(found[2]) is found[1], found[4][0] is found[0]])
 print([found[0](1), found[0](2), found[3](4), found[2].up(), found[2].up()])
@@ -113,7 +113,7 @@ def defined(main: ModuleType, text: str) -> Any:
 def test_code_of_main_by_value_and_by_name(main: ModuleType) -> None:
     names = defined(main, "def f(x):\n return x + LATER\nLATER = 1")
     payload = as_received(pack(names["f"]))
-    from runtime.rpc.values import unpack
+    from everyorder.runtime.rpc.values import unpack
 
     assert unpack(payload) is names["f"]
     first = names["f"]

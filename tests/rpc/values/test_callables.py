@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import runtime
-from runtime import Library, ops
-from runtime.errors import (
+from everyorder import runtime
+from everyorder.runtime import Library, ops
+from everyorder.runtime.errors import (
     CallError,
     NoMatchingOverload,
     OperatorGone,
@@ -20,9 +20,9 @@ from runtime.errors import (
     UnknownCallable,
     Unsendable,
 )
-from runtime.jit import script
-from runtime.rpc.functions import MARK
-from runtime.rpc.values import (
+from everyorder.runtime.jit import script
+from everyorder.runtime.rpc.functions import MARK
+from everyorder.runtime.rpc.values import (
     REGISTRY,
     Invocation,
     Registry,
@@ -36,7 +36,7 @@ from runtime.rpc.values import (
     unpack,
     unpack_call,
 )
-from runtime.rpc.values.callables import Named, result_type, script_function
+from everyorder.runtime.rpc.values.callables import Named, result_type, script_function
 from tests.coded import code
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
@@ -236,7 +236,7 @@ def test_functions_without_a_module_are_found_while_they_live() -> None:
 
 FETCH = """
 import sys
-from runtime.rpc.values import unpack_call
+from everyorder.runtime.rpc.values import unpack_call
 for line in sys.stdin:
     print(unpack_call([bytes.fromhex(line)]).run())
 """
@@ -417,7 +417,9 @@ def test_only_registered_functions_load_no_module(
 ) -> None:
     """A name that could be that of a module is a name."""
     asked: list[str] = []
-    monkeypatch.setattr("runtime.rpc.values.callables.import_module", asked.append)
+    monkeypatch.setattr(
+        "everyorder.runtime.rpc.values.callables.import_module", asked.append
+    )
     call = call_of(registered("no_such_module_at_all.f"))
     with pytest.raises(UnknownCallable, check=code("UnknownCallable")):
         sent(call, registered_only=True)

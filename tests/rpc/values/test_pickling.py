@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import runtime
-from runtime.errors import RpcError, Undecodable, UnknownCallable, Unsendable
-from runtime.futures import Future, awaitable_nowait
-from runtime.jit import script
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.values import (
+from everyorder import runtime
+from everyorder.runtime.errors import RpcError, Undecodable, UnknownCallable, Unsendable
+from everyorder.runtime.futures import Future, awaitable_nowait
+from everyorder.runtime.jit import script
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.values import (
     current_pickler,
     pack,
     register_reducer,
     unpack,
     use_pickler,
 )
-from runtime.rpc.values.payload import CURRENT
+from everyorder.runtime.rpc.values.payload import CURRENT
 from tests.coded import code, coded
 from tests.rpc.values.things import (
     LOCK,

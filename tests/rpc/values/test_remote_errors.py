@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import runtime
-from runtime.errors import (
+from everyorder import runtime
+from everyorder.runtime.errors import (
     EveryorderError,
     FutureMisuse,
     LookupFailed,
@@ -28,10 +28,10 @@ from runtime.errors import (
     Undecodable,
     WorkerLost,
 )
-from runtime.errors.base import code_of
-from runtime.futures import Future
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.values import pack_error, restricted, unpack_error
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.values import pack_error, restricted, unpack_error
 from tests.rpc.values.things import BEYOND, LOCK, THERE, as_received, there
 
 

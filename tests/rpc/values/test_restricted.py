@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import runtime
-from runtime.errors import Undecodable, Unsendable
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.values import restricted, unpack
-from runtime.rpc.values.restricted import DEEPEST, ROWS
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.arrays import instance_of
-from runtime.tensors.construction import wrap_number
-from runtime.tensors.storage import WrapperStorage
+from everyorder import runtime
+from everyorder.runtime.errors import Undecodable, Unsendable
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.values import restricted, unpack
+from everyorder.runtime.rpc.values.restricted import DEEPEST, ROWS
+from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.arrays import instance_of
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.storage import WrapperStorage
 from tests.coded import code
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received
 

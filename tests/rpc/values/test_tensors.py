@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import runtime
-from runtime import Parameter, Tensor
-from runtime.errors import DeviceUnavailable, Undecodable
-from runtime.rpc.values import pack, restricted, unpack
-from runtime.rpc.values.payload import TensorReader, TensorWriter
-from runtime.tensors.storage import Storage
+from everyorder import runtime
+from everyorder.runtime import Parameter, Tensor
+from everyorder.runtime.errors import DeviceUnavailable, Undecodable
+from everyorder.runtime.rpc.values import pack, restricted, unpack
+from everyorder.runtime.rpc.values.payload import TensorReader, TensorWriter
+from everyorder.runtime.tensors.storage import Storage
 from tests.rpc.values.things import as_received, there
 
 DTYPES = (
@@ -257,7 +257,7 @@ def test_meta_tensors_have_no_bytes() -> None:
 
 
 def test_numbers_that_stand_for_tensors() -> None:
-    from runtime.tensors.construction import wrap_number
+    from everyorder.runtime.tensors.construction import wrap_number
 
     found = there(wrap_number(3))
     assert (found.number, found.item()) == (3, 3)
@@ -301,7 +301,7 @@ def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for write in (pack, restricted.pack):
         payload = write(runtime.ones(2)).payload
         with monkeypatch.context() as patched:
-            patched.setattr("runtime.rpc.values.payload.memory_of", none)
+            patched.setattr("everyorder.runtime.rpc.values.payload.memory_of", none)
             with pytest.raises(DeviceUnavailable):
                 unpack(payload)
 

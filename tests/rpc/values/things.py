@@ -3,9 +3,9 @@
 import _thread
 from typing import Any
 
-from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.session.events import Buffer
-from runtime.rpc.values import Packed, pack, unpack
+from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.session.events import Buffer
+from everyorder.runtime.rpc.values import Packed, pack, unpack
 
 HERE = WorkerInfo("here", 0)
 THERE = WorkerInfo("there", 1)

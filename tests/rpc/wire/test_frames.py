@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.wire import (
+from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.wire import (
     HEADER,
     NAME,
     Flaw,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import ArchiveError
-from runtime.script.archive import container
+from everyorder.runtime.errors import ArchiveError
+from everyorder.runtime.script.archive import container
 from tests.script.archive.samples import Colour, Point, later, loaded, node, saved
 
 SAMPLE = saved([later(), node(1, node(2)), Colour.RED, Point(1, 2.0), {"a": [1.5]}])

@@ -4,10 +4,10 @@ import enum
 from io import BytesIO
 from typing import Any, NamedTuple
 
-import runtime
-from runtime.errors.source import Source
-from runtime.modules import Parameter
-from runtime.schema.declaration import (
+from everyorder import runtime
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.modules import Parameter
+from everyorder.runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     InterfaceType,
@@ -15,17 +15,17 @@ from runtime.schema.declaration import (
     Namespace,
     ScriptClassType,
 )
-from runtime.schema.parser import parse_schema, parse_type
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.schema import Schema
-from runtime.schema.scope import Scope
-from runtime.schema.signature import Argument, OperatorName
-from runtime.schema.subtyping import optional
-from runtime.schema.types import IntType, StrType, TupleType, Type
-from runtime.script.archive import load, save
-from runtime.script.ir import Graph, check, parse_graph
-from runtime.script.modules import ScriptModule
-from runtime.script.program import Function, declare_objects
+from everyorder.runtime.schema.parser import parse_schema, parse_type
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.signature import Argument, OperatorName
+from everyorder.runtime.schema.subtyping import optional
+from everyorder.runtime.schema.types import IntType, StrType, TupleType, Type
+from everyorder.runtime.script.archive import load, save
+from everyorder.runtime.script.ir import Graph, check, parse_graph
+from everyorder.runtime.script.modules import ScriptModule
+from everyorder.runtime.script.program import Function, declare_objects
 
 NAMES = Namespace()
 

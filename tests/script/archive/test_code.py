@@ -6,19 +6,23 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.codes import Device
-from runtime.schema.declaration import EnumType
-from runtime.schema.types import IntType
-from runtime.script.archive import (
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.schema.types import IntType
+from everyorder.runtime.script.archive import (
     Constants,
     code_of,
     graph_code,
     register_form,
     type_code,
 )
-from runtime.script.archive import code as writing
-from runtime.script.archive.expressions import Names, constant_text, type_text
-from runtime.script.ir import Graph, Node, parse_graph
+from everyorder.runtime.script.archive import code as writing
+from everyorder.runtime.script.archive.expressions import (
+    Names,
+    constant_text,
+    type_text,
+)
+from everyorder.runtime.script.ir import Graph, Node, parse_graph
 from tests.script.archive.samples import (
     COLOUR,
     NODE,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors import ArchiveError
-from runtime.script.archive import container, load, save
-from runtime.script.archive.container import reading, writing
+from everyorder import runtime
+from everyorder.runtime.errors import ArchiveError
+from everyorder.runtime.script.archive import container, load, save
+from everyorder.runtime.script.archive.container import reading, writing
 from tests.coded import code
 from tests.script.archive.samples import loaded, loop, saved
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
-import runtime
-from runtime.errors import ArchiveError
-from runtime.errors.script import RunningError
-from runtime.script.archive import container, loading
-from runtime.script.running import executor
+from everyorder import runtime
+from everyorder.runtime.errors import ArchiveError
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.script.archive import container, loading
+from everyorder.runtime.script.running import executor
 from tests.coded import code
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
 from tests.script.archive.samples import loaded, loop, network, node, saved

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import ArchiveError
-from runtime.errors.base import code_of
-from runtime.script.archive import container, loading
+from everyorder.runtime.errors import ArchiveError
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.script.archive import container, loading
 from tests.coded import code, coded
 from tests.script.archive.forged import (
     SAMPLE,

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, NamedTuple
 
-import runtime
-from runtime import jit
-from runtime.jit import Await, ScriptFunction
-from runtime.modules import Module, ModuleList, Parameter
-from runtime.script.archive import recompiled
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime import jit
+from everyorder.runtime.jit import Await, ScriptFunction
+from everyorder.runtime.modules import Module, ModuleList, Parameter
+from everyorder.runtime.script.archive import recompiled
+from everyorder.runtime.script.running import call
 
 Tensor = runtime.Tensor
 

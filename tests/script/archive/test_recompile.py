@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import runtime
-from runtime.errors.script import ProgramError
-from runtime.script.archive import code, code_of, recompiled
-from runtime.script.ir import check
-from runtime.script.program import Function
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime.errors.script import ProgramError
+from everyorder.runtime.script.archive import code, code_of, recompiled
+from everyorder.runtime.script.ir import check
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call
 from tests.script.archive.samples import later, loaded, loop, saved
 from tests.script.emission.both import NAMES, Both, Outcome, outcome
 from tests.script.emission.generated import Program

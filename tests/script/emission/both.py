@@ -8,12 +8,12 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-import runtime
-from runtime.errors.base import code_of
-from runtime.script.emission import compile_text
-from runtime.script.ir import check
-from runtime.script.program import Program
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.ir import check
+from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.running import call
 
 NAMES: dict[str, Any] = {
     "math": math,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import runtime
+from everyorder import runtime
 from tests.script.emission.generated_forms import (
     AUGMENTED,
     BOOL,

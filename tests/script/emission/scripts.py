@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from runtime.script.emission import compile_function
-from runtime.script.ir import Graph, check
-from runtime.script.program import Function, Program
-from runtime.script.running import call
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.ir import Graph, check
+from everyorder.runtime.script.program import Function, Program
+from everyorder.runtime.script.running import call
 
 
 def compiled(function: Any) -> Function:

@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.futures import Await, awaitable, awaitable_nowait, awaitable_wait
-from runtime.script.emission import compile_function
-from runtime.script.program import annotate, is_scripting
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.futures import (
+    Await,
+    awaitable,
+    awaitable_nowait,
+    awaitable_wait,
+)
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import annotate, is_scripting
+from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
 X = runtime.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 from weakref import ref
 
-from runtime.script.emission import compile_class, compile_function
-from runtime.script.program import Program, interface
-from runtime.script.running import call
+from everyorder.runtime.script.emission import compile_class, compile_function
+from everyorder.runtime.script.program import Program, interface
+from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, script
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import IllTyped, NotScriptable, ProgramError
-from runtime.script.emission import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import IllTyped, NotScriptable, ProgramError
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SimpleValue,
@@ -16,9 +16,9 @@ from runtime.script.emission import (
     register_special_form,
     register_sugar,
 )
-from runtime.script.ir import check
-from runtime.script.program import Program
-from runtime.script.running import call
+from everyorder.runtime.script.ir import check
+from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.running import call
 from tests.coded import code
 
 BASE = 10

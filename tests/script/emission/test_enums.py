@@ -2,9 +2,9 @@
 
 from enum import Enum, IntEnum
 
-from runtime.script.emission import compile_function
-from runtime.script.program import Program
-from runtime.script.running import call
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, script
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.futures import Future
-from runtime.script.program import fork, wait
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.futures import Future
+from everyorder.runtime.script.program import fork, wait
+from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
 X = runtime.tensor([1.0, 2.0])

@@ -8,10 +8,10 @@ from typing import Any, Optional
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.script import IllTyped, UnknownAttribute
-from runtime.script.emission import (
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.script import IllTyped, UnknownAttribute
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SpecialForm,
@@ -21,8 +21,8 @@ from runtime.script.emission import (
     register_sugar,
     sugar_of_value,
 )
-from runtime.script.ir import Value
-from runtime.script.program import (
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.program import (
     annotate,
     export,
     ignore,

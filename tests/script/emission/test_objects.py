@@ -9,13 +9,20 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
-import runtime
-from runtime import Tensor
-from runtime.errors.script import ProgramError
-from runtime.futures import Await, Future, awaitable, awaitable_wait
-from runtime.script.emission import compile_function
-from runtime.script.program import Program, fork, ignore, interface, unused, wait
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.script import ProgramError
+from everyorder.runtime.futures import Await, Future, awaitable, awaitable_wait
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import (
+    Program,
+    fork,
+    ignore,
+    interface,
+    unused,
+    wait,
+)
+from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, script
 
 

@@ -7,11 +7,11 @@ all short histories of two steps and two uses, and looks at what compiled functi
 
 from collections.abc import Callable, Hashable
 
-import runtime
-from harness.engine import Base, explore
-from runtime import Tensor
-from runtime.errors.base import EveryorderError
-from runtime.script.emission import (
+from everyorder import runtime
+from everyorder.harness.engine import Base, explore
+from everyorder.runtime import Tensor
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
     SpecialForm,
@@ -21,9 +21,9 @@ from runtime.script.emission import (
     register_special_form,
     sugar_of_value,
 )
-from runtime.script.emission.calls import forms_of_operator
-from runtime.script.program import Function, Program
-from runtime.script.running import call
+from everyorder.runtime.script.emission.calls import forms_of_operator
+from everyorder.runtime.script.program import Function, Program
+from everyorder.runtime.script.running import call
 
 X = runtime.tensor([3.0])
 

@@ -4,10 +4,10 @@ import ast
 
 import pytest
 
-from runtime.script.emission import compile_text
-from runtime.script.frontend import CONSTRUCTS, INNER
-from runtime.script.ir import graph_text, parse_graph, printed
-from runtime.script.program import Program
+from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.frontend import CONSTRUCTS, INNER
+from everyorder.runtime.script.ir import graph_text, parse_graph, printed
+from everyorder.runtime.script.program import Program
 from tests.script.emission.both import NAMES, Both
 from tests.script.emission.graphs import GRAPHS, KEPT, document, programs, stored
 

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import runtime.jit  # noqa: F401  # modules and their forms, `super` among them
-from runtime.errors.base import EveryorderError
-from runtime.schema.declaration import EnumType
-from runtime.script.emission import compile_function
-from runtime.script.program import Program
+import everyorder.runtime.jit  # noqa: F401  # modules and their forms, `super` among them
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.program import Program
 
 FILE = Path(__file__).parent / "wrong_forms.txt"
 TITLE, RULE = "=== ", "-" * 72 + "\n"
@@ -23,9 +23,10 @@ import warnings
 from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Optional
-from runtime import Tensor
-from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
-from runtime.script.program import (
+from everyorder.runtime import Tensor
+from everyorder.runtime.futures import Await, Future
+from everyorder.runtime.futures import awaitable, awaitable_nowait, awaitable_wait
+from everyorder.runtime.script.program import (
     annotate, fork, ignore, interface, is_scripting, unchecked_cast, unused, wait,
 )
 """

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from runtime.errors.base import code_of
-from runtime.errors.schema import AnnotationError
-from runtime.errors.script import ProgramError
-from runtime.script.emission import compile_text
-from runtime.script.program import Program
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.errors.script import ProgramError
+from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.program import Program
 from tests.script.emission.both import NAMES
 
 HERE = Path(__file__).parent

@@ -11,9 +11,9 @@ import typing
 from pathlib import Path
 from typing import NamedTuple
 
-from runtime.errors.base import EveryorderError
-from runtime.schema.scope import Scope
-from runtime.script.frontend import (
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.script.frontend import (
     CONSTRUCTS,
     RESTRICTIONS,
     Annotations,

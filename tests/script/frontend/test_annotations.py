@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from runtime.errors.schema import AnnotationError
-from runtime.schema.declaration import Namespace
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.types import Type
-from runtime.script.frontend import (
+from everyorder.runtime.errors.schema import AnnotationError
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.types import Type
+from everyorder.runtime.script.frontend import (
     Annotations,
     Definition,
     read_function,
@@ -199,7 +199,7 @@ def test_any_expression_may_be_a_type() -> None:
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     definition: Definition[Any] = Definition(one.source, one.tree)
-    from runtime.schema.scope import Scope
+    from everyorder.runtime.schema.scope import Scope
 
     found: Type = Annotations(definition, Scope(vars(typing))).type(
         statement.value.args[1]

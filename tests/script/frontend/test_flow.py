@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.source import Source
-from runtime.script.frontend import (
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.script.frontend import (
     JUMPS,
     Exit,
     Exits,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors.script import NotSupported, ProgramError
-from runtime.errors.source import Source
-from runtime.script.frontend import (
+from everyorder.runtime.errors.script import NotSupported, ProgramError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.script.frontend import (
     DEEPEST,
     DEEPEST_BLOCKS,
     INNER,
@@ -206,9 +206,9 @@ def test_what_has_no_place_is_at_the_beginning() -> None:
 def test_the_module_prints_the_reference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["frontend", "runtime.script.frontend"])
+    monkeypatch.setattr(sys, "argv", ["frontend", "everyorder.runtime.script.frontend"])
     with added_section():
-        runpy.run_module("runtime.script.frontend", run_name="__main__")
+        runpy.run_module("everyorder.runtime.script.frontend", run_name="__main__")
         assert capsys.readouterr().out == reference() + sections()
         assert "\n## A plug-in\n\nWords.\n\n| a |\n| --- |\n| b\\|c |\n" in sections()
     assert "A plug-in" not in sections()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import runtime.script.frontend
-from runtime.errors.base import EveryorderError
-from runtime.script.frontend import (
+import everyorder.runtime.script.frontend
+from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.script.frontend import (
     Annotations,
     read_class,
     read_function,
@@ -21,7 +21,7 @@ from runtime.script.frontend import (
 )
 from tests.script.frontend.programs import complaint, stored
 
-FOLDER = Path(runtime.script.frontend.__file__).parent
+FOLDER = Path(everyorder.runtime.script.frontend.__file__).parent
 # Functions that do nothing but raise.
 RAISING = {"_changed", "_refuse_lambda", "fail"}
 
@@ -59,7 +59,7 @@ def read_with_owner() -> None:
     function = with_lines("def f(): pass\n", "def f(): pass\n", "f")
     one = read_function(function)
     annotations = Annotations(one, scope_of(function, one, lambda *_: None))
-    from runtime.schema.types import AnyType
+    from everyorder.runtime.schema.types import AnyType
 
     read_signature(annotations, function, AnyType)
 

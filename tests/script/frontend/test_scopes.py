@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from runtime.script.frontend import Scopes, mangled, names, parameters
+from everyorder.runtime.script.frontend import Scopes, mangled, names, parameters
 from tests.script.frontend.flows import programs
 
 PROGRAM = """\

@@ -5,18 +5,18 @@ from typing import Any, Optional, Union
 
 import pytest
 
-from runtime.errors.script import MalformedProgram
-from runtime.schema.declaration import Namespace
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.types import AnyType, IntType, NoneType_
-from runtime.script.frontend import (
+from everyorder.runtime.errors.script import MalformedProgram
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.types import AnyType, IntType, NoneType_
+from everyorder.runtime.script.frontend import (
     Annotations,
     FunctionSignature,
     read_function,
     read_signature,
     scope_of,
 )
-from runtime.tensors import Tensor, tensor
+from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import coded
 from tests.script.frontend.programs import frontend
 

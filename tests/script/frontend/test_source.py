@@ -15,8 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors.script import MalformedProgram, NotScriptable, NotSupported
-from runtime.script.frontend import (
+from everyorder.runtime.errors.script import (
+    MalformedProgram,
+    NotScriptable,
+    NotSupported,
+)
+from everyorder.runtime.script.frontend import (
     read_class,
     read_function,
     read_text,

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runtime.errors.source import Source, Span
+from everyorder.runtime.errors.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)

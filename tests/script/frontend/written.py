@@ -7,8 +7,8 @@ from __future__ import annotations
 import typing
 from typing import Generic, NamedTuple, TypeVar
 
-from runtime.schema.annotation import register_wrapper
-from runtime.schema.types import AnyType, AwaitType
+from everyorder.runtime.schema.annotation import register_wrapper
+from everyorder.runtime.schema.types import AnyType, AwaitType
 
 T = TypeVar("T")
 

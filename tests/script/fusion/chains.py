@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from runtime.schema.codes import DType
-from runtime.schema.types import TensorType
-from runtime.script.fused_kernel import step_of
-from runtime.script.fusion import FusedGroup, fuse
-from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
-from runtime.script.passes import Facts, facts_of, propagate_shapes
-from runtime.script.running import ExecutionPlan, executor_options
-from runtime.tensors.construction import from_numpy
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.fused_kernel import step_of
+from everyorder.runtime.script.fusion import FusedGroup, fuse
+from everyorder.runtime.script.ir import Graph, Node, check, graph_text, parse_graph
+from everyorder.runtime.script.passes import Facts, facts_of, propagate_shapes
+from everyorder.runtime.script.running import ExecutionPlan, executor_options
+from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.tensor import Tensor
 
 FLOATS, WHOLE = ("float32", "float64"), ("uint8", "int8", "int16", "int32", "int64")
 GROUP = "prim::FusionGroup"

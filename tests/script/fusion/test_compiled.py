@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch.library import KernelOverridden, Library
-from runtime.dispatch.watch import WATCH
-from runtime.errors.tensor import DTypeRefused
-from runtime.operators.handles import core
-from runtime.python_dispatch import TorchDispatchMode
-from runtime.script import fused_kernel, fusion
-from runtime.script.fusion import FusedGroup
-from runtime.script.operator_calls import is_own
+from everyorder import runtime
+from everyorder.runtime.dispatch.library import KernelOverridden, Library
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.errors.tensor import DTypeRefused
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.script import fused_kernel, fusion
+from everyorder.runtime.script.fusion import FusedGroup
+from everyorder.runtime.script.operator_calls import is_own
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
 PAIR = """\

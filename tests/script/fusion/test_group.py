@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.script import fusion
-from runtime.script.fusion import fuse
-from runtime.script.ir import Effect, check, graph_text, parse_graph
-from runtime.script.passes import propagate_shapes
+from everyorder.runtime.script import fusion
+from everyorder.runtime.script.fusion import fuse
+from everyorder.runtime.script.ir import Effect, check, graph_text, parse_graph
+from everyorder.runtime.script.passes import propagate_shapes
 from tests.script.fusion.chains import facts, fused
 
 # Name -> before, after, groups; parameters that are tensors have 2,000 elements.

@@ -6,11 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from runtime.operators.handles import core
-from runtime.script import fused_kernel
-from runtime.script.ir import parse_graph
-from runtime.script.passes import facts_of
-from runtime.tensors.construction import from_numpy
+from everyorder.runtime.operators.handles import core
+from everyorder.runtime.script import fused_kernel
+from everyorder.runtime.script.ir import parse_graph
+from everyorder.runtime.script.passes import facts_of
+from everyorder.runtime.tensors.construction import from_numpy
 from tests.script.fusion.chains import (
     FLOATS,
     WHOLE,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.schema import Schema
-from runtime.script.fused_kernel import operators, step_of
-from runtime.script.ir import Graph, parse_graph, row_of
-from runtime.script.passes import Facts
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.script.fused_kernel import operators, step_of
+from everyorder.runtime.script.ir import Graph, parse_graph, row_of
+from everyorder.runtime.script.passes import Facts
 from tests.opinfo.table import ROWS
 from tests.script.fusion.chains import FLOATS, WHOLE, facts, same, tensor_of, with_plan
 

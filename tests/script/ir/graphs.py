@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.library import Library
-from runtime.errors.source import Source
-from runtime.schema.codes import Device
-from runtime.schema.declaration import ScriptClassType
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
-from runtime.schema.subtyping import optional, union
-from runtime.schema.types import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import ScriptClassType
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.types import (
     AnyType,
     AwaitType,
     BoolType,
@@ -38,8 +38,8 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.ir.graph import Block, Graph, Node, Place, Value
-from runtime.script.ir.kinds import Kind, row_of
+from everyorder.runtime.script.ir.graph import Block, Graph, Node, Place, Value
+from everyorder.runtime.script.ir.kinds import Kind, row_of
 from tests.schema.programs import COLOUR, DEEP, LAYER, NODE, PROGRAM, Colour, method
 
 DISPATCHER = Dispatcher()

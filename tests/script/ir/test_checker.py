@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from runtime.errors.script import BrokenGraph, GraphFault
-from runtime.schema.type_parser import MOST_MEMBERS
-from runtime.schema.types import (
+from everyorder.runtime.errors.script import BrokenGraph, GraphFault
+from everyorder.runtime.schema.type_parser import MOST_MEMBERS
+from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
     FloatType,
@@ -20,10 +20,10 @@ from runtime.schema.types import (
     TypeVariable,
     UnionType,
 )
-from runtime.script.ir import Graph, Node, Value, check, parse_graph, printed
-from runtime.script.ir.checker import LAWS, LINKS, faults
-from runtime.script.ir.graph import PARAM, Block
-from runtime.script.ir.kinds import DEEPEST, KINDS
+from everyorder.runtime.script.ir import Graph, Node, Value, check, parse_graph, printed
+from everyorder.runtime.script.ir.checker import LAWS, LINKS, faults
+from everyorder.runtime.script.ir.graph import PARAM, Block
+from everyorder.runtime.script.ir.kinds import DEEPEST, KINDS
 from tests.schema.programs import NODE, PROGRAM
 from tests.script.ir.graphs import FUNCTIONS, TYPES, random_graph, rows
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from runtime.schema.types import IntType, TensorType
-from runtime.script.ir import (
+from everyorder.runtime.schema.types import IntType, TensorType
+from everyorder.runtime.script.ir import (
     Graph,
     Node,
     Value,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.library import Library
-from runtime.script.ir import (
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.script.ir import (
     KINDS,
     Count,
     Effect,
@@ -15,7 +15,7 @@ from runtime.script.ir import (
     row_of,
     writes_of,
 )
-from runtime.script.ir.kinds import DEEPEST, bodies
+from everyorder.runtime.script.ir.kinds import DEEPEST, bodies
 from tests.script.ir.graphs import rows
 
 # What each kind does besides, once more: nothing is said in passing.

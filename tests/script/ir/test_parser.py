@@ -2,12 +2,12 @@
 
 import pytest
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.errors.source import Source
-from runtime.schema.declaration import EnumType, Namespace
-from runtime.script.ir import graph_text, parse_graph
-from runtime.script.ir.kinds import DEEPEST
-from runtime.script.ir.type_rules import DEEPEST_CONSTANT
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.declaration import EnumType, Namespace
+from everyorder.runtime.script.ir import graph_text, parse_graph
+from everyorder.runtime.script.ir.kinds import DEEPEST
+from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT
 from tests.schema.programs import PROGRAM
 from tests.script.ir.graphs import FUNCTIONS, TENSORS
 

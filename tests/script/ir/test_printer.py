@@ -5,12 +5,25 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from runtime.errors.source import Source
-from runtime.schema.codes import Device
-from runtime.schema.declaration import EnumType, Namespace
-from runtime.schema.subtyping import optional, union
-from runtime.schema.types import AnyType, IntType, TensorType, TupleType, Type
-from runtime.script.ir import Graph, Node, Place, graph_text, parse_graph, printed
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.declaration import EnumType, Namespace
+from everyorder.runtime.schema.subtyping import optional, union
+from everyorder.runtime.schema.types import (
+    AnyType,
+    IntType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from everyorder.runtime.script.ir import (
+    Graph,
+    Node,
+    Place,
+    graph_text,
+    parse_graph,
+    printed,
+)
 from tests.schema.programs import COLOUR, PROGRAM, Colour
 from tests.script.ir.graphs import FUNCTIONS, TENSORS
 

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from runtime.errors.schema import SchemaSyntaxError
-from runtime.script.ir import Graph, check, graph_text, parse_graph, printed
+from everyorder.runtime.errors.schema import SchemaSyntaxError
+from everyorder.runtime.script.ir import Graph, check, graph_text, parse_graph, printed
 from tests.schema.programs import PROGRAM
 from tests.script.ir.graphs import (
     DISPATCHER,
@@ -74,7 +74,7 @@ def test_the_checker_accepts_all_and_every_kind_is_there() -> None:
 
 TEXTS = """
 from random import Random
-from runtime.script.ir import graph_text
+from everyorder.runtime.script.ir import graph_text
 from tests.script.ir.graphs import random_graph
 for seed in range(60):
     print(graph_text(random_graph(Random(seed))).encode("utf-8", "backslashreplace"))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from runtime.errors.script import BrokenGraph
-from runtime.schema.types import AnyType
-from runtime.script.ir import KINDS, Graph, Node, check, parse_graph, printed
-from runtime.script.ir.type_rules import DEEPEST_CONSTANT
+from everyorder.runtime.errors.script import BrokenGraph
+from everyorder.runtime.schema.types import AnyType
+from everyorder.runtime.script.ir import KINDS, Graph, Node, check, parse_graph, printed
+from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT
 from tests.schema.programs import PROGRAM, Colour
 from tests.script.ir.graphs import FUNCTIONS, TENSORS, rows
 

@@ -14,10 +14,10 @@ from typing import Any, Optional
 
 import pytest
 
-import runtime
-from runtime import Module, ModuleList, Tensor, jit
-from runtime.errors.script import ProgramError, UnknownAttribute
-from runtime.script.ir import graph_text
+from everyorder import runtime
+from everyorder.runtime import Module, ModuleList, Tensor, jit
+from everyorder.runtime.errors.script import ProgramError, UnknownAttribute
+from everyorder.runtime.script.ir import graph_text
 
 
 class Side(enum.Enum):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Module, Tensor, jit
-from runtime.errors import NotScriptable
+from everyorder import runtime
+from everyorder.runtime import Module, Tensor, jit
+from everyorder.runtime.errors import NotScriptable
 from tests.script.modules.zoo import ZOO, Nested
 
 # Programs of which archives cannot have all: they call Python.

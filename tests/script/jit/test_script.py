@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import runtime
-from runtime import jit
-from runtime.errors import ModuleError, NotScriptable
-from runtime.script.ir import Graph, check
-from runtime.script.program import SHARED_PROGRAM
+from everyorder import runtime
+from everyorder.runtime import jit
+from everyorder.runtime.errors import ModuleError, NotScriptable
+from everyorder.runtime.script.ir import Graph, check
+from everyorder.runtime.script.program import SHARED_PROGRAM
 
 
 def add(x: int, y: int = 2) -> int:
@@ -259,14 +259,22 @@ def loaded_by(program: str) -> set[str]:
         [sys.executable, "-c", told], capture_output=True, text=True, check=True
     )
     names: list[Any] = eval(made.stdout)
-    return {name for name in names if name.startswith("runtime")}
+    return {name for name in names if name.startswith("everyorder.runtime")}
 
 
 def test_nothing_of_scripts_loads_with_the_runtime() -> None:
-    plain = loaded_by("import runtime; runtime.ones(1)")
-    beyond = ("runtime.jit", "runtime.script", "runtime.modules")
+    plain = loaded_by("from everyorder import runtime; runtime.ones(1)")
+    beyond = (
+        "everyorder.runtime.jit",
+        "everyorder.runtime.script",
+        "everyorder.runtime.modules",
+    )
     assert not [name for name in plain if name.startswith(beyond)]
-    face = loaded_by("import runtime; runtime.jit")
-    assert "runtime.jit" in face
-    later = ("runtime.script.archive", "runtime.script.tracing", "runtime.rpc")
+    face = loaded_by("from everyorder import runtime; runtime.jit")
+    assert "everyorder.runtime.jit" in face
+    later = (
+        "everyorder.runtime.script.archive",
+        "everyorder.runtime.script.tracing",
+        "everyorder.runtime.rpc",
+    )
     assert not [name for name in face if name.startswith(later)]

@@ -12,17 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runtime.errors.base import code_of
+from everyorder.runtime.errors.base import code_of
 
 FILE = Path(__file__).with_suffix(".txt")
 BEGIN, LINE = "=== ", "-" * 72 + "\n"
 NAMES = """\
 import math
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, overload
-import runtime
-from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
+from everyorder import runtime
+from everyorder.runtime import Module, ModuleDict, ModuleList, Parameter
+from everyorder.runtime import Sequential, Tensor
 from tests.script.modules.zoo import Scale as Leaf
-from runtime.jit import (
+from everyorder.runtime.jit import (
     Attribute, CompilationUnit, ScriptModule, export, ignore, interface, script, unused
 )
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.jit import script
+from everyorder.runtime.jit import script
 from tests.script.modules import zoo
 from tests.script.modules.zoo import ZOO
 
@@ -18,8 +18,8 @@ pytestmark = [
 
 # What the zoo imports of the runtime, and where torch has it.
 IMPORTS = {
-    "import runtime\n": "import torch as runtime\n",
-    "from runtime import Module, ": (
+    "from everyorder import runtime\n": "import torch as runtime\n",
+    "from everyorder.runtime import Module, ": (
         "from torch import Tensor\n"
         "def Parameter(x):\n"
         "    return runtime.nn.Parameter(runtime.tensor(x))\n"
@@ -27,7 +27,7 @@ IMPORTS = {
     ),
     "Parameter, Sequential, Tensor": "Sequential",
     "from runtime.jit": "from torch.jit",
-    "from runtime.script.program import export, ignore, unused": (
+    "from everyorder.runtime.script.program import export, ignore, unused": (
         "from torch.jit import export, ignore, unused"
     ),
 }

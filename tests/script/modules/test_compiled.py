@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import pytest
 
-import runtime
-from runtime import Module, Tensor
-from runtime.errors import (
+from everyorder import runtime
+from everyorder.runtime import Module, Tensor
+from everyorder.runtime.errors import (
     IllTyped,
     ModuleError,
     NotScriptable,
     SchemaError,
     UnknownAttribute,
 )
-from runtime.jit import (
+from everyorder.runtime.jit import (
     RecursiveScriptModule,
     ScriptModule,
     interface,
@@ -26,8 +26,8 @@ from runtime.jit import (
     script_method,
     unused,
 )
-from runtime.script.ir import check, graph_text
-from runtime.script.program import SHARED_PROGRAM
+from everyorder.runtime.script.ir import check, graph_text
+from everyorder.runtime.script.program import SHARED_PROGRAM
 from tests.coded import code
 from tests.script.modules import zoo
 from tests.script.modules.zoo import (

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime import Module, Tensor
-from runtime.errors import ModuleError, NotScriptable
-from runtime.jit import ScriptModule, freeze, script
-from runtime.script.ir import check
+from everyorder import runtime
+from everyorder.runtime import Module, Tensor
+from everyorder.runtime.errors import ModuleError, NotScriptable
+from everyorder.runtime.jit import ScriptModule, freeze, script
+from everyorder.runtime.script.ir import check
 from tests.script.modules.zoo import ZOO, Affine, Counting, Lists, Nested
 from tests.script.modules.zoo import Methods as Several
 

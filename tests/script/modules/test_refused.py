@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors import EveryorderError
+from everyorder.runtime.errors import EveryorderError
 from tests.script.modules.refused import complaint, said, stored
 
 

@@ -10,11 +10,11 @@ from weakref import ref
 
 import pytest
 
-import runtime
-from runtime import Module, ModuleList, Parameter
-from runtime.errors import NotScriptable
-from runtime.script.modules import Shaping, discard, shape_of
-from runtime.script.program import Attribute, Program, interface
+from everyorder import runtime
+from everyorder.runtime import Module, ModuleList, Parameter
+from everyorder.runtime.errors import NotScriptable
+from everyorder.runtime.script.modules import Shaping, discard, shape_of
+from everyorder.runtime.script.program import Attribute, Program, interface
 
 NAME = "__torch__.tests.script.modules.test_shape."
 

@@ -8,10 +8,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import runtime
-from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from runtime.jit import interface
-from runtime.script.program import export, ignore, unused
+from everyorder import runtime
+from everyorder.runtime import (
+    Module,
+    ModuleDict,
+    ModuleList,
+    Parameter,
+    Sequential,
+    Tensor,
+)
+from everyorder.runtime.jit import interface
+from everyorder.runtime.script.program import export, ignore, unused
 
 
 class Scale(Module):

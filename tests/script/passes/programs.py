@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-import runtime
-from runtime.futures import Future
-from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
-from runtime.schema.parser import parse_schema
-from runtime.schema.schema import Schema
-from runtime.schema.signature import Argument
-from runtime.schema.subtyping import optional
-from runtime.schema.types import (
+from everyorder import runtime
+from everyorder.runtime.futures import Future
+from everyorder.runtime.schema.declaration import (
+    InterfaceType,
+    Namespace,
+    ScriptClassType,
+)
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.schema.subtyping import optional
+from everyorder.runtime.schema.types import (
     AwaitType,
     BoolType,
     DeviceType,
@@ -37,9 +41,9 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.ir import Block, Graph, Node, Value, parse_graph
-from runtime.script.program import Function, declare_objects
-from runtime.script.running import executor, plan_of
+from everyorder.runtime.script.ir import Block, Graph, Node, Value, parse_graph
+from everyorder.runtime.script.program import Function, declare_objects
+from everyorder.runtime.script.running import executor, plan_of
 
 INTS, ROWS, TENSORS = (
     ListType(IntType),

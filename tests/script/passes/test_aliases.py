@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from runtime.script.ir import Graph, Value, printed
-from runtime.script.passes import Aliases
+from everyorder.runtime.script.ir import Graph, Value, printed
+from everyorder.runtime.script.passes import Aliases
 from tests.script.ir.graphs import random_graph, rows
 from tests.script.passes.texts import read
 

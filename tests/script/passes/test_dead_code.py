@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.script.passes import remove_dead_code
+from everyorder.runtime.script.passes import remove_dead_code
 from tests.script.passes.texts import changed
 
 # Name -> before, after, changes.

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.script.ir import KINDS, Kind, Sharing, graph_text
-from runtime.script.passes import (
+from everyorder.runtime.script.ir import KINDS, Kind, Sharing, graph_text
+from everyorder.runtime.script.passes import (
     Aliases,
     merge_subexpressions,
     propagate_all,

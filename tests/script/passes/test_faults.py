@@ -8,19 +8,27 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.errors.script import BrokenGraph
-from runtime.schema.types import FloatType
-from runtime.script.ir import KINDS, Effect, Graph, Node, Sharing, copy_graph, row_of
-from runtime.script.passes import (
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.errors.script import BrokenGraph
+from everyorder.runtime.schema.types import FloatType
+from everyorder.runtime.script.ir import (
+    KINDS,
+    Effect,
+    Graph,
+    Node,
+    Sharing,
+    copy_graph,
+    row_of,
+)
+from everyorder.runtime.script.passes import (
     aliases,
     elimination,
     folding,
     peephole,
     run_passes,
 )
-from runtime.script.passes.peephole import Call, Known, Rule
-from runtime.script.passes.splicing import splice
+from everyorder.runtime.script.passes.peephole import Call, Known, Rule
+from everyorder.runtime.script.passes.splicing import splice
 from tests.script.passes.programs import Outcome, outcome, patched, random_program
 from tests.script.passes.test_programs import LEGS, ROUNDS
 from tests.script.passes.texts import read

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from runtime.script.ir import Graph, graph_text
-from runtime.script.passes import (
+from everyorder.runtime.script.ir import Graph, graph_text
+from everyorder.runtime.script.passes import (
     erase_list_literals,
     lower_tuples,
     pool_constants,

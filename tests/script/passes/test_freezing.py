@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from runtime.schema.declaration import ModuleType, Namespace
-from runtime.schema.subtyping import optional
-from runtime.schema.types import IntType, ListType, TensorType
-from runtime.script.ir import check, graph_text, parse_graph
-from runtime.script.modules.freezing import (
+from everyorder.runtime.schema.declaration import ModuleType, Namespace
+from everyorder.runtime.schema.subtyping import optional
+from everyorder.runtime.schema.types import IntType, ListType, TensorType
+from everyorder.runtime.script.ir import check, graph_text, parse_graph
+from everyorder.runtime.script.modules.freezing import (
     STAYS,
     Settable,
     freeze_attributes,
     settable,
 )
-from runtime.script.passes import Pass, remove_dead_code, run_passes
+from everyorder.runtime.script.passes import Pass, remove_dead_code, run_passes
 
 NAMES = Namespace()
 

@@ -2,10 +2,15 @@
 
 import pytest
 
-from runtime.schema.parser import parse_schema
-from runtime.script.ir import graph_text, parse_graph
-from runtime.script.passes import inline_calls, lift_closures, splicing, unroll_loops
-from runtime.script.program import Function
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.script.ir import graph_text, parse_graph
+from everyorder.runtime.script.passes import (
+    inline_calls,
+    lift_closures,
+    splicing,
+    unroll_loops,
+)
+from everyorder.runtime.script.program import Function
 from tests.script.passes.programs import CELL
 from tests.script.passes.texts import changed, read
 

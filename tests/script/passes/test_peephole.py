@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.types import BoolType, FloatType, IntType, StrType
-from runtime.script.passes import RULES, simplify
-from runtime.script.passes.peephole import Call, Known, Rule, Term
-from runtime.script.primitives import by_name
+from everyorder.runtime.schema.types import BoolType, FloatType, IntType, StrType
+from everyorder.runtime.script.passes import RULES, simplify
+from everyorder.runtime.script.passes.peephole import Call, Known, Rule, Term
+from everyorder.runtime.script.primitives import by_name
 from tests.script.passes.texts import changed
 
 # Name -> before, after ("" for the same), changes.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.errors.script import BrokenGraph
-from runtime.script.ir import Graph, Node, graph_text
-from runtime.script.passes import (
+from everyorder.runtime.errors.script import BrokenGraph
+from everyorder.runtime.script.ir import Graph, Node, graph_text
+from everyorder.runtime.script.passes import (
     CLEANUP,
     OPTIMIZE,
     Pass,

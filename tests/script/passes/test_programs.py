@@ -6,8 +6,14 @@ from random import Random
 
 import pytest
 
-from runtime.script.ir import Graph, check, copy_graph, graph_text
-from runtime.script.passes import CLEANUP, OPTIMIZE, Pass, inline_calls, run_passes
+from everyorder.runtime.script.ir import Graph, check, copy_graph, graph_text
+from everyorder.runtime.script.passes import (
+    CLEANUP,
+    OPTIMIZE,
+    Pass,
+    inline_calls,
+    run_passes,
+)
 from tests.script.ir.graphs import random_graph, rows
 from tests.script.passes.programs import outcome, random_program
 

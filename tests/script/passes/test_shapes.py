@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch.library import Library
-from runtime.schema.codes import Device, DType
-from runtime.schema.declaration import Namespace, ScriptClassType
-from runtime.schema.types import TensorType
-from runtime.script.ir import parse_graph
-from runtime.script.passes import Facts, propagate_shapes, shapes, shapes_for
-from runtime.tensors.construction import empty_tensor
+from everyorder import runtime
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.declaration import Namespace, ScriptClassType
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.ir import parse_graph
+from everyorder.runtime.script.passes import Facts, propagate_shapes, shapes, shapes_for
+from everyorder.runtime.tensors.construction import empty_tensor
 
 
 def facts(dtype: str, *shape: int, device: str = "cpu") -> Facts:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.script.passes import merge_subexpressions
+from everyorder.runtime.script.passes import merge_subexpressions
 from tests.script.passes.texts import changed
 
 # Name -> before, after ("" for the same), changes.

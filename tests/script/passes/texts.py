@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from runtime.script.ir import Graph, Rows, check, graph_text, parse_graph, row_of
+from everyorder.runtime.script.ir import (
+    Graph,
+    Rows,
+    check,
+    graph_text,
+    parse_graph,
+    row_of,
+)
 from tests.script.passes.programs import FUNCTIONS, NAMES
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.tensor import ArithmeticRefused
-from runtime.script.primitives import ROWS, Row
+from everyorder.runtime.errors.tensor import ArithmeticRefused
+from everyorder.runtime.script.primitives import ROWS, Row
 from tests.coded import code
 from tests.script.primitives.trial import canonical, declared, outcome
 

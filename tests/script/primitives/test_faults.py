@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.script.primitives import Row
-from runtime.script.primitives.row import OPERATOR_WAYS, Way, call, row
+from everyorder.runtime.script.primitives import Row
+from everyorder.runtime.script.primitives.row import OPERATOR_WAYS, Way, call, row
 from tests.script.primitives import test_rows as checks
 
 ITEM = OPERATOR_WAYS["getitem"]

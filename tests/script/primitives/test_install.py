@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch import Dispatcher, default_dispatcher
-from runtime.errors.call import CallError
-from runtime.errors.registration import Conflict
-from runtime.errors.tensor import ArithmeticRefused
-from runtime.script.primitives import NAMESPACE, ROWS, Row, install
-from runtime.script.primitives.table import install as again
+from everyorder import runtime
+from everyorder.runtime.dispatch import Dispatcher, default_dispatcher
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.registration import Conflict
+from everyorder.runtime.errors.tensor import ArithmeticRefused
+from everyorder.runtime.script.primitives import NAMESPACE, ROWS, Row, install
+from everyorder.runtime.script.primitives.table import install as again
 from tests.coded import code
 from tests.script.primitives.trial import (
     canonical,
@@ -82,9 +82,12 @@ def test_errors_come_through() -> None:
 
 def test_the_namespace_is_there_when_it_is_asked_for() -> None:
     programs = (
-        "import runtime; xs = [1]; runtime.ops.script.append(xs, 2); print(xs)",
-        "from runtime.script.ir import row_of; print(row_of('script::len.t').name)",
-        "import runtime, sys; print('runtime.script' in sys.modules)",
+        "from everyorder.runtime import ops; "
+        "xs = [1]; ops.script.append(xs, 2); print(xs)",
+        "from everyorder.runtime.script.ir import row_of; "
+        "print(row_of('script::len.t').name)",
+        "from everyorder import runtime; import sys; "
+        "print('everyorder.runtime.script' in sys.modules)",
     )
     told = [
         subprocess.run(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.script import RunningError
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives import by_function, by_name, by_operator
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives import by_function, by_name, by_operator
 from tests.coded import code, coded, kind_of
 from tests.script.primitives.trial import canonical, perform
 

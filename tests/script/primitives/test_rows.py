@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.schema import may_alias, may_contain_alias
-from runtime.schema.signature import Argument
-from runtime.script.primitives import ROWS, Row
+from everyorder.runtime.schema.schema import may_alias, may_contain_alias
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.script.primitives import ROWS, Row
 from tests.script.primitives.trial import (
     canonical,
     in_order,

@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.script import RunningError
-from runtime.errors.tensor import ArithmeticRefused
-from runtime.schema.types import StrType
-from runtime.script.primitives import by_function, by_method, by_name, by_operator
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.errors.tensor import ArithmeticRefused
+from everyorder.runtime.schema.types import StrType
+from everyorder.runtime.script.primitives import (
+    by_function,
+    by_method,
+    by_name,
+    by_operator,
+)
 from tests.coded import code, coded
 from tests.script.primitives.trial import canonical, outcome, perform
 

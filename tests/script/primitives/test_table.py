@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.parser import parse_type
-from runtime.schema.types import AnyType, Type
-from runtime.script.primitives import (
+from everyorder.runtime.schema.parser import parse_type
+from everyorder.runtime.schema.types import AnyType, Type
+from everyorder.runtime.script.primitives import (
     ROWS,
     Row,
     by_attribute,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import runtime
-from runtime.errors.script import RunningError
-from runtime.errors.tensor import ArithmeticRefused, WrongOption
-from runtime.schema.codes import DType
-from runtime.schema.subtyping import Mismatch, match
-from runtime.schema.types import (
+from everyorder import runtime
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
+from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.subtyping import Mismatch, match
+from everyorder.runtime.schema.types import (
     BoolType,
     ComplexType,
     DictType,
@@ -24,8 +24,8 @@ from runtime.schema.types import (
     TensorType,
     Type,
 )
-from runtime.schema.values import INT_END, INT_FIRST
-from runtime.script.primitives import Row, table, widened
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives import Row, table, widened
 from tests.coded import coded, kind_of
 
 ResultOfOtherType = coded(RunningError, "ResultOfOtherType")

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import runtime
-from runtime.futures import Future
-from runtime.script.program import NotInferred, Program, inferred_type
+from everyorder import runtime
+from everyorder.runtime.futures import Future
+from everyorder.runtime.script.program import NotInferred, Program, inferred_type
 
 
 class Point(NamedTuple):

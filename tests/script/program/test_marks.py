@@ -5,10 +5,10 @@ from typing import Any, Optional, Union
 
 import pytest
 
-from runtime.errors.future import FutureMisuse
-from runtime.errors.script import NotScriptable
-from runtime.futures import Await, Future, awaitable
-from runtime.script.program import (
+from everyorder.runtime.errors.future import FutureMisuse
+from everyorder.runtime.errors.script import NotScriptable
+from everyorder.runtime.futures import Await, Future, awaitable
+from everyorder.runtime.script.program import (
     Attribute,
     Mark,
     annotate,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch import Dispatcher, Library
-from runtime.errors.call import KernelError, OperatorGone
-from runtime.schema import parse_name
-from runtime.script.operator_calls import BoundCall, bound_call
+from everyorder import runtime
+from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.errors.call import KernelError, OperatorGone
+from everyorder.runtime.schema import parse_name
+from everyorder.runtime.script.operator_calls import BoundCall, bound_call
 from tests.coded import code
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runtime.script.running import executor
+from everyorder.runtime.script.running import executor
 
 # Registers for ever, text from the first run on; the graph as it is, and optimized.
 EXECUTORS: dict[str, dict[str, Any]] = {

@@ -1,8 +1,8 @@
 """Objects of programs: a class with an attribute, methods, and what `with` needs."""
 
-from runtime.schema.declaration import Namespace, ScriptClassType
-from runtime.schema.types import IntType
-from runtime.script.program import declare_objects
+from everyorder.runtime.schema.declaration import Namespace, ScriptClassType
+from everyorder.runtime.schema.types import IntType
+from everyorder.runtime.script.program import declare_objects
 from tests.script.running.written import written
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script import RunningError
-from runtime.futures import Future
-from runtime.schema.parser import parse_schema
-from runtime.script.ir import Graph
-from runtime.script.program import Function
-from runtime.script.running import Frame, call, fork_pool, run, script_frames
-from runtime.script.running.boundary import exception
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.futures import Future
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.script.ir import Graph
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import Frame, call, fork_pool, run, script_frames
+from everyorder.runtime.script.running.boundary import exception
 from tests.coded import code, coded, kind_of
 from tests.script.running.written import written
 

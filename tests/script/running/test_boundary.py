@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.futures import Future, awaitable_nowait
-from runtime.script.program import Function
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.futures import Future, awaitable_nowait
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call
 from tests.coded import coded
 from tests.script.running.written import written
 

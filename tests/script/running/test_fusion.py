@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.script.fusion import FusedGroup
-from runtime.script.program import Function
-from runtime.script.running import call, executor, script_frames
+from everyorder import runtime
+from everyorder.runtime.script.fusion import FusedGroup
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call, executor, script_frames
 from tests.script.running.written import written
 
 CHAIN = """\

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.script import RunningError
-from runtime.futures import Future, awaitable_nowait
-from runtime.schema.declaration import Namespace
-from runtime.schema.parser import parse_schema
-from runtime.schema.python_classes import PythonClasses
-from runtime.schema.types import IntType, StrType, TupleType
-from runtime.script.ir import Graph
-from runtime.script.ir.kinds import kind_names
-from runtime.script.program import Function
-from runtime.script.running import call, run, steps
+from everyorder import runtime
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.futures import Future, awaitable_nowait
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.types import IntType, StrType, TupleType
+from everyorder.runtime.script.ir import Graph
+from everyorder.runtime.script.ir.kinds import kind_names
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call, run, steps
 from tests.coded import code
 from tests.schema.programs import PROGRAM, Colour
 from tests.script.running.written import written

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script import RunningError
-from runtime.futures import Await, Future, awaitable, awaitable_nowait
-from runtime.script.running import ForkFuture, call
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.futures import Await, Future, awaitable, awaitable_nowait
+from everyorder.runtime.script.running import ForkFuture, call
 from tests.coded import code
 from tests.script.running.written import written
 

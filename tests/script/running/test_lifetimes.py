@@ -8,8 +8,8 @@ from weakref import WeakSet
 
 import pytest
 
-from runtime.script.running import call, executor
-from runtime.script.running.pool import ThreadState
+from everyorder.runtime.script.running import call, executor
+from everyorder.runtime.script.running.pool import ThreadState
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")

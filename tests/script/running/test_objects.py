@@ -4,10 +4,14 @@ import gc
 
 import pytest
 
-from runtime.errors.script import RunningError
-from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
-from runtime.script.program import declare_objects
-from runtime.script.running import call
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.schema.declaration import (
+    InterfaceType,
+    Namespace,
+    ScriptClassType,
+)
+from everyorder.runtime.script.program import declare_objects
+from everyorder.runtime.script.running import call
 from tests.coded import code
 from tests.schema.programs import method
 from tests.script.running.objects import Counter, counter

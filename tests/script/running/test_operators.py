@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.library import Library
-from runtime.errors.call import KernelError, MissingKernel, OperatorGone
-from runtime.keys import DispatchKey, exclude_keys
-from runtime.schema.binding import returner
-from runtime.script.primitives import ROWS
-from runtime.script.running import call
+from everyorder import runtime
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.call import KernelError, MissingKernel, OperatorGone
+from everyorder.runtime.keys import DispatchKey, exclude_keys
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.script.primitives import ROWS
+from everyorder.runtime.script.running import call
 from tests.coded import code
 from tests.script.primitives.trial import canonical, sample_arguments
 from tests.script.running.written import written

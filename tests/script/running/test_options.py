@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.tensor import WrongOption
-from runtime.schema.parser import parse_schema
-from runtime.script.ir import Graph, graph_text
-from runtime.script.program import Function
-from runtime.script.running import (
+from everyorder.runtime.errors.tensor import WrongOption
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.script.ir import Graph, graph_text
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import (
     ExecutorOptions,
     call,
     executor,

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.library import Library
-from runtime.dispatch.registration import Registration
-from runtime.schema.signature import OperatorName
-from runtime.script.passes import check_passes
-from runtime.script.program import Function
-from runtime.script.running import call, executor
+from everyorder import runtime
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.script.passes import check_passes
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call, executor
 from tests.script.running.conftest import EXECUTORS
 from tests.script.running.written import written
 

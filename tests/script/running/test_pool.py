@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.autograd import is_grad_enabled, no_grad
-from runtime.keys import LOCAL, DispatchKey, exclude_keys
-from runtime.script.running import ForkFuture, Pool, call, executor, fork_pool
+from everyorder import runtime
+from everyorder.runtime.autograd import is_grad_enabled, no_grad
+from everyorder.runtime.keys import LOCAL, DispatchKey, exclude_keys
+from everyorder.runtime.script.running import (
+    ForkFuture,
+    Pool,
+    call,
+    executor,
+    fork_pool,
+)
 from tests.script.running.written import written
 
 
@@ -228,7 +234,7 @@ with prim::fork_0 = graph(%m : int):
 def test_a_forked_process_has_a_pool_of_its_own() -> None:
     text = """
 import os, threading
-from runtime.script.running import fork_pool, executor
+from everyorder.runtime.script.running import fork_pool, executor
 held = threading.Event()
 begun = threading.Event()
 with executor(threads=1):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.schema.types import (
+from everyorder.runtime.schema.types import (
     BoolType,
     FloatType,
     IntType,
@@ -16,10 +16,10 @@ from runtime.schema.types import (
     TupleType,
     Type,
 )
-from runtime.script.ir import Block, Graph, Node, Value, check, graph_text
-from runtime.script.primitives import ROWS
-from runtime.script.primitives.table import INLINE
-from runtime.script.running import executor, plan_of, script_frames
+from everyorder.runtime.script.ir import Block, Graph, Node, Value, check, graph_text
+from everyorder.runtime.script.primitives import ROWS
+from everyorder.runtime.script.primitives.table import INLINE
+from everyorder.runtime.script.running import executor, plan_of, script_frames
 from tests.script.primitives.trial import canonical
 from tests.script.running.conftest import EXECUTORS
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.script.running import call, fork_pool, run
-from runtime.script.running.boundary import Run
+from everyorder.runtime.script.running import call, fork_pool, run
+from everyorder.runtime.script.running.boundary import Run
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.script import RunningError
-from runtime.schema.declaration import Namespace
-from runtime.script.program import Function
-from runtime.script.running import call, script_frames
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call, script_frames
 from tests.coded import code
 from tests.script.running.objects import Counter, counter
 from tests.script.running.written import written

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.errors.source import Source
-from runtime.schema.declaration import SHARED, Namespace
-from runtime.schema.parser import parse_schema
-from runtime.schema.types import Type
-from runtime.script.ir import check, parse_graph
-from runtime.script.program import Function
+from everyorder.runtime.errors.source import Source
+from everyorder.runtime.schema.declaration import SHARED, Namespace
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.types import Type
+from everyorder.runtime.script.ir import check, parse_graph
+from everyorder.runtime.script.program import Function
 
 
 def written(

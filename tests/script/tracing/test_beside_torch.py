@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.script.program import Program
-from runtime.script.running import call
-from runtime.script.tracing import trace_function
+from everyorder import runtime
+from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import trace_function
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

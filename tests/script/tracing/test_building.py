@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.script import BrokenGraph, Untraceable
-from runtime.schema.types import (
+from everyorder import runtime
+from everyorder.runtime.errors.script import BrokenGraph, Untraceable
+from everyorder.runtime.schema.types import (
     AnyType,
     BoolType,
     DictType,
@@ -16,10 +16,10 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from runtime.script.ir import Graph, graph_text
-from runtime.script.program import Function
-from runtime.script.running import call
-from runtime.script.tracing import GraphBuilder
+from everyorder.runtime.script.ir import Graph, graph_text
+from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import GraphBuilder
 from tests.coded import code
 from tests.script.tracing.traced import arange, same
 

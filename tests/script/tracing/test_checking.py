@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.script import Untraceable
-from runtime.script.program import fork, wait
-from runtime.script.running import call
-from runtime.script.tracing.check import different_graphs, different_results
+from everyorder import runtime
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.script.program import fork, wait
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing.check import different_graphs, different_results
 from tests.coded import code
 from tests.script.tracing.traced import arange, trace, warned
 

@@ -3,11 +3,17 @@
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.schema.declaration import ModuleType
-from runtime.schema.types import TensorType
-from runtime.script.program import TYPE_ATTRIBUTE, Function, Program, fork, wait
-from runtime.script.running import call
-from runtime.script.tracing import trace_function, trace_method
+from everyorder.runtime.schema.declaration import ModuleType
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.program import (
+    TYPE_ATTRIBUTE,
+    Function,
+    Program,
+    fork,
+    wait,
+)
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import trace_function, trace_method
 from tests.script.tracing.traced import arange, body, same
 
 PROGRAM = Program()

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-import runtime
-from runtime.errors.script import Untraceable
-from runtime.futures import awaitable
-from runtime.keys import LOCAL, DispatchKey, include_keys
-from runtime.schema.types import TensorType
-from runtime.script.ir import graph_text
-from runtime.script.program import Program, fork, wait
-from runtime.script.running import call
-from runtime.script.tracing import GraphBuilder, trace_function
-from runtime.script.tracing.recorder import CURRENT
-from runtime.tensors.keys import MODED
+from everyorder import runtime
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.futures import awaitable
+from everyorder.runtime.keys import LOCAL, DispatchKey, include_keys
+from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.ir import graph_text
+from everyorder.runtime.script.program import Program, fork, wait
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import GraphBuilder, trace_function
+from everyorder.runtime.script.tracing.recorder import CURRENT
+from everyorder.runtime.tensors.keys import MODED
 from tests.script.tracing.traced import agrees, arange, body, same, trace, warned
 
 

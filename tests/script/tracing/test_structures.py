@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import runtime
-from runtime.errors.call import CallError
-from runtime.errors.script import Untraceable
-from runtime.script.program import Program, fork
-from runtime.script.running import call
-from runtime.script.tracing import trace_function
+from everyorder import runtime
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.script.program import Program, fork
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import trace_function
 from tests.coded import code, coded
 from tests.script.tracing.traced import agrees, arange, body, same, trace
 

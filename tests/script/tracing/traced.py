@@ -4,12 +4,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import runtime
-from runtime.schema.declaration import SHARED, Namespace
-from runtime.script.ir import check, graph_text, parse_graph, printed
-from runtime.script.program import Function, Program
-from runtime.script.running import call
-from runtime.script.tracing import TraceWarning, trace_function
+from everyorder import runtime
+from everyorder.runtime.schema.declaration import SHARED, Namespace
+from everyorder.runtime.script.ir import check, graph_text, parse_graph, printed
+from everyorder.runtime.script.program import Function, Program
+from everyorder.runtime.script.running import call
+from everyorder.runtime.script.tracing import TraceWarning, trace_function
 
 
 def arange(*shape: int, start: float = 0.0) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-import runtime
+from everyorder import runtime
 from tests.torch.samples.deviations import DEFECTS, DEVIATIONS, Verdict, judged
 from tests.torch.samples.loading import forms, load_table
 from tests.torch.samples.report import Run, text

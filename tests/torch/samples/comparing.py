@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from runtime import Tensor
+from everyorder.runtime import Tensor
 from tests.torch.samples.converting import array, listed
 
 # Relative and absolute: the last digits depend on the order of additions, which is

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-import runtime
-from runtime import Tensor
+from everyorder import runtime
+from everyorder.runtime import Tensor
 
 # Values that mean the same to both.
 PLAIN = (bool, int, float, complex, str, type(None), type(...), np.generic, np.ndarray)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import runtime
-from runtime import Tensor
-from runtime.operators import functions
+from everyorder import runtime
+from everyorder.runtime import Tensor
+from everyorder.runtime.operators import functions
 
 NETWORKS = "nn.functional."
 

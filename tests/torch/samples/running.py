@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from runtime.autograd import grad
-from runtime.errors import EveryorderError
-from runtime.errors.base import code_of
-from runtime.errors.tensor import DTypeRefused
+from everyorder.runtime.autograd import grad
+from everyorder.runtime.errors import EveryorderError
+from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.tensor import DTypeRefused
 from tests.torch.samples.comparing import Found, differences, of_tensors
 from tests.torch.samples.converting import (
     Converter,

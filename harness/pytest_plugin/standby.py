@@ -1,210 +1,23 @@
-"""everyorder: proves that a registry does not care about the order of registrations.
+"""Hooks and fixture of the pytest plugin, which cost nothing until they are needed.
 
-    from everyorder import Scenario, step, use, explore
-
-True only here: this module's name is ours alone, so the command, the pytest plugin and
-the import above all begin with it.  It consists of the packages `harness`, `invariants`
-and `runtime`; a project may have packages of these names, and where one of them comes
-first on the path of imports, ours cannot be had.
+`_Standby` records what the plugin would have to know (skipped modules, passed tests)
+until a test module holds a `Scenario`, a test requests the fixture `explore`, or the
+project has expect files; then it creates `Plugin` and forwards every hook to it.
 
 Rules:
-- nothing of ours is imported before somebody uses it: a package of the same name may
-  come first on the path only later, when pytest has met the folder that it is in, and a
-  project that has nothing to do with us gets its own;
-- where ours is hidden, the plugin steps aside with one line and pytest goes on; the
-  command, and who imports a name from here, get one error that says by what.
-
-How the plugin works: `_Standby` keeps what the plugin would have to know (what was
-skipped, what passed) until a test module holds a scenario of ours, a test asks for the
-fixture `explore`, or the project has expect files; then it makes
-`harness.plugin.Plugin` and hands everything on.
+- the rest of the harness is not imported before one of these happens.
 """
 
-import os
-import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-    from harness import (
-        PROBES,
-        Budget,
-        Exploration,
-        ProbeMode,
-        ProbeSubclass,
-        Report,
-        Scenario,
-        Step,
-        UseStep,
-        Violation,
-        call,
-        context,
-        custom,
-        define,
-        explore,
-        fallback,
-        handler,
-        impl,
-        in_main,
-        install_fallbacks,
-        library,
-        listen,
-        look_up,
-        mode,
-        of_imports,
-        register_autograd,
-        register_fake,
-        register_kernel,
-        reserve,
-        rule,
-        step,
-        steps,
-        together,
-        use,
-    )
-    from harness.plugin import Explore, Plugin
-
-    __version__: str
-
-__all__ = [
-    "PROBES",
-    "Budget",
-    "Exploration",
-    "ProbeMode",
-    "ProbeSubclass",
-    "Report",
-    "Scenario",
-    "Step",
-    "UseStep",
-    "Violation",
-    "__version__",
-    "call",
-    "context",
-    "custom",
-    "define",
-    "explore",
-    "fallback",
-    "handler",
-    "impl",
-    "in_main",
-    "install_fallbacks",
-    "library",
-    "listen",
-    "look_up",
-    "mode",
-    "of_imports",
-    "register_autograd",
-    "register_fake",
-    "register_kernel",
-    "reserve",
-    "rule",
-    "step",
-    "steps",
-    "together",
-    "use",
-]
-
-# What we consist of, beside this file.
-PACKAGES = ("harness", "invariants", "runtime")
-
-_HOME = os.path.dirname(os.path.realpath(__file__))
-
-# Exit codes as `harness.cli.command` has them, which may be hidden.
-_REFUSED = 2
-_INTERRUPTED = 130
-
-
-# There is no `__dir__`: pytest asks a plugin for the value of each name in it.
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return _version()
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    hider = hidden()
-    if hider is not None:
-        raise ImportError(f"cannot import {name!r} from everyorder: {_reason(hider)}")
-    import harness
-
-    value = getattr(harness, name)
-    globals()[name] = value
-    return value
-
-
-def hidden() -> str | None:
-    """The folder or file that hides a package of ours, or None.
-
-    Nothing is imported for it.
-    """
-    for name in PACKAGES:
-        place = _place(name)
-        if place is None:
-            return os.path.join(_HOME, name)
-        if place != os.path.join(_HOME, name):
-            return place
-    return None
-
-
-def _place(name: str) -> str | None:
-    """The folder of a package, or the file of a module, as an import would find it."""
-    from importlib.util import find_spec
-
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError):  # it is half imported, or made by hand
-        return None
-    if spec is None or spec.origin is None:
-        return None
-    place = os.path.realpath(spec.origin)
-    if spec.submodule_search_locations is not None:
-        place = os.path.dirname(place)
-    return place
-
-
-def _reason(hider: str) -> str:
-    name = os.path.basename(hider).removesuffix(".py")
-    if os.path.dirname(hider) == _HOME:
-        return f"its package {name} is missing from {_HOME}"
-    return f"{hider} hides its own package {name}"
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("everyorder")
-    except PackageNotFoundError:
-        return "0+unknown"
-
-
-def main() -> None:
-    """The command `everyorder`."""
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _end)
-    except KeyboardInterrupt:  # while its handler was being replaced
-        _end()
-    hider = hidden()
-    if hider is not None:
-        print(f"everyorder: error: {_reason(hider)}", file=sys.stderr)
-        raise SystemExit(_REFUSED)
-    from harness.cli import main as command
-
-    command(prog_name="everyorder")
-
-
-def _end(*_: object) -> NoReturn:
-    """End while there is nothing to clean up: before a command and after it.
-
-    An exception here could come up anywhere in an import, or in the interpreter's end.
-    """
-    os.write(2, b"\ninterrupted\n")
-    os._exit(_INTERRUPTED)
+    from everyorder.harness.pytest_plugin.plugin import Explore, Plugin
 
 
 def pytest_addoption(parser: "pytest.Parser") -> None:
@@ -293,13 +106,11 @@ class _Standby:
         self.deselected = 0
         self._folder: str | None = None
         self._plugin: Plugin | None = None
-        self._hider: str | None = None
-        self._is_reported = False
         # Lines about scenarios that are not collected, and the modules looked through.
         self._uncollected: list[str] = []
         self._modules: set[str] = set()
-        if self._is_set() and not self.is_disabled():
-            from harness.plugin_session import options_of
+        if self._is_set():
+            from harness.pytest_plugin.session import options_of
 
             options_of(config)
 
@@ -319,20 +130,13 @@ class _Standby:
 
     @property
     def plugin(self) -> "Plugin":
-        """The plugin itself; not to be asked for where it `is_disabled`."""
+        """The plugin itself, created on first use."""
         if self._plugin is None:
-            from harness.plugin import Plugin
-            from harness.plugin_session import options_of
+            from harness.pytest_plugin.plugin import Plugin
+            from harness.pytest_plugin.session import options_of
 
             self._plugin = Plugin(self.config, options_of(self.config), self)
         return self._plugin
-
-    def is_disabled(self) -> bool:
-        """Whether a package of ours is hidden, so that there is no plugin."""
-        if self._plugin is not None:
-            return False
-        self._hider = hidden()
-        return self._hider is not None
 
     def _is_set(self) -> bool:
         """Whether a flag or the ini file says something."""
@@ -355,14 +159,6 @@ class _Standby:
                 continue
         return False
 
-    def pytest_report_header(self) -> str | None:
-        """The line that says why there is no plugin, if there is none."""
-        if not self.is_disabled():
-            return None
-        assert self._hider is not None, "that is what it is aside for"
-        self._is_reported = True
-        return f"everyorder: {_reason(self._hider)}; its plugin is off"
-
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of pytest-xdist the folder of the run."""
         node.workerinput[_FOLDER] = str(self.folder)
@@ -371,13 +167,13 @@ class _Standby:
         self, collector: Any, name: str, obj: object
     ) -> "pytest.Item | None":
         """Make module-level scenarios items."""
-        scenarios: Any = sys.modules.get("harness.scenario")
-        if not (getattr(scenarios, "__file__", None) or "").startswith(_HOME):
+        scenarios: Any = sys.modules.get("everyorder.harness.scenario")
+        if scenarios is None:
             return None
-        if collector.nodeid not in self._modules and not self.is_disabled():
+        if collector.nodeid not in self._modules:
             self._modules.add(collector.nodeid)
             self._note_uncollected(collector)
-        if not isinstance(obj, scenarios.Scenario) or self.is_disabled():
+        if not isinstance(obj, scenarios.Scenario):
             return None
         return self.plugin.item(collector, name, obj)
 
@@ -386,7 +182,7 @@ class _Standby:
         import pytest
 
         if isinstance(collector, pytest.Module):
-            from harness.collection import uncollected_scenarios
+            from everyorder.harness.collection import uncollected_scenarios
 
             source = collector.nodeid.partition("::")[0]
             found = uncollected_scenarios(collector.obj, collector.path, source)
@@ -412,8 +208,7 @@ class _Standby:
         asking = any("explore" in _fixtures_of(item) for item in session.items)
         if self._plugin is None and not asking and not self._has_expectations():
             return
-        if not self.is_disabled():
-            self.plugin.collected(session.items)
+        self.plugin.collected(session.items)
 
     def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
         """Watch which tests pass, wherever they run."""
@@ -428,17 +223,13 @@ class _Standby:
             self.config.workeroutput[_UNCOLLECTED] = self._uncollected  # type: ignore[attr-defined]  # pytest-xdist's
         if self.input is not None or self._folder is None:
             return
-        if any(self.folder.iterdir()) and not self.is_disabled():
+        if any(self.folder.iterdir()):
             self.plugin.finish(session, exitstatus)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the plugin's summary, or why there is no plugin."""
+        """Print the plugin's summary."""
         if self._plugin is not None:
             self._plugin.print_summary(terminalreporter)
-        elif self._hider is not None and not self._is_reported:
-            terminalreporter.write_line(
-                f"everyorder: {_reason(self._hider)}; its plugin is off"
-            )
         # Every worker has noted all of them.
         for line in dict.fromkeys(self._uncollected):
             terminalreporter.write_line(f"everyorder: {line}")
@@ -473,15 +264,8 @@ def _fixtures(standby: _Standby) -> object:
             Fails the test if an order makes a difference, or if what is observed is not
             what the test's expect file says.  Returns the report.
             """
-            if standby.is_disabled():
-                assert standby._hider is not None, "that is what it is aside for"
-                pytest.fail(f"everyorder: {_reason(standby._hider)}", pytrace=False)
-            from harness.plugin import Explore
+            from harness.pytest_plugin.plugin import Explore
 
             return Explore(standby.plugin.run, request.node)
 
     return Fixtures()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,11 @@
 """The pytest plugin at work: scenarios as tests, and the fixture `explore`.
 
-The hooks themselves are in `everyorder`, which makes a `Plugin` when there is something
-to do.  Every process (the only one, or each worker of pytest-xdist) has a `Run` that
-explores, in children (`harness.plugin_child`), compares, and appends to its own journal
-in the folder of the run.  The process that started the run (the controller) names that
-folder, reads all journals at the end and alone writes expect files
-(`harness.plugin_session`), so `-n 8` writes what `-n 0` writes, and a killed worker
-loses nothing that was finished.
+The hooks are in `standby.py`, which creates a `Plugin` when there is something to do.
+Every process (the only one, or each worker of pytest-xdist) has a `Run` that explores,
+in children (`child.py`), compares, and appends to its own journal in the folder of the
+run.  The process that started the run (the controller) names that folder, reads all
+journals at the end and alone writes expect files (`session.py`), so `-n 8` writes what
+`-n 0` writes, and a killed worker loses nothing that was finished.
 
 Rules:
 - every module-level `Scenario` whose name has no leading underscore is one item, named
@@ -34,10 +33,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from harness.collection import assigned_lines
-from harness.engine import DEFAULT_BUDGET, Budget, Progress
-from harness.errors import DamagedExpectFile, ExplorationDied, HarnessError
-from harness.expectations import (
+from everyorder.harness.collection import assigned_lines
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
+from everyorder.harness.errors import DamagedExpectFile, ExplorationDied, HarnessError
+from everyorder.harness.expectations import (
     Comparison,
     Document,
     Journal,
@@ -46,12 +45,18 @@ from harness.expectations import (
     explain,
     render,
 )
-from harness.exploration import explore
-from harness.outcome import Report
-from harness.plugin_child import explore_in_child
-from harness.plugin_session import ALL, Options, Summary, finish, source_and_name
-from harness.report import notes_of
-from harness.report.text import (
+from everyorder.harness.exploration import explore
+from everyorder.harness.outcome import Report
+from everyorder.harness.pytest_plugin.child import explore_in_child
+from everyorder.harness.pytest_plugin.session import (
+    ALL,
+    Options,
+    Summary,
+    finish,
+    source_and_name,
+)
+from everyorder.harness.report import notes_of
+from everyorder.harness.report.text import (
     SENTENCES,
     assumptions,
     reasons,
@@ -59,8 +64,8 @@ from harness.report.text import (
     silent_step_lines,
     vacuity_lines,
 )
-from harness.scenario import Scenario, Step
-from harness.systems.outcomes import ScenarioSkipped
+from everyorder.harness.scenario import Scenario, Step
+from everyorder.harness.systems.outcomes import ScenarioSkipped
 
 # The files of the harness begin with this.
 OURS = f"{Path(__file__).parent}{os.sep}"

@@ -37,12 +37,12 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.child import CAN_FORK
-from harness.errors import FileError, HarnessError
-from harness.expectations import Store, parse, read_all
-from harness.report import ScenarioNotes, brief_note_lines
-from harness.report.text import plural
-from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+from everyorder.harness.child import CAN_FORK
+from everyorder.harness.errors import FileError, HarnessError
+from everyorder.harness.expectations import Store, parse, read_all
+from everyorder.harness.report import ScenarioNotes, brief_note_lines
+from everyorder.harness.report.text import plural
+from everyorder.harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
 # File systems take names of 255 bytes; suffixes and temporary names need some.
 MOST_LETTERS = 120
@@ -177,7 +177,7 @@ def _check_update(config: pytest.Config, update: str, is_custom: bool) -> None:
 
 def _forbidden() -> Exception | None:
     # Imported late: most runs of most projects accept nothing and need no more.
-    from harness.expectations.store import forbidden
+    from everyorder.harness.expectations.store import forbidden
 
     return forbidden()
 
@@ -227,8 +227,8 @@ def _number(text: str) -> float:
 def _check_strategy(strategy: str) -> None:
     if strategy == "auto":
         return
-    from harness.engine import parse
-    from harness.errors import BadStrategy
+    from everyorder.harness.engine import parse
+    from everyorder.harness.errors import BadStrategy
 
     try:
         parse(strategy)

@@ -36,12 +36,12 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from harness.child import Child, Parent, start, wait
-from harness.engine import Progress, pulse
-from harness.errors import OWN_PACKAGES, ExplorationDied
-from harness.outcome import Report
-from harness.scenario import Scenario
-from harness.watch import (
+from everyorder.harness.child import Child, Parent, start, wait
+from everyorder.harness.engine import Progress, pulse
+from everyorder.harness.errors import ExplorationDied
+from everyorder.harness.outcome import Report
+from everyorder.harness.scenario import Scenario
+from everyorder.harness.watch import (
     POLL_SECONDS,
     Limits,
     Subject,
@@ -419,7 +419,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
     modules = tuple(
         name
         for name in sys.modules
-        if name.partition(".")[0] in OWN_PACKAGES and name not in known
+        if name.partition(".")[0] == "everyorder" and name not in known
     )
     try:
         parent.send(_Result(outcome, _picklable_warnings(noted.values()), modules))

@@ -1,0 +1,37 @@
+# The public names: type checkers read them here, and lazy_loader at run time, which is
+# why the imports are relative.
+
+from .engine import Budget as Budget
+from .engine import Exploration as Exploration
+from .engine import Violation as Violation
+from .exploration import explore as explore
+from .imports import of_imports as of_imports
+from .outcome import Report as Report
+from .scenario import Scenario as Scenario
+from .scenario import Step as Step
+from .scenario import UseStep as UseStep
+from .scenario import step as step
+from .scenario import steps as steps
+from .scenario import use as use
+from .scenario.effects import PROBES as PROBES
+from .scenario.effects import ProbeSubclass as ProbeSubclass
+from .scenario.extensions import ProbeMode as ProbeMode
+from .scenario.extensions import context as context
+from .scenario.extensions import custom as custom
+from .scenario.extensions import handler as handler
+from .scenario.extensions import in_main as in_main
+from .scenario.extensions import install_fallbacks as install_fallbacks
+from .scenario.extensions import mode as mode
+from .scenario.extensions import register_autograd as register_autograd
+from .scenario.extensions import register_fake as register_fake
+from .scenario.extensions import register_kernel as register_kernel
+from .scenario.extensions import rule as rule
+from .scenario.registrations import define as define
+from .scenario.registrations import fallback as fallback
+from .scenario.registrations import impl as impl
+from .scenario.registrations import library as library
+from .scenario.registrations import listen as listen
+from .scenario.registrations import reserve as reserve
+from .scenario.registrations import together as together
+from .scenario.uses import call as call
+from .scenario.uses import look_up as look_up
