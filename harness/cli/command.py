@@ -245,7 +245,7 @@ class Commands(click.Group):
         """The command of that name, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"harness.cli.{COMMANDS[cmd_name]}")
+        module = import_module(f"everyorder.harness.cli.{COMMANDS[cmd_name]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 

@@ -37,7 +37,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     for place, names in _PLACES.items():
         if name in names:
-            value = getattr(import_module(f"harness.imports.{place}"), name)
+            value = getattr(import_module(f"{__name__}.{place}"), name)
             globals()[name] = value
             return value
     raise AttributeError(

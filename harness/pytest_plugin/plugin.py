@@ -68,7 +68,7 @@ from everyorder.harness.scenario import Scenario, Step
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
 # The files of the harness begin with this.
-OURS = f"{Path(__file__).parent}{os.sep}"
+OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 # A result of which nothing is known but its verdict.

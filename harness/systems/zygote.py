@@ -243,7 +243,7 @@ class Spawner:
                 wanted="a scenario that is a variable of a module, or 'fork'",
             )
         call = (
-            f"harness.exploration.serve_registry({[str(file) for file in files]!r}, "
+            f"everyorder.harness.exploration.serve_registry({[str(file) for file in files]!r}, "
             f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
         )
         self._program = _MAIN.format(path=sys.path, call=call)

@@ -354,7 +354,7 @@ def test_modules_named_like_ours(modules: Project) -> None:
             f"import everyorder.harness.heap\nharness.SEEN += [{name!r}]\n",
         )
     told = difference(modules.text("imports", "one", "other"))
-    assert told[4:7] == ["harness.SEEN[1]", "-'one'", "+'other'"]
+    assert told[4:7] == ["everyorder.harness.SEEN[1]", "-'one'", "+'other'"]
 
 
 def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:

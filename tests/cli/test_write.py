@@ -756,7 +756,7 @@ def test_mistakes(registries: Project, target: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("write", "harness.registry:Plugins"), ("imports", "harness", "core")]
+    "command", [("write", "everyorder.registry:Plugins"), ("imports", "everyorder", "core")]
 )
 def test_a_package_that_has_the_name_of_ours(
     registries: Project, command: tuple[str, ...]

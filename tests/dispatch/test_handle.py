@@ -210,7 +210,7 @@ def test_names_of_a_handle() -> None:
     for _ in range(20):
         plain(on("CPU"))
     for handle, overload in ((plain, "default"), (out, "out")):
-        assert handle.__module__ == "runtime.ops.test"
+        assert handle.__module__ == "everyorder.runtime.ops.test"
         assert handle.__name__ == f"foo.{overload}"
         assert str(handle) == f"test.foo.{overload}"
         assert (handle.namespace, handle.overload) == ("test", overload)
@@ -237,7 +237,7 @@ def test_an_operator_of_the_runtime() -> None:
     assert func is runtime.ops.core.mul.default
     assert func is default_dispatcher().find_op("core::mul")
     assert func.overloadpacket is runtime.ops.core.mul
-    assert f"{func.__module__}.{func.__name__}" == "runtime.ops.core.mul.default"
+    assert f"{func.__module__}.{func.__name__}" == "everyorder.runtime.ops.core.mul.default"
     assert str(func) == "core.mul.default"
     assert func is runtime.ops.core.mul.out.overloadpacket.default
 

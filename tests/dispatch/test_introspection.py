@@ -95,7 +95,7 @@ def test_the_classes_keep_their_own(kind: Any) -> None:
         "All overloads of one operator; calling it calls the first that fits.",
     )
     assert list(inspect.signature(kind).parameters)[:2] == ["dispatcher", "name"]
-    assert kind.__module__.startswith("runtime.dispatch.")
+    assert kind.__module__.startswith("everyorder.runtime.dispatch.")
 
 
 def test_an_operator_can_be_a_kernel_before_and_after_calls() -> None:

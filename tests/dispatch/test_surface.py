@@ -101,8 +101,8 @@ def leaves(kind: type[EveryorderError]) -> set[type[EveryorderError]]:
 def test_errors_lists_every_error_class_of_its_areas() -> None:
     areas = {module.name for module in pkgutil.iter_modules(runtime.errors.__path__)}
     for area in areas:
-        importlib.import_module(f"runtime.errors.{area}")
-    here = {f"runtime.errors.{area}" for area in areas}
+        importlib.import_module(f"everyorder.runtime.errors.{area}")
+    here = {f"everyorder.runtime.errors.{area}" for area in areas}
     classes = {each for each in leaves(EveryorderError) if each.__module__ in here}
     listed = {getattr(runtime.errors, name) for name in runtime.errors.__all__}
     assert listed == classes
@@ -115,7 +115,7 @@ def test_a_type_checker_finds_every_area_of_errors() -> None:
         each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)
     }
     areas = {module.name for module in pkgutil.iter_modules(runtime.errors.__path__)}
-    assert {f"runtime.errors.{area}" for area in areas - {"source"}} <= imports
+    assert {f"everyorder.runtime.errors.{area}" for area in areas - {"source"}} <= imports
 
 
 def test_no_error_is_loaded_before_it_is_asked_for() -> None:

@@ -192,8 +192,8 @@ def caller() -> str:
     outermost = len(names) - 1 - names[::-1].index("__torch_dispatch__")
     outside = stack[outermost + 1 :]
     # What the runtime generates has no name.
-    modules = [str(at.f_globals.get("__name__", "runtime.")) for at, _ in outside]
-    ours = [f"{each}.".startswith("runtime.") for each in modules]
+    modules = [str(at.f_globals.get("__name__", "everyorder.runtime."), _ in outside]
+    ours = [f"{each}.".startswith("everyorder.runtime.") for each in modules]
     frame, number = outside[ours.index(False)]
     path = frame.f_code.co_filename
     return f"{Path(path).name}:{number}: {getline(path, number).strip()}"

@@ -132,7 +132,7 @@ def test_what_it_computes_can_be_read() -> None:
     with capture_logs(types=False) as lines:
         x.relu()
     assert [line.partition(" = ")[2] for line in lines] == [
-        "runtime.ops.core.maximum.default($0, $1)"
+        "everyorder.runtime.ops.core.maximum.default($0, $1)"
     ]
 
 

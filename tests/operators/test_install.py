@@ -52,7 +52,7 @@ def test_every_module_with_operators_is_a_family() -> None:
     assert operators.__file__ is not None
     folder = Path(operators.__file__).parent
     found = {
-        path.stem: import_module(f"runtime.operators.{path.stem}").OPERATORS
+        path.stem: import_module(f"everyorder.runtime.operators.{path.stem}").OPERATORS
         for path in folder.glob("*.py")
         if re.search(r"^OPERATORS(: .*)? = \(", path.read_text(), re.MULTILINE)
         and path.stem not in NAMES

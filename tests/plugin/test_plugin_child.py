@@ -163,7 +163,7 @@ def slow(usual: Callable[..., Any], slept: Path) -> Callable[..., Any]:
 OWN_WORK = {
     PAIR: (
         "everyorder.harness.engine.explorer.choose",
-        "harness.engine.strategy.Strategy.measure",
+        "everyorder.harness.engine.strategy.Strategy.measure",
         "everyorder.harness.engine.explorer._vacuities",
     ),
     BROKEN: (

@@ -59,7 +59,7 @@ class World:
         names = ", ".join(each.__name__ for each in types)
         given = [*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())]
         name = f"{func.__module__.removeprefix('torch._ops.')}.{func.__name__}"
-        name = name.removeprefix("runtime.ops.").replace(f"{NAMESPACE}.", "")
+        name = name.removeprefix("everyorder.runtime.ops.").replace(f"{NAMESPACE}.", "")
         self.note(f"{who}: {name}({', '.join(given)}) types=({names})")
 
     def subclass(self, name: str, *bases: type, answer: Answer = declines) -> Any:

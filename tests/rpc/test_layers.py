@@ -34,13 +34,13 @@ def imported(source: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
             if node.module == "everyorder.runtime.rpc":
-                names = [f"runtime.rpc.{alias.name}" for alias in node.names]
+                names = [f"everyorder.runtime.rpc.{alias.name}" for alias in node.names]
         else:
             continue
         found |= {
-            name.removeprefix("runtime.rpc.")
+            name.removeprefix("everyorder.runtime.rpc.")
             for name in names
-            if name.startswith("runtime.rpc.")
+            if name.startswith("everyorder.runtime.rpc.")
         }
     return found
 
@@ -101,7 +101,7 @@ WITHOUT = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "everyorder.runtime.rpc" or name.startswith("runtime.rpc."):
+        if name == "everyorder.runtime.rpc" or name.startswith("everyorder.runtime.rpc."):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
 from everyorder import runtime, runtime.script, runtime.jit, runtime.futures

@@ -159,7 +159,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     for name in [*sys.modules]:
-        if name.startswith("runtime.rpc.transport."):
+        if name.startswith("everyorder.runtime.rpc.transport."):
             monkeypatch.delitem(sys.modules, name)
     place = "tcp://127.0.0.1:1"
     found = CliRunner().invoke(main, ["worker", "--name", "a", "--join", place])

@@ -72,7 +72,7 @@ def plug_in(surface: Surface) -> PlugIns:
         "frontend": part("kinds", "install_in_reference"),
     }
     return PlugIns(
-        register_plug_in(f"runtime.script.{area}", install)
+        register_plug_in(f"everyorder.runtime.script.{area}", install)
         for area, install in parts.items()
     )
 

@@ -386,7 +386,7 @@ def _is_method(error: RemoteError, name: str, trusted: bool) -> bool:
 
 def _class_named(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
     """The class of that name if it is one of exceptions."""
-    known = module == "builtins" or module.startswith("runtime.errors.")
+    known = module == "builtins" or module.startswith("everyorder.runtime.errors.")
     if known and module in sys.modules:
         found: Any = sys.modules[module]
     elif trusted:

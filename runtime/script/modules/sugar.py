@@ -341,7 +341,7 @@ def _is_of_python(found: Any) -> bool:
     """Whether a function is one of the classes of modules themselves."""
     home = getattr(found, "__module__", "") or ""
     is_chain = found is vars(Sequential)["forward"]
-    return home.startswith("runtime.modules.") and not is_chain
+    return home.startswith("everyorder.runtime.modules.") and not is_chain
 
 
 def _constant(e: Emitter, value: Any) -> Sugared:

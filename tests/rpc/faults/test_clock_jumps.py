@@ -90,7 +90,7 @@ def test_the_clock_of_the_day_jumps() -> None:
 def follow(clock: Callable[[], float]) -> None:
     """Have everything of workers in this process go by a clock."""
     for name, module in [*sys.modules.items()]:
-        if name.startswith("runtime.rpc.") and hasattr(module, "monotonic"):
+        if name.startswith("everyorder.runtime.rpc.") and hasattr(module, "monotonic"):
             setattr(module, "monotonic", clock)  # noqa: B010  # few modules have it
 
 

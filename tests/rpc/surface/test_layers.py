@@ -45,7 +45,7 @@ def modules(source: str, texts: bool = True) -> set[str]:
 
 def knows(source: str, folder: str) -> bool:
     """Whether a text imports something of a folder, or file, of `runtime/rpc`."""
-    name = f"runtime.rpc.{folder}"
+    name = f"everyorder.runtime.rpc.{folder}"
     if "rpc" not in source:
         return False
     return any(each == name or each.startswith(f"{name}.") for each in modules(source))

@@ -80,7 +80,7 @@ def kind(error: Exception) -> str:
 
 def words(error: Exception) -> str:
     """What an exception says, where that is Python's own."""
-    return "" if type(error).__module__.startswith("runtime.") else str(error)
+    return "" if type(error).__module__.startswith("everyorder.runtime.") else str(error)
 
 
 def shown(value: Any) -> str:
