@@ -31,9 +31,9 @@ LONG ?=
 # Legs that are not watched by coverage.  What explores looks through all that is loaded,
 # and forks it: it runs in small processes, without the runtime.
 LEG_cli := tests/cli
-LEG_plugin := tests/plugin tests/child
+LEG_plugin := tests/pytest_plugin tests/processes
 LEG_engine := tests/engine tests/expectations tests/report
-LEG_heap := tests/heap
+LEG_heap := tests/state
 # The zoo collects garbage all the time: the less is loaded, the faster.
 LEG_zoo := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
@@ -41,7 +41,7 @@ LEG_zoo := tests/zoo
 # the runtime after it.
 OF_DISPATCHERS := $(addprefix tests/scenario/test_,dispatcher.py call_stubs.py \
 	effects.py exploring.py recorder.py registrations.py scenario.py uses.py)
-FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
+FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario/test_*.py)) \

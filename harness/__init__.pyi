@@ -4,9 +4,9 @@
 from .engine import Budget as Budget
 from .engine import Exploration as Exploration
 from .engine import Violation as Violation
-from .exploration import explore as explore
-from .imports import of_imports as of_imports
-from .outcome import Report as Report
+from .exploration.explore_scenario import explore as explore
+from .tools.imports import of_imports as of_imports
+from .report.outcome import Report as Report
 from .scenario import Scenario as Scenario
 from .scenario import Step as Step
 from .scenario import UseStep as UseStep

@@ -30,8 +30,8 @@ from everyorder.invariants.live import (
     step_of,
 )
 from everyorder.invariants.run import Call, Operation, Run
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
-from everyorder.runtime.dispatch.token import Token
 
 
 def _laws(module: ModuleType, scope: Scope) -> tuple[Law, ...]:

@@ -38,15 +38,15 @@ from operator import is_not
 from typing import Any, Literal, TypeAlias, get_args
 
 from everyorder.invariants.second_table import Expected, second_table
-from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
-from everyorder.runtime.dispatch.table import Fallbacks, Slot
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.dispatch_table import Fallbacks, Slot
+from everyorder.runtime.dispatch.registration_record import (
     ClassRule,
     Definition,
     Implementation,
     Reservation,
     Token,
 )
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 
 
 class FiledOperator:

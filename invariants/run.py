@@ -40,8 +40,8 @@ from everyorder.invariants.second_table import (
     second_table,
     slot_reached,
 )
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
-from everyorder.runtime.dispatch.token import Token
 
 
 class ThreadKeys(Protocol):

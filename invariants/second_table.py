@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from everyorder.runtime.dispatch.registration_record import Fallback, Implementation
 from everyorder.runtime.dispatch.state import Implementations
-from everyorder.runtime.dispatch.token import Fallback, Implementation
 
 BACKENDS = (
     "CPU",

@@ -31,16 +31,16 @@ from everyorder.invariants.second_table import (
     Expected,
     second_masks,
 )
+from everyorder.runtime.dispatch.dispatch_table import AMBIGUOUS
 from everyorder.runtime.dispatch.kernel import Kernel
-from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.table import AMBIGUOUS
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     ClassRule,
     Definition,
     Fallback,
     Implementation,
     Reservation,
 )
+from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
 

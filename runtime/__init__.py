@@ -13,6 +13,8 @@ Rules:
 import math
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime.base.hooks import CODE_OF, MEMORY_PROVIDERS, SAVE
+from everyorder.runtime.base.locks import LOADING, load
 from everyorder.runtime.dispatch import (
     Dispatcher,
     KernelOverridden,
@@ -36,9 +38,8 @@ from everyorder.runtime.keys import (
     full_after,
     include_keys,
 )
-from everyorder.runtime.locks import LOADING, load
 from everyorder.runtime.schema import Schema, parse_schema
-from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 
 if TYPE_CHECKING:
     from everyorder.runtime import autograd as autograd
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
-    from everyorder.runtime import python_dispatch as python_dispatch
-    from everyorder.runtime import random as random
     from everyorder.runtime import rpc as rpc
     from everyorder.runtime import testing as testing
+    from everyorder.runtime import torch_dispatch as python_dispatch  # noqa: F401  # a public name
     from everyorder.runtime import utils as utils
     from everyorder.runtime.autograd import (
         Function,
@@ -66,15 +66,17 @@ if TYPE_CHECKING:
     from everyorder.runtime.custom import custom_op, define, impl, infer_schema
     from everyorder.runtime.custom.opcheck import opcheck
     from everyorder.runtime.declared import *  # noqa: F403  # the names that are lazy
-    from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
-    from everyorder.runtime.modules import (
+    from everyorder.runtime.kernels.shared.thread_pool import (
+        get_num_threads,
+        set_num_threads,
+    )
+    from everyorder.runtime.nn import (
         Module,
         ModuleDict,
         ModuleList,
         Parameter,
         Sequential,
     )
-    from everyorder.runtime.python_dispatch import Context, TorchDispatchMode
     from everyorder.runtime.tensors import (
         Generator,
         Size,
@@ -91,7 +93,9 @@ if TYPE_CHECKING:
         result_type,
         tensor,
     )
-    from everyorder.runtime.tensors.elements import finfo, iinfo
+    from everyorder.runtime.tensors import generator as random  # noqa: F401  # the same
+    from everyorder.runtime.tensors.dtype_info import finfo, iinfo
+    from everyorder.runtime.torch_dispatch import Context, TorchDispatchMode
 
 __all__ = [
     "Context",
@@ -167,6 +171,36 @@ device = Device
 layout = Layout
 memory_format = MemoryFormat
 
+
+def _register_core() -> None:
+    from everyorder.runtime import bootstrap  # noqa: F401  # registers on import
+
+
+def _register_script() -> None:
+    from everyorder.runtime.script import primitives  # noqa: F401  # the same
+
+
+def _register_cuda() -> None:
+    from everyorder.runtime.kernels import cuda  # noqa: F401  # the same
+
+
+def _code_of(function: Any) -> str:
+    from everyorder.runtime.script.archive import code_of
+
+    return code_of(function)
+
+
+def _save(module: Any, file: Any, **options: Any) -> None:
+    from everyorder.runtime.script.archive import save
+
+    save(module, file, **options)
+
+
+CODE_OF.set(_code_of)
+SAVE.set(_save)
+PROVIDERS.update(core=_register_core, script=_register_script)
+MEMORY_PROVIDERS.update(cuda=_register_cuda)
+
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own,
 # which programs for torch call `aten`.
 ops = Operators(
@@ -177,18 +211,18 @@ ops = Operators(
 
 # Public names that load their module when they are first asked for.
 _LAZY = {
-    "Context": "everyorder.runtime.python_dispatch",
+    "Context": "everyorder.runtime.torch_dispatch",
     "Function": "everyorder.runtime.autograd",
     "Generator": "everyorder.runtime.tensors",
-    "Module": "everyorder.runtime.modules",
-    "ModuleDict": "everyorder.runtime.modules",
-    "ModuleList": "everyorder.runtime.modules",
-    "Parameter": "everyorder.runtime.modules",
-    "Sequential": "everyorder.runtime.modules",
+    "Module": "everyorder.runtime.nn",
+    "ModuleDict": "everyorder.runtime.nn",
+    "ModuleList": "everyorder.runtime.nn",
+    "Parameter": "everyorder.runtime.nn",
+    "Sequential": "everyorder.runtime.nn",
     "Size": "everyorder.runtime.tensors",
     "Storage": "everyorder.runtime.tensors",
-    "Tensor": "everyorder.runtime.whole",
-    "TorchDispatchMode": "everyorder.runtime.python_dispatch",
+    "Tensor": "everyorder.runtime.bootstrap",
+    "TorchDispatchMode": "everyorder.runtime.torch_dispatch",
     "as_tensor": "everyorder.runtime.tensors",
     "can_cast": "everyorder.runtime.tensors",
     "autocast": "everyorder.runtime.autograd",
@@ -196,11 +230,11 @@ _LAZY = {
     "default_generator": "everyorder.runtime.tensors",
     "define": "everyorder.runtime.custom",
     "enable_grad": "everyorder.runtime.autograd",
-    "finfo": "everyorder.runtime.tensors.elements",
+    "finfo": "everyorder.runtime.tensors.dtype_info",
     "from_dlpack": "everyorder.runtime.tensors",
     "from_numpy": "everyorder.runtime.tensors",
-    "get_num_threads": "everyorder.runtime.kernels.threads",
-    "iinfo": "everyorder.runtime.tensors.elements",
+    "get_num_threads": "everyorder.runtime.kernels.shared.thread_pool",
+    "iinfo": "everyorder.runtime.tensors.dtype_info",
     "impl": "everyorder.runtime.custom",
     "infer_schema": "everyorder.runtime.custom",
     "inference_mode": "everyorder.runtime.autograd",
@@ -214,19 +248,25 @@ _LAZY = {
     "register_memory": "everyorder.runtime.tensors",
     "result_type": "everyorder.runtime.tensors",
     "set_grad_enabled": "everyorder.runtime.autograd",
-    "set_num_threads": "everyorder.runtime.kernels.threads",
-    "tensor": "everyorder.runtime.whole",
+    "set_num_threads": "everyorder.runtime.kernels.shared.thread_pool",
+    "tensor": "everyorder.runtime.bootstrap",
 }
 
 
 # Numbers that programs for torch take from it.
 _CONSTANTS = ("e", "inf", "nan", "pi")
 
-# Modules of the surface, loaded like the names; those that need no tensors apart.
-_MODULES = (
-    *("autograd", "cuda", "library", "python_dispatch", "random", "testing"),
-    "utils",
-)
+# Modules of the public surface -> where they are; loaded like the names.  Those that
+# need no tensors are loaded without them.
+_MODULES = {
+    "autograd": "autograd",
+    "cuda": "cuda",
+    "library": "library",
+    "python_dispatch": "torch_dispatch",
+    "random": "tensors.generator",
+    "testing": "testing",
+    "utils": "utils",
+}
 _LIGHT_MODULES = ("futures", "jit", "rpc")
 
 
@@ -234,7 +274,7 @@ def _found(name: str) -> Any:
     """A lazy name, loaded; it is an ordinary one from then on.
 
     Names of dtypes are lazy too, and so are the functions of operators: `zeros`,
-    `matmul`, ... (`runtime.operators.functions`).
+    `matmul`, ... (`runtime.operators.bindings.functions`).
     """
     if name.startswith("_"):
         raise _unknown(name)
@@ -260,11 +300,11 @@ def _loaded(name: str) -> Any:
                 raise _unknown(name) from error
             raise
     if name in _MODULES:
-        load("everyorder.runtime.whole")
-        return load(f"{__name__}.{name}")
+        load("everyorder.runtime.bootstrap")
+        return load(f"{__name__}.{_MODULES[name]}")
     if home is not None:
         # Whoever asks for a tensor, or for what makes one, gets it whole.
-        load("everyorder.runtime.whole")
+        load("everyorder.runtime.bootstrap")
         return getattr(load(home), name)
     if name in _CONSTANTS:
         return getattr(math, name)
@@ -274,7 +314,7 @@ def _loaded(name: str) -> Any:
         return MemoryFormat.named(name)
     if name == "strided":
         return Layout.named(name)
-    functions: Any = load("everyorder.runtime.whole").functions
+    functions: Any = load("everyorder.runtime.bootstrap").functions
     if name not in functions.FUNCTIONS:
         raise _unknown(name)
     return getattr(functions, name)
@@ -285,7 +325,7 @@ def _unknown(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    functions = load("everyorder.runtime.whole").functions.FUNCTIONS
+    functions = load("everyorder.runtime.bootstrap").functions.FUNCTIONS
     dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES, "strided")
     lazy = (*_LAZY, *_MODULES, *_LIGHT_MODULES, *_CONSTANTS, *dtypes, *functions)
     return sorted({*globals(), *__all__, *lazy})

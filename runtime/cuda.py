@@ -12,7 +12,7 @@ Rules: importing this module imports neither NumPy nor Numba; a public name is i
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from everyorder.runtime.locks import load
+from everyorder.runtime.base.locks import load
 
 if TYPE_CHECKING:
     from everyorder.runtime.kernels.cuda import (

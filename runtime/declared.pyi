@@ -1,19 +1,19 @@
 """The methods, functions, dtypes and operators of the runtime.
 
-Made of the declarations by `python -m tests.typing.stub --write`.
+Made of the declarations by `python -m tests.tools.stub --write`.
 """
 
 import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
-from runtime.autograd.node import RemovableHandle
-from runtime.dispatch.handle import OperatorPacket
-from runtime.operators.handwritten import Ordered
-from runtime.random import Generator
-from runtime.schema.codes import Device, DType, Layout, MemoryFormat
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from everyorder.runtime.autograd.node import RemovableHandle
+from everyorder.runtime.dispatch.handle import OperatorPacket
+from everyorder.runtime.operators.bindings.python_api import Ordered
+from everyorder.runtime.tensors.generator import Generator
+from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 Kind = TypeVar("Kind", bound=Tensor)

@@ -6,6 +6,7 @@ asked for.
 
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime.base.locks import load
 from everyorder.runtime.custom import (
     CustomOpDef,
     custom_op,
@@ -23,7 +24,6 @@ from everyorder.runtime.custom import (
 from everyorder.runtime.custom.definition import missing
 from everyorder.runtime.dispatch.kernel import fallthrough
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.locks import load
 
 if TYPE_CHECKING:
     from everyorder.runtime.custom.opcheck import opcheck

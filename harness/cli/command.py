@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from everyorder.harness.errors import HarnessError
-from everyorder.harness.outcome import Failure, Verdict
+from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.report.outcome import Failure, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,8 +1,8 @@
 """`everyorder imports` and `everyorder write`: what is asked of anybody's modules.
 
 `imports` shows what came of importing modules in every order, each in a fresh process;
-what is played and compared is `harness.imports`.  `write` prints a first scenario of a
-registry, or saves it; how that is found is `harness.writing`.
+what is played and compared is `harness.tools.imports`.  `write` prints a first scenario
+of a registry, or saves it; how that is found is `harness.tools.scaffold`.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from everyorder.harness.base.errors import FileError, FileExists
 from everyorder.harness.cli.command import FAILED, OK, console, path_option
-from everyorder.harness.errors import FileError, FileExists
-from everyorder.harness.imports import (
+from everyorder.harness.report.summary_table import duration
+from everyorder.harness.report.text import plural
+from everyorder.harness.tools.imports import (
     SECONDS,
     ImportReport,
     Isolation,
@@ -25,11 +27,9 @@ from everyorder.harness.imports import (
     of_imports,
     usual_isolation,
 )
-from everyorder.harness.imports.exploration import ProgressCallback
-from everyorder.harness.report.table import duration
-from everyorder.harness.report.text import plural
-from everyorder.harness.writing import SECONDS as OF_TRIALS
-from everyorder.harness.writing import scenario_text
+from everyorder.harness.tools.imports.import_orders import ProgressCallback
+from everyorder.harness.tools.scaffold import SECONDS as OF_TRIALS
+from everyorder.harness.tools.scaffold import scenario_text
 
 # Verdicts as table cells, with their styles as those of `everyorder run`.
 CELLS = {

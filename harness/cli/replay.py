@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from everyorder.harness.catalogue import Entry, imported, load, nearest
+from everyorder.harness.base.errors import CannotReplay, HarnessError, NotFound
 from everyorder.harness.cli.command import FAILED, OK, paths_argument
 from everyorder.harness.cli.run import effort_of
 from everyorder.harness.cli.task import Effort
@@ -37,21 +37,26 @@ from everyorder.harness.engine import (
     tag_of,
 )
 from everyorder.harness.engine import replay as play
-from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import operations_of
 from everyorder.harness.engine.reference import canonical_histories
 from everyorder.harness.engine.session import Meter, Session
-from everyorder.harness.errors import CannotReplay, HarnessError, NotFound
-from everyorder.harness.exploration import (
+from everyorder.harness.exploration.catalogue import (
+    Entry,
+    imported,
+    load,
+    nearest,
+)
+from everyorder.harness.exploration.explore_scenario import (
     MOST_VIOLATIONS,
     closing,
     empty_report,
     retry,
     system_of,
 )
-from everyorder.harness.outcome import Report
 from everyorder.harness.report import sections
 from everyorder.harness.report.observation import difference, readable_lines, whole_text
+from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.text import explanation, plural
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import ScenarioSkipped

@@ -33,8 +33,7 @@ from pathlib import Path
 
 import click
 
-from everyorder.harness.catalogue import file_of, nearest
-from everyorder.harness.cli.campaign import Campaign, load_scenarios
+from everyorder.harness.base.errors import DamagedExpectFile, FileError, NotFound
 from everyorder.harness.cli.command import (
     CHANGED,
     COMPARISON_CODES,
@@ -47,9 +46,8 @@ from everyorder.harness.cli.command import (
     console,
     paths_argument,
 )
+from everyorder.harness.cli.runner import Campaign, load_scenarios
 from everyorder.harness.cli.task import Effort, Listing, Outcome
-from everyorder.harness.collection import statements_of
-from everyorder.harness.errors import DamagedExpectFile, FileError, NotFound
 from everyorder.harness.expectations import (
     Comparison,
     Document,
@@ -62,9 +60,11 @@ from everyorder.harness.expectations import (
     forbidden,
 )
 from everyorder.harness.expectations.compare import header_diffs
-from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.exploration.catalogue import file_of, nearest
+from everyorder.harness.exploration.collection import statements_of
 from everyorder.harness.report import render
 from everyorder.harness.report.observation import readable_lines
+from everyorder.harness.report.outcome import Report, Unexplored
 from everyorder.harness.report.text import plural
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import click
 
-from everyorder.harness.cli.campaign import Campaign, Interrupted, load_scenarios
+from everyorder.harness.base.errors import FileError
 from everyorder.harness.cli.command import (
     FAILED,
     GATE,
@@ -28,11 +28,15 @@ from everyorder.harness.cli.command import (
     exit_code_table,
     paths_argument,
 )
+from everyorder.harness.cli.runner import Campaign, Interrupted, load_scenarios
 from everyorder.harness.cli.task import Effort, Listing, Outcome, Task
 from everyorder.harness.engine import KNOWN_STRATEGIES, parse
-from everyorder.harness.errors import FileError
-from everyorder.harness.outcome import Report, Unexplored
-from everyorder.harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+from everyorder.harness.processes.watch import (
+    OPERATION_SECONDS,
+    SCENARIO_SECONDS,
+    Limits,
+)
+from everyorder.harness.report.outcome import Report, Unexplored
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -17,14 +17,20 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
-from everyorder.harness.collection import UncollectedScenarios
-from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
-from everyorder.harness.errors import HarnessError
-from everyorder.harness.outcome import Report, Unexplored
-from everyorder.harness.watch import Subject, subject_of
+from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
+from everyorder.harness.engine import progress as pulse
+from everyorder.harness.exploration.collection import (
+    UncollectedScenarios,
+)
+from everyorder.harness.processes.watch import Subject, subject_of
+from everyorder.harness.report.outcome import Report, Unexplored
 
 if TYPE_CHECKING:
-    from everyorder.harness.catalogue import Catalogue, Entry
+    from everyorder.harness.exploration.catalogue import (
+        Catalogue,
+        Entry,
+    )
     from everyorder.harness.scenario import Scenario
 
 Outcome = Report | Unexplored
@@ -155,7 +161,7 @@ def perform(
     entry: "Entry | None" = None,
 ) -> Outcome:
     """Explore the scenario, which is loaded where it is not known as an `entry`."""
-    from everyorder.harness.catalogue import load_file
+    from everyorder.harness.exploration.catalogue import load_file
 
     if entry is not None:
         return explore_entry(entry, effort, progress)
@@ -177,8 +183,8 @@ def explore_entry(
     entry: "Entry", effort: Effort, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
-    from everyorder.harness.catalogue import imported
-    from everyorder.harness.exploration import explore
+    from everyorder.harness.exploration.catalogue import imported
+    from everyorder.harness.exploration.explore_scenario import explore
     from everyorder.harness.systems.outcomes import ScenarioSkipped
 
     try:

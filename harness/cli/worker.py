@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.cli.command import defer_interrupts, path_option
-from everyorder.harness.errors import ProcessError
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2
@@ -151,7 +151,7 @@ def _agents() -> Any:
         ProcessError: it is not installed.
     """
     try:
-        return import_module("everyorder.runtime.rpc.agent")
+        return import_module("everyorder.runtime.rpc.api.lifecycle")
     except ImportError as error:
         raise ProcessError(
             code="CannotServe",

@@ -1,7 +1,7 @@
 """The pure engine: explores a `System`, knows numbers only, touches no file."""
 
 from everyorder.harness.engine.explorer import explore
-from everyorder.harness.engine.judge import Action, Fault, Replay, replay
+from everyorder.harness.engine.oracle import Action, Fault, Replay, replay
 from everyorder.harness.engine.protocol import (
     Base,
     Caveat,

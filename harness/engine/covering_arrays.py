@@ -31,9 +31,9 @@ from itertools import combinations, pairwise, permutations
 from math import perm
 from typing import TypeAlias
 
+from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine.protocol import History, Relations
 from everyorder.harness.engine.session import Session
-from everyorder.harness.errors import BadStrategy
 
 Precedence: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of steps of which the first comes before the second, transitively closed."""

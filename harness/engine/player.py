@@ -37,7 +37,8 @@ from types import FrameType, MethodType
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
-from everyorder.harness.engine import pulse
+from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.engine import progress
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -46,7 +47,6 @@ from everyorder.harness.engine.protocol import (
     System,
 )
 from everyorder.harness.engine.result import Kind
-from everyorder.harness.errors import HarnessError
 
 # Longer histories are not kept beside what they gave first: a walk has one only, in
 # which the first visit can be found again.
@@ -235,7 +235,7 @@ class Player:
         # The key and the operation that a report contradicts what is known of.
         self.asked: tuple[Key, int] | None = None
         # Who watches this process knows what is being played.
-        self._pulse = pulse.current()
+        self._pulse = progress.current()
         self.look_operation = operations.look
         self.collect_operation = operations.collect
         self.handles: list[object] = [None] * operations.steps
@@ -305,7 +305,7 @@ class Player:
         self.trace.append(operation)
         if self._pulse is not None:
             undo = self.mask >> operation & 1 if operation < self._steps else 0
-            self._pulse.beat(operation | pulse.UNDO if undo else operation)
+            self._pulse.beat(operation | progress.UNDO if undo else operation)
         value: Hashable = None
         if operation < self._steps:
             if self.mask >> operation & 1 and operation not in self._relations.again:

@@ -24,18 +24,18 @@ import re
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
 
-from everyorder.harness.engine.judge import portrait
-from everyorder.harness.engine.protocol import History, Key, StateForm, state_of
-from everyorder.harness.engine.result import Closure
-from everyorder.harness.engine.session import Session
-from everyorder.harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
-from everyorder.harness.engine.suites import (
+from everyorder.harness.base.errors import BadScenario
+from everyorder.harness.engine.histories import (
     arrangements_size,
     run_arrangements,
     run_walk,
     walk_size,
 )
-from everyorder.harness.errors import BadScenario
+from everyorder.harness.engine.oracle import portrait
+from everyorder.harness.engine.protocol import History, Key, StateForm, state_of
+from everyorder.harness.engine.result import Closure
+from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
 
 # Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8

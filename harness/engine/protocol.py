@@ -53,7 +53,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from everyorder.harness.errors import BadStrategy, CannotReplay
+from everyorder.harness.base.errors import BadStrategy, CannotReplay
 
 State: TypeAlias = tuple[int, ...]
 """The active steps: ascending, or in order of activation as far as that counts."""

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from everyorder.harness.engine.judge import Action, Replay, abandon, replay
+from everyorder.harness.engine.oracle import Action, Replay, abandon, replay
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.protocol import (
     Caveat,

@@ -26,7 +26,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from everyorder.harness.engine.judge import (
+from everyorder.harness.engine.oracle import (
     STATEFUL,
     Exhausted,
     Fault,

@@ -23,7 +23,7 @@ from time import monotonic
 from typing import TypeAlias
 from weakref import WeakMethod
 
-from everyorder.harness.engine.judge import portrait
+from everyorder.harness.engine.oracle import portrait
 from everyorder.harness.engine.player import Player, Record, Report
 from everyorder.harness.engine.protocol import (
     History,

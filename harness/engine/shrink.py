@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from everyorder.harness.engine.judge import Exhausted, Fault, Judge
+from everyorder.harness.engine.oracle import Exhausted, Fault, Judge
 from everyorder.harness.engine.player import Record
 from everyorder.harness.engine.protocol import (
     History,

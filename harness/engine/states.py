@@ -33,10 +33,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import Session
 from everyorder.harness.engine.symmetry import Orbits
-from everyorder.harness.errors import BadScenario
 
 # States that are looked through for something left to do before a fresh system is
 # taken; 64 known transitions cost less than the reset of most registries.

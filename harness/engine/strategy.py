@@ -70,6 +70,7 @@ entry in `_TABLE`, and a place in `choose`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine import groups
 from everyorder.harness.engine.covering_arrays import (
     covering_size,
@@ -77,15 +78,7 @@ from everyorder.harness.engine.covering_arrays import (
     run_covering,
     run_random,
 )
-from everyorder.harness.engine.proof import (
-    DOUBLED,
-    MOST_OPERATIONS,
-    graph_size,
-    run_graph,
-)
-from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, Session
-from everyorder.harness.engine.states import LEAST
-from everyorder.harness.engine.suites import (
+from everyorder.harness.engine.histories import (
     arrangements_size,
     depth_measured,
     depth_size,
@@ -100,7 +93,14 @@ from everyorder.harness.engine.suites import (
     stale_size,
     walk_size,
 )
-from everyorder.harness.errors import BadStrategy
+from everyorder.harness.engine.proof import (
+    DOUBLED,
+    MOST_OPERATIONS,
+    graph_size,
+    run_graph,
+)
+from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, Session
+from everyorder.harness.engine.states import LEAST
 
 # What a complete run without a violation shows; {k} is the strategy's parameter;
 # a name with its parameter goes before the family's.

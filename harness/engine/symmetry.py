@@ -29,6 +29,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import NamedTuple
 
+from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine.protocol import (
     Caveat,
     History,
@@ -39,7 +40,6 @@ from everyorder.harness.engine.protocol import (
     Symmetry,
 )
 from everyorder.harness.engine.session import Session
-from everyorder.harness.errors import BadScenario
 
 # Operations of the longest histories of the check; two where it would take too many.
 DEPTH = 3

@@ -29,8 +29,8 @@ from everyorder.harness.expectations.document import (
     lines_of,
     same,
 )
-from everyorder.harness.outcome import Report
 from everyorder.harness.report.observation import readable_lines
+from everyorder.harness.report.outcome import Report
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 

@@ -47,7 +47,7 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from everyorder.harness.engine.protocol import State
-from everyorder.harness.outcome import Report
+from everyorder.harness.report.outcome import Report
 
 EMPTY = "\\e"
 

@@ -56,7 +56,7 @@ from typing import Any, NoReturn
 
 from filelock import FileLock, Timeout
 
-from everyorder.harness.errors import (
+from everyorder.harness.base.errors import (
     BadScenario,
     DamagedExpectFile,
     FileError,

@@ -33,9 +33,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from everyorder.harness.collection import assigned_lines
+from everyorder.harness.base.errors import (
+    DamagedExpectFile,
+    ExplorationDied,
+    HarnessError,
+)
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
-from everyorder.harness.errors import DamagedExpectFile, ExplorationDied, HarnessError
 from everyorder.harness.expectations import (
     Comparison,
     Document,
@@ -45,9 +48,9 @@ from everyorder.harness.expectations import (
     explain,
     render,
 )
-from everyorder.harness.exploration import explore
-from everyorder.harness.outcome import Report
-from everyorder.harness.pytest_plugin.child import explore_in_child
+from everyorder.harness.exploration.collection import assigned_lines
+from everyorder.harness.exploration.explore_scenario import explore
+from everyorder.harness.pytest_plugin.scenario_child import explore_in_child
 from everyorder.harness.pytest_plugin.session import (
     ALL,
     Options,
@@ -56,6 +59,7 @@ from everyorder.harness.pytest_plugin.session import (
     source_and_name,
 )
 from everyorder.harness.report import notes_of
+from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.text import (
     SENTENCES,
     assumptions,

@@ -37,12 +37,16 @@ from urllib.parse import quote
 
 import pytest
 
-from everyorder.harness.child import CAN_FORK
-from everyorder.harness.errors import FileError, HarnessError
+from everyorder.harness.base.errors import FileError, HarnessError
 from everyorder.harness.expectations import Store, parse, read_all
+from everyorder.harness.processes.child import CAN_FORK
+from everyorder.harness.processes.watch import (
+    OPERATION_SECONDS,
+    SCENARIO_SECONDS,
+    Limits,
+)
 from everyorder.harness.report import ScenarioNotes, brief_note_lines
 from everyorder.harness.report.text import plural
-from everyorder.harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
 
 # File systems take names of 255 bytes; suffixes and temporary names need some.
 MOST_LETTERS = 120
@@ -227,8 +231,8 @@ def _number(text: str) -> float:
 def _check_strategy(strategy: str) -> None:
     if strategy == "auto":
         return
+    from everyorder.harness.base.errors import BadStrategy
     from everyorder.harness.engine import parse
-    from everyorder.harness.errors import BadStrategy
 
     try:
         parse(strategy)

@@ -110,7 +110,7 @@ class _Standby:
         self._uncollected: list[str] = []
         self._modules: set[str] = set()
         if self._is_set():
-            from harness.pytest_plugin.session import options_of
+            from everyorder.harness.pytest_plugin.session import options_of
 
             options_of(config)
 
@@ -132,8 +132,8 @@ class _Standby:
     def plugin(self) -> "Plugin":
         """The plugin itself, created on first use."""
         if self._plugin is None:
-            from harness.pytest_plugin.plugin import Plugin
-            from harness.pytest_plugin.session import options_of
+            from everyorder.harness.pytest_plugin.plugin import Plugin
+            from everyorder.harness.pytest_plugin.session import options_of
 
             self._plugin = Plugin(self.config, options_of(self.config), self)
         return self._plugin
@@ -182,7 +182,9 @@ class _Standby:
         import pytest
 
         if isinstance(collector, pytest.Module):
-            from everyorder.harness.collection import uncollected_scenarios
+            from everyorder.harness.exploration.collection import (
+                uncollected_scenarios,
+            )
 
             source = collector.nodeid.partition("::")[0]
             found = uncollected_scenarios(collector.obj, collector.path, source)
@@ -264,7 +266,7 @@ def _fixtures(standby: _Standby) -> object:
             Fails the test if an order makes a difference, or if what is observed is not
             what the test's expect file says.  Returns the report.
             """
-            from harness.pytest_plugin.plugin import Explore
+            from everyorder.harness.pytest_plugin.plugin import Explore
 
             return Explore(standby.plugin.run, request.node)
 

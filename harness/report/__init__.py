@@ -2,7 +2,7 @@
 
 from everyorder.harness.report.observation import divergence, sections
 from everyorder.harness.report.page import document, page, write
-from everyorder.harness.report.table import (
+from everyorder.harness.report.summary_table import (
     ScenarioNotes,
     brief_note_lines,
     note_lines,

@@ -22,9 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from everyorder.harness.engine.result import Violation
-from everyorder.harness.outcome import Report, Unexplored
-from everyorder.harness.report.states import Allowance, draw, state_id, states_html
-from everyorder.harness.report.table import COMMON, duration, note_texts
+from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.state_lattice import (
+    Allowance,
+    draw,
+    state_id,
+    states_html,
+)
+from everyorder.harness.report.summary_table import COMMON, duration, note_texts
 from everyorder.harness.report.text import (
     counts_text,
     explanation,

@@ -22,8 +22,6 @@ from typing import TypeAlias
 from everyorder.harness.engine.explorer import ALWAYS
 from everyorder.harness.engine.result import Counts, Square, Violation
 from everyorder.harness.engine.strategy import OPEN
-from everyorder.harness.heap import Answer
-from everyorder.harness.outcome import Report, Verdict
 from everyorder.harness.report.observation import (
     Divergence,
     divergence,
@@ -32,6 +30,8 @@ from everyorder.harness.report.observation import (
     sections,
     whole_text,
 )
+from everyorder.harness.report.outcome import Report, Verdict
+from everyorder.harness.state import Answer
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
 VERDICTS: Mapping[Verdict, str] = {

@@ -37,17 +37,17 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
-from everyorder.harness.errors import BadScenario
+from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.scenario.recorder import Recorder
 from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.dispatch.registration_record import DefinitionReading
 from everyorder.runtime.dispatch.state import fingerprint
-from everyorder.runtime.dispatch.token import DefinitionReading
 from everyorder.runtime.errors.base import EveryorderError, nearest
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
-from everyorder.runtime.python_dispatch import MAIN, Context, current_context
 from everyorder.runtime.schema.signature import Argument
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.keys import HANDLED, STATE
+from everyorder.runtime.torch_dispatch import MAIN, Context, current_context
 
 # The kind that has a class of its own, and the first words of those that steps make.
 SUBCLASS = "subclass"

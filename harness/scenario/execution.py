@@ -55,7 +55,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from everyorder.harness.errors import NotAScenario
+from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.mistakes import (
     check_undo,
     count_required,
@@ -243,12 +243,12 @@ def initialize_asyncio() -> None:
 
 
 def _new_loop() -> "asyncio.AbstractEventLoop":
-    """A loop of the platform's kind, which `harness.heap` can read."""
+    """A loop of the platform's kind, which `harness.state` can read."""
     import asyncio
 
-    from everyorder.harness.heap.accessors import set_exact_accessor
-    from everyorder.harness.heap.calls import pause_call_audit
-    from everyorder.harness.heap.layout import Accessor
+    from everyorder.harness.state.accessors import set_exact_accessor
+    from everyorder.harness.state.c_call_audit import pause_call_audit
+    from everyorder.harness.state.layout import Accessor
 
     with pause_call_audit():
         loop = asyncio.new_event_loop()
@@ -288,7 +288,7 @@ def _changes(loop: Any) -> list[tuple[str, Any]]:
 
     Raises `Unreadable` for a loop of somebody else.
     """
-    from everyorder.harness.heap.layout import Unreadable
+    from everyorder.harness.state.layout import Unreadable
 
     baseline = _BASELINES.get(loop)
     if baseline is None:

@@ -26,7 +26,7 @@ from functools import partial, wraps
 from types import CodeType
 from typing import Any
 
-from everyorder.harness.errors import NotAScenario
+from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.effects import (
     Effects,
     Handle,
@@ -38,15 +38,15 @@ from everyorder.harness.scenario.recorder import Recorder, recorded_kernel
 from everyorder.harness.scenario.registrations import opener, operator_of
 from everyorder.harness.scenario.step import Closable, Perform, Step
 from everyorder.runtime import python_dispatch
+from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration import Registration
-from everyorder.runtime.dispatch.token import Token
-from everyorder.runtime.locks import load
-from everyorder.runtime.python_dispatch import MAIN, Context, TorchDispatchMode, leave
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.schema.parser import parse_name
+from everyorder.runtime.torch_dispatch import MAIN, Context, TorchDispatchMode, leave
 
 
 def in_main(step: Step) -> Step:

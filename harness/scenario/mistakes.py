@@ -24,7 +24,7 @@ from inspect import (
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from everyorder.harness.errors import NotAScenario
+from everyorder.harness.base.errors import NotAScenario
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from everyorder.harness.errors import NotAScenario
+from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.effects import effects_of
 from everyorder.harness.scenario.recorder import Recorder, kernel_maker
 from everyorder.harness.scenario.step import Closable, Perform, Step
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.dispatch.token import Token
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.schema.parser import parse_name, parse_schema_or_name
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName

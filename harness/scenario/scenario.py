@@ -13,12 +13,11 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations
-from everyorder.harness.errors import NotAScenario
 from everyorder.harness.scenario.mistakes import check_takes, name_of
 from everyorder.harness.scenario.step import (
     Step,
@@ -193,11 +192,10 @@ class Scenario:
 
     @staticmethod
     def of_imports(*modules: str, **options: Any) -> Any:
-        """The orders of importing some modules; see `harness.imports.of_imports`."""
-        # By name, because it is built on what is built on this.
-        return import_module("everyorder.harness.imports").of_imports(
-            *modules, **options
-        )
+        """Return a scenario of the orders of importing modules; see `of_imports`."""
+        from everyorder.harness.tools.imports import of_imports
+
+        return of_imports(*modules, **options)
 
     @property
     def path(self) -> str:

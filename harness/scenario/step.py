@@ -27,9 +27,9 @@ from inspect import isasyncgenfunction, isgeneratorfunction
 from types import EllipsisType, FunctionType
 from typing import Any, Literal, TypeAlias
 
+from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations, Symmetry
 from everyorder.harness.engine.symmetry import occurs_in
-from everyorder.harness.errors import NotAScenario
 from everyorder.harness.scenario.execution import (
     Closable,
     Performance,

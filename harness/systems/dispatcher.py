@@ -50,8 +50,10 @@ from everyorder.harness.systems.outcomes import (
 from everyorder.harness.systems.registry import ScenarioSystem
 from everyorder.invariants import Change, Run, check, check_run, check_step
 from everyorder.invariants.run import Lockable
+from everyorder.runtime.dispatch.dispatch_table import REMEMBERED, recipe_of
 from everyorder.runtime.dispatch.dispatcher import BUILTIN, Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.registration_record import Token, namespace_of
 from everyorder.runtime.dispatch.state import (
     DispatcherState,
     OperatorEntry,
@@ -63,8 +65,6 @@ from everyorder.runtime.dispatch.state import (
     fingerprint,
     table_reading,
 )
-from everyorder.runtime.dispatch.table import REMEMBERED, recipe_of
-from everyorder.runtime.dispatch.token import Token, namespace_of
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.keys import SLOTS
 from everyorder.runtime.schema.parser import parse_name

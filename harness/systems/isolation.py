@@ -30,12 +30,16 @@ from traceback import format_exc
 from typing import Any, Protocol
 from weakref import finalize, ref
 
-from everyorder.harness.child import flush_streams
+from everyorder.harness.base.errors import (
+    ExplorationRestart,
+    HarnessError,
+    ProcessError,
+)
 from everyorder.harness.engine.player import outlives
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.errors import ExplorationRestart, HarnessError, ProcessError
+from everyorder.harness.processes.child import flush_streams
+from everyorder.harness.processes.zygote import Channel, Spawner, Zygote
 from everyorder.harness.scenario.scenario import Scenario
-from everyorder.harness.systems.complete import Memory
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
@@ -43,7 +47,7 @@ from everyorder.harness.systems.outcomes import (
     skip_reason,
 )
 from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
-from everyorder.harness.systems.zygote import Channel, Spawner, Zygote
+from everyorder.harness.systems.state_reader import Memory
 
 
 class ChildServer:

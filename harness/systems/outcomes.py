@@ -32,10 +32,10 @@ from inspect import isawaitable
 from typing import Any, ClassVar, ParamSpec, TypeVar
 from unittest import SkipTest
 
-from everyorder.harness.errors import HarnessError, NotAScenario, Words
-from everyorder.harness.heap import canonical
+from everyorder.harness.base.errors import HarnessError, NotAScenario, Words
 from everyorder.harness.scenario.mistakes import kind_of
 from everyorder.harness.scenario.step import UseStep
+from everyorder.harness.state import canonical
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ made, and what of it must depend on the active steps only; its steps return what
 them.  Everything the engine checks follows from that.
 
 Rules:
-- `harness.systems.complete` decides what is state, and what of it cannot be seen;
+- `harness.systems.state_reader` decides what is state, and what of it cannot be seen;
 - exceptions are outcomes (`harness.systems.outcomes`), those of `observe` as well: a
   look that fails after one history alone is a fault of that history;
 - all functions of the scenario run in the context and on the loop of their system.
@@ -20,14 +20,17 @@ from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any
 
+from everyorder.harness.base.errors import (
+    ExplorationRestart,
+    HarnessError,
+    NotAScenario,
+)
 from everyorder.harness.engine.protocol import Base, Caveat, StateForm
-from everyorder.harness.errors import ExplorationRestart, HarnessError, NotAScenario
-from everyorder.harness.heap import Portrait, differences
 from everyorder.harness.scenario.execution import Closable, Loop, as_current_loop
 from everyorder.harness.scenario.mistakes import name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform, Step, UseStep
-from everyorder.harness.systems.complete import Complete, Memory, argument_count
+from everyorder.harness.state import Portrait, differences
 from everyorder.harness.systems.outcomes import (
     call_without_skips,
     check_answer,
@@ -37,6 +40,7 @@ from everyorder.harness.systems.outcomes import (
     is_one_of,
     name_and_text,
 )
+from everyorder.harness.systems.state_reader import Complete, Memory, argument_count
 
 
 class ScenarioSystem(Base):

@@ -21,9 +21,9 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Any, NamedTuple, NoReturn
 
+from everyorder.harness.base.errors import NotInstalled
 from everyorder.harness.engine import Base, Budget, explore
-from everyorder.harness.errors import NotInstalled
-from everyorder.harness.outcome import NO_EXPLORATION, Report
+from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 
 # Its own namespace: nothing that torch or an extension registers can meet it.
 NAMESPACE = "everyorder_t"

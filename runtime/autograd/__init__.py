@@ -15,6 +15,14 @@ from everyorder.runtime.autograd.function import (
     FunctionCtx,
     once_differentiable,
 )
+from everyorder.runtime.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from everyorder.runtime.autograd.gradcheck import gradcheck, gradgradcheck
 from everyorder.runtime.autograd.install import (
     GradientMissing,
@@ -24,14 +32,6 @@ from everyorder.runtime.autograd.install import (
     set_fallback_mode,
 )
 from everyorder.runtime.autograd.methods import METHODS, PROPERTIES
-from everyorder.runtime.autograd.modes import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
 from everyorder.runtime.autograd.node import Node, RemovableHandle
 
 __all__ = [

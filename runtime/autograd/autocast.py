@@ -11,7 +11,7 @@ True only here: which operators run in which dtype.
 | widest  | cat, stack, where, ...     | the widest floating dtype among them        |
 
 Rules:
-- an operator's declaration names its family (`runtime.operators.structured`);
+- an operator's declaration names its family (`runtime.operators.declare.structured`);
 - an operator of no family runs in the dtype of its arguments;
 - float64, integers and tensors of other devices stay as they are;
 - a leaf that requires grad (a weight) is cast once: the copy is kept, in the thread,
@@ -26,17 +26,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
-from everyorder.runtime.autograd.history import tensors_in
-from everyorder.runtime.autograd.modes import GRAD, Excluding, Mode
+from everyorder.runtime.autograd.grad_edges import tensors_in
+from everyorder.runtime.autograd.grad_mode import GRAD, Excluding, Mode
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.errors.autograd import AutogradMisuse
 from everyorder.runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
 from everyorder.runtime.keys.local import guard_error, view_of
-from everyorder.runtime.operators.handles import NAMESPACE, core, is_defined
+from everyorder.runtime.operators.declare.handles import NAMESPACE, core, is_defined
 from everyorder.runtime.operators.install import FAMILIES
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.tensors.tensor import Tensor
 

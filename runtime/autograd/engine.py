@@ -27,8 +27,8 @@ from typing import Any
 
 from numpy import ones
 
-from everyorder.runtime.autograd.history import edge_of
-from everyorder.runtime.autograd.modes import GRAD, no_grad
+from everyorder.runtime.autograd.grad_edges import edge_of
+from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
 from everyorder.runtime.autograd.node import (
     AccumulateGrad,
     Edge,
@@ -41,8 +41,8 @@ from everyorder.runtime.autograd.node import (
     run_hooks,
 )
 from everyorder.runtime.errors.autograd import AutogradMisuse, BackwardRefused
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.keys import fresh_key_bits, is_handled
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -28,7 +28,7 @@ Rules, of the tensors that `forward` returns:
 
 Rules, of what is saved and returned:
 - `save_for_backward` takes inputs, outputs, and other tensors; an output is kept as by
-  any node (`runtime.autograd.plan`), others as they are, with a version;
+  any node (`runtime.autograd.gradient_plan`), others as they are, with a version;
 - anything else is set as an attribute of `ctx`, at the writer's own risk: an output
   kept that way is a circle, which the garbage collector has to end;
 - `backward` returns a gradient for each argument of `forward`, None where there is
@@ -39,7 +39,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from everyorder.runtime.autograd.history import (
+from everyorder.runtime.autograd.grad_edges import (
     BY_FUNCTION,
     detached_alias,
     edges_of,
@@ -47,13 +47,21 @@ from everyorder.runtime.autograd.history import (
     metas_of,
     with_history,
 )
+from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
+from everyorder.runtime.autograd.gradient_plan import (
+    SavedInput,
+    SavedOutput,
+    restore,
+    restore_output,
+    save,
+    save_output,
+)
 from everyorder.runtime.autograd.inplace import (
     base_edge,
     check_write,
     rebase,
     refuse_gradients,
 )
-from everyorder.runtime.autograd.modes import GRAD, no_grad
 from everyorder.runtime.autograd.node import (
     Edge,
     Failing,
@@ -62,20 +70,12 @@ from everyorder.runtime.autograd.node import (
     ViewOf,
     mismatch,
 )
-from everyorder.runtime.autograd.plan import (
-    SavedInput,
-    SavedOutput,
-    restore,
-    restore_output,
-    save,
-    save_output,
-)
 from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     BackwardRefused,
     NotImplementedFormula,
 )
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.keys import trace_observer
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from everyorder.runtime.autograd.engine import grad
 from everyorder.runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.construction import from_numpy
-from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.dtype_info import DIFFERENTIABLE
 from everyorder.runtime.tensors.shape import may_overlap_itself
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -9,7 +9,7 @@ At Autograd, history changes.  After `x.mul_(y)` the tensor `x` is an output of 
 node, and the old history of `x` is behind that node's edge.  Writing to a view changes
 its base: the base becomes an output of `CopySlices`, which takes the gradient of the
 part that was written to through the operator's own node, and lets the rest pass.  The
-view itself follows when it is asked next (`runtime.autograd.history`).
+view itself follows when it is asked next (`runtime.autograd.grad_edges`).
 
 An in-place view, such as `t_`, writes no element: the tensor becomes an output of its
 node, and that is all.  The base of a view has nothing to learn; saved tensors and other
@@ -36,7 +36,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from everyorder.runtime.autograd.engine import fit_gradient
-from everyorder.runtime.autograd.history import (
+from everyorder.runtime.autograd.grad_edges import (
     TRACKED,
     TURNED,
     TURNING,
@@ -49,7 +49,15 @@ from everyorder.runtime.autograd.history import (
     tensors_in,
     with_history,
 )
-from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.gradient_plan import (
+    TENSORS,
+    Derivatives,
+    SavedOutput,
+    kind_of,
+    restore,
+    wrong_result,
+)
 from everyorder.runtime.autograd.node import (
     Edge,
     Failing,
@@ -63,14 +71,6 @@ from everyorder.runtime.autograd.node import (
     layout_of,
     replace_node,
 )
-from everyorder.runtime.autograd.plan import (
-    TENSORS,
-    Derivatives,
-    SavedOutput,
-    kind_of,
-    restore,
-    wrong_result,
-)
 from everyorder.runtime.autograd.recording import (
     Factory,
     Function,
@@ -78,23 +78,23 @@ from everyorder.runtime.autograd.recording import (
     run_below,
     start,
 )
+from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
 from everyorder.runtime.errors.base import EveryorderError
-from everyorder.runtime.generated import block, numbered, template
 from everyorder.runtime.keys import KeySet
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema.binding import returner
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.types import TensorType
-from everyorder.runtime.tensors.arrays import ensure_place
-from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.dtype_info import DIFFERENTIABLE
 from everyorder.runtime.tensors.keys import MODED, PYTHON, inference
 from everyorder.runtime.tensors.shape import may_overlap_itself, span
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 # Errors that may come anywhere, and leave no frame for a handler of them.
 EXHAUSTED = (RecursionError, MemoryError)

@@ -45,25 +45,25 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from everyorder.runtime.autograd.autocast import install_autocast
-from everyorder.runtime.autograd.formulas.elementwise import (
+from everyorder.runtime.autograd.elementwise_formulas import (
     BINARY,
     OF_GRADIENTS,
     UNARY,
     nothing,
 )
-from everyorder.runtime.autograd.formulas.movement import MOVEMENT, VIEWS
-from everyorder.runtime.autograd.formulas.reductions import (
-    CONSTANT_RESULTS,
-    NETWORKS,
-    PRODUCTS,
-    REDUCTIONS,
-)
-from everyorder.runtime.autograd.history import (
+from everyorder.runtime.autograd.grad_edges import (
     SEVERAL,
     edges_of,
     meta_of,
     tensors_in,
     with_history,
+)
+from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.gradient_plan import (
+    TENSORS,
+    Formulas,
+    derivatives_of,
+    kind_of,
 )
 from everyorder.runtime.autograd.inplace import (
     base_edge,
@@ -75,9 +75,8 @@ from everyorder.runtime.autograd.inplace import (
     rebase,
     refuse_gradients,
 )
-from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.movement_formulas import MOVEMENT, VIEWS
 from everyorder.runtime.autograd.node import Edge, Failing, Node
-from everyorder.runtime.autograd.plan import TENSORS, Formulas, derivatives_of, kind_of
 from everyorder.runtime.autograd.recording import (
     any_requires_grad,
     below_autograd,
@@ -88,17 +87,23 @@ from everyorder.runtime.autograd.recording import (
     tensor_places,
     tolerant_grad_switch,
 )
+from everyorder.runtime.autograd.reduction_formulas import (
+    CONSTANT_RESULTS,
+    NETWORKS,
+    PRODUCTS,
+    REDUCTIONS,
+)
+from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.kernel import Kernel, fallthrough, linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.errors.autograd import AutogradMisuse, NotImplementedFormula
 from everyorder.runtime.keys import DispatchKey
-from everyorder.runtime.locks import waited_for
 from everyorder.runtime.operators import install as install_operators
-from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.operators.declare.handles import NAMESPACE
 from everyorder.runtime.schema.schema import Schema
-from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.tensors.dtype_info import DIFFERENTIABLE
 from everyorder.runtime.tensors.tensor import Tensor
 
 FORMULAS: dict[str, Formulas] = {

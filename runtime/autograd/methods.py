@@ -28,7 +28,7 @@ from typing import Any
 from weakref import ref
 
 from everyorder.runtime.autograd.engine import backward
-from everyorder.runtime.autograd.history import detached_alias, is_inference, refresh
+from everyorder.runtime.autograd.grad_edges import detached_alias, is_inference, refresh
 from everyorder.runtime.autograd.node import (
     HookTable,
     Node,
@@ -40,12 +40,12 @@ from everyorder.runtime.autograd.node import (
 from everyorder.runtime.errors.autograd import AutogradMisuse, WriteRefused
 from everyorder.runtime.errors.tensor import NotReplaceable, NotShareable
 from everyorder.runtime.keys import KeySet
-from everyorder.runtime.schema.calls import checked
-from everyorder.runtime.tensors.arrays import ensure_place
-from everyorder.runtime.tensors.elements import check_differentiable
+from everyorder.runtime.schema.call_errors import checked
+from everyorder.runtime.tensors.dtype_info import check_differentiable
 from everyorder.runtime.tensors.keys import HANDLED, inference
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
 from everyorder.runtime.tensors.tensor import Tensor, install
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 _HANDLED = KeySet.from_bits(HANDLED)
 

@@ -35,11 +35,11 @@ from sys import getrefcount
 from typing import Any
 from weakref import ReferenceType, ref
 
-from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.autograd import AutogradMisuse
-from everyorder.runtime.locks import reentered
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.tensor import Tensor
 
 # Shape, dtype and device of an output: what its gradient must look like.

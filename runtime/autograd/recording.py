@@ -30,7 +30,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everyorder.runtime.autograd.history import (
+from everyorder.runtime.autograd.grad_edges import (
     HISTORY_NAMES,
     edge_of,
     edge_text,
@@ -38,9 +38,8 @@ from everyorder.runtime.autograd.history import (
     tensors_in,
     with_histories,
 )
-from everyorder.runtime.autograd.modes import GRAD, Excluding
-from everyorder.runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
-from everyorder.runtime.autograd.plan import (
+from everyorder.runtime.autograd.grad_mode import GRAD, Excluding
+from everyorder.runtime.autograd.gradient_plan import (
     PLAIN,
     TENSORS,
     Derivatives,
@@ -49,8 +48,9 @@ from everyorder.runtime.autograd.plan import (
     save_output,
     wrong_result,
 )
+from everyorder.runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
+from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.errors.autograd import WriteRefused
-from everyorder.runtime.generated import block, numbered, template
 from everyorder.runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.tensors.tensor import Tensor

@@ -2,8 +2,7 @@
 
 from everyorder.runtime.custom.decorator import custom_op, infer_schema
 from everyorder.runtime.custom.definition import CustomOpDef
-from everyorder.runtime.custom.kernel import FakeContext, get_ctx
-from everyorder.runtime.custom.registration import (
+from everyorder.runtime.custom.free_functions import (
     SavedKernel,
     define,
     get_kernel,
@@ -14,6 +13,7 @@ from everyorder.runtime.custom.registration import (
     register_kernel,
     register_torch_dispatch,
 )
+from everyorder.runtime.custom.kernel import FakeContext, get_ctx
 
 __all__ = [
     "CustomOpDef",

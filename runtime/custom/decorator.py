@@ -37,7 +37,7 @@ from everyorder.runtime.dispatch.library import check_kind, origin_of_caller
 from everyorder.runtime.errors.custom import DefinitionRefused
 from everyorder.runtime.errors.schema import InferenceError
 from everyorder.runtime.schema.annotation import infer_named_schema
-from everyorder.runtime.schema.calls import describe_value
+from everyorder.runtime.schema.call_errors import describe_value
 from everyorder.runtime.schema.parser import parse_name, parse_schema
 from everyorder.runtime.schema.schema import Schema, check_definition
 from everyorder.runtime.schema.signature import (

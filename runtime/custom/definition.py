@@ -53,11 +53,11 @@ from everyorder.runtime.dispatch.handle import OperatorHandle, SignatureOf
 from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration import Closeable, Registration
-from everyorder.runtime.dispatch.token import check_rule
+from everyorder.runtime.dispatch.registration_record import check_rule
 from everyorder.runtime.errors.call import OperatorGone
 from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
 from everyorder.runtime.keys import DispatchKey, key_of_device
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.schema import Schema
 
 Function = Callable[..., Any]

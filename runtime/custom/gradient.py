@@ -45,14 +45,14 @@ from everyorder.runtime.autograd.function import (
     FunctionNode,
     function_misuse,
 )
-from everyorder.runtime.autograd.history import (
+from everyorder.runtime.autograd.grad_edges import (
     TRACKED,
     edges_of,
     result_text,
     with_histories,
 )
+from everyorder.runtime.autograd.gradient_plan import PLAIN, TENSOR, TENSORS, kind_of
 from everyorder.runtime.autograd.node import Edge
-from everyorder.runtime.autograd.plan import PLAIN, TENSOR, TENSORS, kind_of
 from everyorder.runtime.autograd.recording import (
     RECORDED_NAMES,
     below_autograd,
@@ -60,11 +60,11 @@ from everyorder.runtime.autograd.recording import (
     run_below,
     tolerant_grad_switch,
 )
+from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.errors.call import KernelError
 from everyorder.runtime.errors.custom import DefinitionRefused
 from everyorder.runtime.errors.registration import LibraryMisuse
-from everyorder.runtime.generated import block, numbered, template
 from everyorder.runtime.schema.binding import returner
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.types import OptionalType, TensorType

@@ -75,18 +75,18 @@ from everyorder.runtime.autograd.autocast import (
     casting,
     dtype_served,
 )
-from everyorder.runtime.autograd.history import SEVERAL, follow, tensors_in
+from everyorder.runtime.autograd.grad_edges import SEVERAL, follow, tensors_in
+from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.gradient_plan import TENSOR, TENSORS, kind_of
 from everyorder.runtime.autograd.inplace import bumping_once, replay_of
-from everyorder.runtime.autograd.modes import GRAD
-from everyorder.runtime.autograd.plan import TENSOR, TENSORS, kind_of
 from everyorder.runtime.autograd.recording import tensor_places
+from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.dispatch.kernel import Kernel, describe, direct, linked
 from everyorder.runtime.errors.call import KernelError
 from everyorder.runtime.errors.custom import DefinitionRefused, MissingFake
-from everyorder.runtime.generated import block, numbered, template
 from everyorder.runtime.keys import DispatchKey
-from everyorder.runtime.schema.calls import shortened
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.call_errors import shortened
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import WILDCARD
 from everyorder.runtime.schema.types import (

@@ -38,12 +38,16 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
+from everyorder.runtime.dispatch.dispatch_table import Table
 from everyorder.runtime.dispatch.kernel import Kernel
 from everyorder.runtime.dispatch.registration import Keyring, Registry
+from everyorder.runtime.dispatch.registration_record import (
+    ClassRule,
+    DefinitionReading,
+    namespace_of,
+)
 from everyorder.runtime.dispatch.runners import LINKED, Runner, Runners
 from everyorder.runtime.dispatch.state import OperatorEntry
-from everyorder.runtime.dispatch.table import Table
-from everyorder.runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
 from everyorder.runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
 from everyorder.runtime.errors.call import CannotRun, OperatorGone
 from everyorder.runtime.keys import (

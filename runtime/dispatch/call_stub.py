@@ -23,7 +23,7 @@ Rules:
   entry of another definition) goes to `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
 - all names in it but those of arguments begin with `_`, as no argument's does;
-- `runtime.script.operator_calls` makes shorter functions of the same parts.
+- `runtime.script.primitives.operator_calls` makes shorter functions of the same parts.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
@@ -33,11 +33,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
+from everyorder.runtime.base.codegen import block, generated
 from everyorder.runtime.dispatch.watch import WATCH
-from everyorder.runtime.generated import block, generated
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.schema.binding import presenters_of, returner, stored_default
-from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.enums import Code
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
 from everyorder.runtime.schema.types import (

@@ -29,6 +29,7 @@ from types import SimpleNamespace
 from typing import cast
 from weakref import ref
 
+from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import fallthrough
 from everyorder.runtime.dispatch.registration import (
@@ -38,14 +39,7 @@ from everyorder.runtime.dispatch.registration import (
     Registration,
     register_tokens,
 )
-from everyorder.runtime.dispatch.state import (
-    EMPTY,
-    DispatcherState,
-    OperatorEntry,
-    dump_state,
-    dump_table,
-)
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Definition,
     Fallback,
     Implementation,
@@ -53,12 +47,18 @@ from everyorder.runtime.dispatch.token import (
     Subscription,
     Token,
 )
+from everyorder.runtime.dispatch.state import (
+    EMPTY,
+    DispatcherState,
+    OperatorEntry,
+    dump_state,
+    dump_table,
+)
 from everyorder.runtime.dispatch.transition import ADD, LIVE, REMOVE, check_no_override
 from everyorder.runtime.dispatch.watch import WATCH
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
 from everyorder.runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
-from everyorder.runtime.locks import renewed
 from everyorder.runtime.schema.parser import parse_name
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName

@@ -26,15 +26,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from everyorder.runtime.base.locks import LOADING
 from everyorder.runtime.dispatch.call import Callee, Caller
 from everyorder.runtime.dispatch.registration import Registry
+from everyorder.runtime.dispatch.registration_record import (
+    DefinitionReading,
+    namespace_of,
+)
 from everyorder.runtime.dispatch.state import OperatorEntry, dump_state, dump_table
-from everyorder.runtime.dispatch.token import DefinitionReading, namespace_of
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from everyorder.runtime.errors.registration import LookupFailed
 from everyorder.runtime.keys import DispatchKey, KeySet
-from everyorder.runtime.locks import load
 from everyorder.runtime.schema.binding import python_signature
 from everyorder.runtime.schema.defaults import spread
 from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
@@ -51,11 +54,9 @@ DEFAULT = "default"
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 # Where `ops` is: handles say that they come from there.
 OPERATORS = "everyorder.runtime.ops"
-# Namespaces of the runtime -> the module that registers their operators.
-PROVIDERS = {
-    "core": "everyorder.runtime.whole",
-    "script": "everyorder.runtime.script.primitives",
-}
+# Namespaces of the runtime -> a function that registers their operators.  The package
+# `everyorder.runtime`, which sees all areas, adds the rows when it is imported.
+PROVIDERS: dict[str, Callable[[], object]] = {}
 
 
 class SignatureOf:
@@ -495,10 +496,16 @@ def load_operator(
 
 
 def provide(name: OperatorName) -> None:
-    """Load the module that registers the operator, if it is one of the runtime's."""
-    module = PROVIDERS.get(namespace_of(name))
-    if module is not None:
-        load(module)
+    """Register the operators of the namespace of `name`, if the runtime has them."""
+    provide_namespace(namespace_of(name))
+
+
+def provide_namespace(namespace: str) -> None:
+    """Register the operators of a namespace, if the runtime has them."""
+    register = PROVIDERS.get(namespace)
+    if register is not None:
+        with LOADING:
+            register()
 
 
 def candidates(operator: str, names: Iterable[str]) -> list[str]:
@@ -553,15 +560,15 @@ class OperatorNamespace:
 class Operators:
     """The operators of a dispatcher; `source` finds the dispatcher at each access.
 
-    `provided` maps namespaces of the runtime to the module that registers them, which
-    is imported when its namespace is first asked for.  `aliases` maps other names of
+    `provided` maps namespaces of the runtime to the function that registers them, which
+    is called when its namespace is first used.  `aliases` maps other names of
     namespaces to them; one counts as long as nobody defines a namespace of that name.
     """
 
     def __init__(
         self,
         source: Callable[[], Registry],
-        provided: Mapping[str, str] | None = None,
+        provided: Mapping[str, Callable[[], object]] | None = None,
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         self._source = source
@@ -577,10 +584,11 @@ class Operators:
         alias = self._aliases.get(namespace)
         if alias is not None and namespace not in self._source().state.namespaces:
             return getattr(self, alias)  # type: ignore[no-any-return]  # one of these
-        module = self._provided.get(namespace)
-        if module is None:
+        register = self._provided.get(namespace)
+        if register is None:
             return OperatorNamespace(self._source(), namespace)
-        load(module)
+        with LOADING:
+            register()
         permanent = OperatorNamespace(self._source(), namespace, permanent=True)
         self.__dict__[namespace] = permanent
         return permanent

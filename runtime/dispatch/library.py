@@ -46,7 +46,7 @@ from everyorder.runtime.dispatch.registration import (
     register_tokens,
     take_down,
 )
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     Definition,
     DefinitionReading,
@@ -382,7 +382,7 @@ class Library(Closeable):
     ) -> Registration:
         """Let `fn` handle an operator for modes or tensors of exactly the class `cls`.
 
-        The operator may not be defined yet; see `runtime.python_dispatch.fallback`.
+        The operator may not be defined yet; see `runtime.torch_dispatch.fallback`.
         Raises `LibraryMisuse`, and `Conflict` if the class has a rule for it.
         """
         self._check_open(call := f"rule({str(op)!r}, ...)")

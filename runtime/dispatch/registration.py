@@ -33,8 +33,8 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
+from everyorder.runtime.dispatch.registration_record import DefinitionReading, Token
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import DefinitionReading, Token
 from everyorder.runtime.dispatch.transition import is_live
 
 

@@ -18,16 +18,16 @@ from itertools import zip_longest
 from typing import Any
 
 from everyorder.runtime.dispatch.kernel import Kernel, keyword_places
+from everyorder.runtime.dispatch.registration_record import (
+    DefinitionReading,
+    Fallback,
+    Implementation,
+)
 from everyorder.runtime.dispatch.state import (
     OperatorEntry,
     listed_keys,
     render_table,
     table_reading,
-)
-from everyorder.runtime.dispatch.token import (
-    DefinitionReading,
-    Fallback,
-    Implementation,
 )
 from everyorder.runtime.errors.call import KernelError, MissingKernel
 from everyorder.runtime.keys import (

@@ -44,7 +44,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from everyorder.runtime.dispatch.table import (
+from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
     NO_FALLBACKS,
     REMEMBERED,
@@ -54,7 +54,7 @@ from everyorder.runtime.dispatch.table import (
     Table,
     numbers,
 )
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,

@@ -25,15 +25,9 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Protocol
 
+from everyorder.runtime.dispatch.dispatch_table import Fallbacks, fallbacks_of, table_of
 from everyorder.runtime.dispatch.kernel import keyword_places
-from everyorder.runtime.dispatch.state import (
-    DispatcherState,
-    Implementations,
-    OperatorEntry,
-    OperatorMap,
-)
-from everyorder.runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     NO_EXTRACTOR,
     Claim,
     ClassRule,
@@ -45,6 +39,12 @@ from everyorder.runtime.dispatch.token import (
     Reservation,
     Subscription,
     Token,
+)
+from everyorder.runtime.dispatch.state import (
+    DispatcherState,
+    Implementations,
+    OperatorEntry,
+    OperatorMap,
 )
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.keys import DispatchKey

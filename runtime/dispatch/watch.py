@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.keys import KeySet
-from everyorder.runtime.locks import reentered
 from everyorder.runtime.schema.schema import Schema
 
 # Asked for so often, and so cheap, that watching them says nothing; the operators that

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from everyorder.runtime.errors.call import *
     from everyorder.runtime.errors.custom import *
     from everyorder.runtime.errors.future import *
-    from everyorder.runtime.errors.python_dispatch import *
     from everyorder.runtime.errors.registration import *
     from everyorder.runtime.errors.rpc import *
     from everyorder.runtime.errors.schema import *
     from everyorder.runtime.errors.script import *
     from everyorder.runtime.errors.tensor import *
+    from everyorder.runtime.errors.torch_dispatch import *
 
 
 def __getattr__(name: str) -> Any:
     """A class of one of the areas, or all their names as `__all__`."""
-    from everyorder.runtime.locks import LOADING, load
+    from everyorder.runtime.base.locks import LOADING, load
 
     if name == "__all__" or not name.startswith("_"):
         every = globals().get("_EVERY")

@@ -39,6 +39,7 @@ from traceback import format_exception_only, walk_tb
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
+from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.future import (
     CallbackFailed,
@@ -47,7 +48,6 @@ from everyorder.runtime.errors.future import (
     callable_name,
     describe_type,
 )
-from everyorder.runtime.locks import reentered
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -28,8 +28,8 @@ from everyorder.runtime.jit.scripting import (
     trace,
     trace_module,
 )
-from everyorder.runtime.script.modules import ScriptMethod, ScriptModule
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.executor import executor_options, set_executor
+from everyorder.runtime.script.ir.program import (
     Attribute,
     annotate,
     export,
@@ -42,7 +42,7 @@ from everyorder.runtime.script.program import (
     unused,
     wait,
 )
-from everyorder.runtime.script.running import executor_options, set_executor
+from everyorder.runtime.script.modules import ScriptMethod, ScriptModule
 
 __all__ = [
     "Attribute",

@@ -26,20 +26,17 @@ Rules:
 
 import enum
 import inspect
-import math
 import sys
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import update_wrapper, wraps
 from typing import Any, NoReturn, Self, SupportsIndex
 
+from everyorder.runtime.base.locks import load
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.script import ModuleError, NotScriptable
-from everyorder.runtime.locks import load
-from everyorder.runtime.modules import Module
-from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.nn import Module
 from everyorder.runtime.schema.subtyping import Mismatch, unify
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.emission import (
@@ -51,17 +48,11 @@ from everyorder.runtime.script.emission import (
     compile_text,
     register_sugar,
 )
-from everyorder.runtime.script.emission.forms import SpecialForm, register_forms
+from everyorder.runtime.script.emission.special_forms import SpecialForm, register_forms
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.executor.task_pool import executor
 from everyorder.runtime.script.frontend import scope_of_class
-from everyorder.runtime.script.modules import (
-    Compiled,
-    ScriptModule,
-    compile_module,
-    define,
-    freeze_module,
-    uncompiled_module,
-)
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     SHARED_PROGRAM,
     Function,
     Mark,
@@ -71,8 +62,15 @@ from everyorder.runtime.script.program import (
     is_interface,
     mark_of,
 )
-from everyorder.runtime.script.running import call
-from everyorder.runtime.script.running.pool import executor
+from everyorder.runtime.script.modules import (
+    Compiled,
+    ScriptModule,
+    compile_module,
+    freeze_module,
+    uncompiled_module,
+)
+from everyorder.runtime.script.modules.build import text_names
+from everyorder.runtime.script.types.annotations import Scope
 
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
@@ -267,10 +265,6 @@ def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
     )
 
 
-# The names of the module `typing` that texts may have.
-_TYPES = ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union")
-
-
 class CompilationUnit:
     """The functions of a text: `CompilationUnit("def f(x): return x + 1").f(2)`."""
 
@@ -316,19 +310,6 @@ class CompilationUnit:
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._functions})
-
-
-def text_names() -> dict[str, Any]:
-    """What a text may name besides what Python has: the runtime, `math`, types."""
-    # It is there, as this is a part of it; nothing here imports what is above.
-    runtime: Any = sys.modules["everyorder.runtime"]
-    known = {name: getattr(typing, name) for name in _TYPES}
-    return {**known, "runtime": runtime, "torch": runtime, "math": math}
-
-
-def define_methods(module: ScriptModule, text: str) -> None:
-    """Add the methods of a text to the type of a module; raises as `define`."""
-    define(module.__script_type__, text, text_names())
 
 
 def script_method(fn: Any) -> NoReturn:

@@ -1,7 +1,7 @@
 """Kernels: functions on tensors that write into given outputs."""
 
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.threads import (
+from everyorder.runtime.kernels.compile.jit import Family
+from everyorder.runtime.kernels.shared.thread_pool import (
     get_num_threads,
     parallel_for,
     set_num_threads,

@@ -7,7 +7,7 @@ by its name (`runtime.kernels`), its function and method, the fast paths of smal
 and what type checkers are told.
 
 Rules:
-- the operands are promoted together (`runtime.tensors.elements`), and the promoted
+- the operands are promoted together (`runtime.tensors.dtype_info`), and the promoted
   dtype names the row;
 - a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
 - `alpha` of `add` and `sub` must be of a kind that the result has;
@@ -18,14 +18,14 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
-from everyorder.runtime.operators.fast_paths import (
+from everyorder.runtime.operators.declare.fast_paths import (
     fast_binary,
     fast_in_place,
     fast_out,
     fast_scaled,
     fast_unary,
 )
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -39,7 +39,7 @@ from everyorder.runtime.operators.plan import (
     bad_option,
     common_device,
 )
-from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.operators.declare.structured import Structured
 from everyorder.runtime.operators.unary import (
     Pointwise,
     Row,
@@ -50,9 +50,9 @@ from everyorder.runtime.operators.unary import (
     same,
     truth,
 )
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, wrap_number
-from everyorder.runtime.tensors.data import result_type
+from everyorder.runtime.tensors.from_data import result_type
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 

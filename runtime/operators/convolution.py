@@ -15,8 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from everyorder.runtime.errors.tensor import ShapesDoNotFit
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    in_order,
+    parts,
+    with_batch,
+)
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     COMPLEXES,
     FLOATS,
     INT64,
@@ -33,10 +38,13 @@ from everyorder.runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from everyorder.runtime.operators.produce import in_order, parts, with_batch
-from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.operators.declare.structured import (
+    Structured,
+    Unstructured,
+    composite,
+)
 from everyorder.runtime.tensors.construction import empty_tensor
-from everyorder.runtime.tensors.elements import real_dtype
+from everyorder.runtime.tensors.dtype_info import real_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]

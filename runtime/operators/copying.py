@@ -17,9 +17,16 @@ from typing import Any
 
 from everyorder.runtime.errors.tensor import NoData, ShapesDoNotFit
 from everyorder.runtime.operators.creation import pinned
-from everyorder.runtime.operators.fast_paths import SERIAL, fast_fill
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    MODULES,
+    check_no_overlap,
+    clashes,
+    expanded,
+    table_for,
+)
+from everyorder.runtime.operators.declare.fast_paths import SERIAL, fast_fill
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     CPU,
     Plan,
     Shape,
@@ -30,25 +37,18 @@ from everyorder.runtime.operators.plan import (
     strides_of,
     with_strides,
 )
-from everyorder.runtime.operators.produce import (
-    MODULES,
-    check_no_overlap,
-    clashes,
-    expanded,
-    table_for,
-)
-from everyorder.runtime.operators.structured import (
+from everyorder.runtime.operators.declare.structured import (
     EXPLICIT,
     IMPLICIT,
     Structured,
     Unstructured,
 )
-from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
-from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.construction import empty_tensor, from_flat
 from everyorder.runtime.tensors.shape import PRESERVE
 from everyorder.runtime.tensors.storage import is_host, memory_of, resolve_device
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 COPY = "core::copy_"
 TO_COPY = "core::_to_copy"

@@ -24,12 +24,20 @@ from typing import Any
 
 from numpy import zeros
 
+from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.errors.tensor import OperandError
-from everyorder.runtime.locks import load
-from everyorder.runtime.operators.fast_paths import fast_fill
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    MODULES,
+    as_dtype,
+    new_tensor,
+    parts,
+    produce,
+    table_for,
+)
+from everyorder.runtime.operators.declare.fast_paths import fast_fill
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     COMPLEX64,
     COMPLEXES,
     CPU,
@@ -50,27 +58,23 @@ from everyorder.runtime.operators.plan import (
     strides_of,
     with_strides,
 )
-from everyorder.runtime.operators.produce import (
-    MODULES,
-    as_dtype,
-    new_tensor,
-    parts,
-    produce,
-    table_for,
+from everyorder.runtime.operators.declare.structured import (
+    EXPLICIT,
+    Unstructured,
+    naming,
 )
-from everyorder.runtime.operators.structured import EXPLICIT, Unstructured, naming
-from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
-from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.construction import (
     empty_tensor,
     host_tensor,
     no_memory,
     view_of,
 )
-from everyorder.runtime.tensors.elements import compute_dtype, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import compute_dtype, numpy_dtype
 from everyorder.runtime.tensors.keys import backend_select
 from everyorder.runtime.tensors.storage import memory_of, resolve_device
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")

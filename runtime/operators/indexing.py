@@ -32,9 +32,14 @@ from operator import index as as_int
 from typing import Any
 
 from everyorder.runtime.errors.tensor import IndexOutOfRange, NoData
-from everyorder.runtime.operators.gathering import check_places
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    as_dtype,
+    expanded,
+    in_order,
+    table_for,
+)
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     INDICES,
@@ -49,10 +54,10 @@ from everyorder.runtime.operators.plan import (
     same_device,
     strides_of,
 )
-from everyorder.runtime.operators.produce import as_dtype, expanded, in_order, table_for
-from everyorder.runtime.operators.structured import Structured
+from everyorder.runtime.operators.declare.structured import Structured
+from everyorder.runtime.operators.gather_scatter import check_places
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.data import tensor as tensor_of
+from everyorder.runtime.tensors.from_data import tensor as tensor_of
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 

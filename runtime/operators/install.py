@@ -11,40 +11,44 @@ when this module is imported, and keeps its libraries here.
 
 from collections.abc import Iterator
 
+from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.locks import waited_for
 from everyorder.runtime.operators import (
-    arranging,
     binary,
     convolution,
     copying,
     creation,
-    gathering,
+    gather_scatter,
     indexing,
     losses,
-    networks,
-    ordering,
+    matmul,
+    nn_layers,
     pointwise,
-    products,
     random,
     reductions,
     reshaping,
+    sort,
+    tensor_shape,
     unary,
     views,
 )
-from everyorder.runtime.operators.handles import NAMESPACE
-from everyorder.runtime.operators.structured import Definition, Structured, Unstructured
+from everyorder.runtime.operators.declare.handles import NAMESPACE
+from everyorder.runtime.operators.declare.structured import (
+    Definition,
+    Structured,
+    Unstructured,
+)
 from everyorder.runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
 # One row an area: elementwise, making, layout, places, linear algebra and layers.
 FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
-    *(reductions.OPERATORS, ordering.OPERATORS),
+    *(reductions.OPERATORS, sort.OPERATORS),
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
-    *(views.OPERATORS, reshaping.OPERATORS, arranging.OPERATORS),
-    *(gathering.OPERATORS, indexing.OPERATORS),
-    *(products.OPERATORS, convolution.OPERATORS, networks.OPERATORS),
+    *(views.OPERATORS, reshaping.OPERATORS, tensor_shape.OPERATORS),
+    *(gather_scatter.OPERATORS, indexing.OPERATORS),
+    *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
     losses.OPERATORS,
 )
 

@@ -11,8 +11,9 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 
 from typing import Any
 
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import with_batch
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     NUMBERS,
     KernelTable,
@@ -26,8 +27,11 @@ from everyorder.runtime.operators.plan import (
     require_shape,
     same_device,
 )
-from everyorder.runtime.operators.produce import with_batch
-from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.operators.declare.structured import (
+    Structured,
+    Unstructured,
+    composite,
+)
 from everyorder.runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")

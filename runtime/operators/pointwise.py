@@ -9,8 +9,8 @@ from math import inf, pi
 from typing import Any
 
 from everyorder.runtime.operators.binary import TAGS, broadcast
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -25,11 +25,15 @@ from everyorder.runtime.operators.plan import (
     common_device,
     one_dtype,
 )
-from everyorder.runtime.operators.structured import Structured, Unstructured, composite
+from everyorder.runtime.operators.declare.structured import (
+    Structured,
+    Unstructured,
+    composite,
+)
 from everyorder.runtime.operators.unary import refuse, same
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.data import result_type
-from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import info
+from everyorder.runtime.tensors.from_data import result_type
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -16,8 +16,16 @@ from math import sqrt
 from typing import Any
 
 from everyorder.runtime.operators.creation import SEEDED, check_size, factory
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    MODULES,
+    adopt,
+    as_dtype,
+    produce,
+    table_for,
+    write_to,
+)
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     BOOL,
     COMPLEXES,
     FLOAT32,
@@ -33,24 +41,16 @@ from everyorder.runtime.operators.plan import (
     require_dtype,
     require_ndim,
 )
-from everyorder.runtime.operators.produce import (
-    MODULES,
-    adopt,
-    as_dtype,
-    produce,
-    table_for,
-    write_to,
-)
-from everyorder.runtime.operators.structured import (
+from everyorder.runtime.operators.declare.structured import (
     Structured,
     Unstructured,
     composite,
     naming,
 )
-from everyorder.runtime.random import Generator, default_generator
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.elements import compute_dtype, info, real_dtype
+from everyorder.runtime.tensors.dtype_info import compute_dtype, info, real_dtype
+from everyorder.runtime.tensors.generator import Generator, default_generator
 from everyorder.runtime.tensors.keys import is_handled
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor

@@ -17,8 +17,9 @@ from math import inf, prod
 from typing import Any
 
 from everyorder.runtime.errors.tensor import IndexOutOfRange
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import parts
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     BOOL,
     COMPLEXES,
     FLOAT32,
@@ -37,16 +38,15 @@ from everyorder.runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from everyorder.runtime.operators.produce import parts
-from everyorder.runtime.operators.structured import (
+from everyorder.runtime.operators.declare.structured import (
     Planner,
     Structured,
     Unstructured,
     composite,
 )
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.elements import compute_dtype, real_dtype
+from everyorder.runtime.tensors.dtype_info import compute_dtype, real_dtype
 from everyorder.runtime.tensors.shape import contiguous_strides, reduced_shape
 from everyorder.runtime.tensors.tensor import Tensor
 

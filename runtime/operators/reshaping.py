@@ -19,8 +19,9 @@ from math import prod
 from typing import Any
 
 from everyorder.runtime.errors.tensor import ShapesDoNotFit
-from everyorder.runtime.operators.handles import core, direct_call
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.allocate_outputs import table_for
+from everyorder.runtime.operators.declare.handles import core, direct_call
+from everyorder.runtime.operators.declare.plan import (
     INT64,
     bad_option,
     bad_shapes,
@@ -29,8 +30,7 @@ from everyorder.runtime.operators.plan import (
     require_shape,
     strides_of,
 )
-from everyorder.runtime.operators.produce import table_for
-from everyorder.runtime.operators.structured import (
+from everyorder.runtime.operators.declare.structured import (
     EXPLICIT,
     IMPLICIT,
     Unstructured,
@@ -39,10 +39,9 @@ from everyorder.runtime.operators.structured import (
     summary,
 )
 from everyorder.runtime.operators.views import sized
-from everyorder.runtime.schema.codes import Device, MemoryFormat
-from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.schema.enums import Device, MemoryFormat
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.dtype_info import itemsize
 from everyorder.runtime.tensors.shape import (
     PRESERVE,
     contiguous_strides,
@@ -52,6 +51,7 @@ from everyorder.runtime.tensors.shape import (
 )
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from everyorder.runtime.errors.tensor import DTypeRefused
-from everyorder.runtime.operators.fast_paths import fast_unary
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.fast_paths import fast_unary
+from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     COMPLEXES,
@@ -36,9 +36,9 @@ from everyorder.runtime.operators.plan import (
     bad_dtype,
     bad_option,
 )
-from everyorder.runtime.operators.structured import Planner, Structured
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.elements import compute_dtype, real_dtype
+from everyorder.runtime.operators.declare.structured import Planner, Structured
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import compute_dtype, real_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
 Row = tuple[DType, DType, str | Work | None]

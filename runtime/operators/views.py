@@ -24,8 +24,8 @@ from everyorder.runtime.errors.tensor import (
     ShapesDoNotFit,
     WrongOption,
 )
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.operators.plan import (
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
     PLAIN,
     bad_dim,
     bad_dtype,
@@ -35,22 +35,22 @@ from everyorder.runtime.operators.plan import (
     distinct_dims,
     one_dim,
 )
-from everyorder.runtime.operators.structured import (
+from everyorder.runtime.operators.declare.structured import (
     EXPLICIT,
     Unstructured,
     composite,
     naming,
     summary,
 )
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import ensure_place
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import view_of
-from everyorder.runtime.tensors.elements import complex_dtype, itemsize, real_dtype
+from everyorder.runtime.tensors.dtype_info import complex_dtype, itemsize, real_dtype
 from everyorder.runtime.tensors.shape import (
     check_bounds,
     view_strides,
 )
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 Ints = tuple[int, ...]
 

@@ -8,9 +8,9 @@ processes, the packages of the extra `rpc` needed.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from everyorder.runtime.locks import LOADING, load
-from everyorder.runtime.rpc.identities import WorkerInfo
-from everyorder.runtime.rpc.program import plug_in_workers
+from everyorder.runtime.base.locks import LOADING, load
+from everyorder.runtime.rpc.protocol.identities import WorkerInfo
+from everyorder.runtime.rpc.script import plug_in_workers
 
 if TYPE_CHECKING:
     from everyorder.runtime.rpc import api as api
@@ -20,40 +20,55 @@ if TYPE_CHECKING:
         RpcBackendOptions,
         backend_registered,
         construct_rpc_backend_options,
-        get_rpc_timeout,
-        get_worker_info,
         init_backend,
-        init_rpc,
         is_initialized,
         register_backend,
+    )
+    from everyorder.runtime.rpc.agent.options import Settings
+    from everyorder.runtime.rpc.api.lifecycle import debug_info as get_debug_info
+    from everyorder.runtime.rpc.api.lifecycle import (
+        get_rpc_timeout,
+        get_worker_info,
+        init_rpc,
+        local_workers,
         set_rpc_timeout,
         shutdown,
     )
-    from everyorder.runtime.rpc.agent import debug_info as get_debug_info
-    from everyorder.runtime.rpc.agent.lifecycle import local_workers
-    from everyorder.runtime.rpc.agent.options import Settings
-    from everyorder.runtime.rpc.api import _all_gather as _all_gather
-    from everyorder.runtime.rpc.api import _barrier as _barrier
-    from everyorder.runtime.rpc.api import _wait_all as _wait_all
-    from everyorder.runtime.rpc.api import remote, rpc_async, rpc_sync
-    from everyorder.runtime.rpc.profiling import profile, record_function
-    from everyorder.runtime.rpc.program.steps import (
-        _remote_torchscript as _remote_torchscript,
+    from everyorder.runtime.rpc.api.profiling import (
+        profile,
+        record_function,
     )
-    from everyorder.runtime.rpc.program.steps import (
-        _rpc_async_torchscript as _rpc_async_torchscript,
+    from everyorder.runtime.rpc.api.remote_calls import (
+        _all_gather as _all_gather,
     )
-    from everyorder.runtime.rpc.program.steps import (
-        _rpc_sync_torchscript as _rpc_sync_torchscript,
+    from everyorder.runtime.rpc.api.remote_calls import (
+        _barrier as _barrier,
     )
-    from everyorder.runtime.rpc.references import RRef
-    from everyorder.runtime.rpc.transport.addresses import Keys as Keys
-    from everyorder.runtime.rpc.values import (
+    from everyorder.runtime.rpc.api.remote_calls import (
+        _wait_all as _wait_all,
+    )
+    from everyorder.runtime.rpc.api.remote_calls import (
+        remote,
+        rpc_async,
+        rpc_sync,
+    )
+    from everyorder.runtime.rpc.api.rref import RRef
+    from everyorder.runtime.rpc.codec import (
         register,
         register_reducer,
         registered,
         use_pickler,
     )
+    from everyorder.runtime.rpc.script.remote_execution import (
+        _remote_torchscript as _remote_torchscript,
+    )
+    from everyorder.runtime.rpc.script.remote_execution import (
+        _rpc_async_torchscript as _rpc_async_torchscript,
+    )
+    from everyorder.runtime.rpc.script.remote_execution import (
+        _rpc_sync_torchscript as _rpc_sync_torchscript,
+    )
+    from everyorder.runtime.rpc.transport.addresses import Keys as Keys
 
     PyRRef = RRef
     TensorPipeRpcBackendOptions = RpcBackendOptions
@@ -108,19 +123,21 @@ def is_available() -> bool:
 _LAZY = {
     "agent": (
         *("RpcBackendOptions", "backend_registered", "construct_rpc_backend_options"),
-        *("debug_info", "get_rpc_timeout", "get_worker_info", "init_backend"),
-        *("init_rpc", "is_initialized", "local_workers", "register_backend"),
-        *("set_rpc_timeout", "shutdown"),
+        *("init_backend", "is_initialized", "register_backend"),
     ),
     "agent.options": ("Settings",),
+    "api.lifecycle": (
+        *("debug_info", "get_rpc_timeout", "get_worker_info", "init_rpc"),
+        *("local_workers", "set_rpc_timeout", "shutdown"),
+    ),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
-    "program.steps": (
+    "script.remote_execution": (
         *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
     ),
-    "profiling": ("profile", "record_function"),
-    "references": ("RRef",),
+    "api.profiling": ("profile", "record_function"),
+    "api.rref": ("RRef",),
     "transport.addresses": ("Keys",),
-    "values": ("register", "register_reducer", "registered", "use_pickler"),
+    "codec": ("register", "register_reducer", "registered", "use_pickler"),
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}
 _MODULES = ("api", "functions")

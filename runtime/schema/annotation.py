@@ -30,7 +30,7 @@ from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get
 
 from everyorder.runtime.errors.schema import InferenceError, SchemaError
 from everyorder.runtime.keys.keyset import KeySet
-from everyorder.runtime.schema.codes import Code, Device
+from everyorder.runtime.schema.enums import Code, Device
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import (
     NO_DEFAULT,

@@ -35,7 +35,7 @@ from operator import call
 from typing import TYPE_CHECKING, Any
 
 from everyorder.runtime.errors.call import CallError, KernelError
-from everyorder.runtime.schema.calls import (
+from everyorder.runtime.schema.call_errors import (
     Parameters,
     call_fault,
     describe_value,

@@ -36,9 +36,9 @@ The text depends on places, names and kinds of defaults alone, and is remembered
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from everyorder.runtime.generated import block, generated
+from everyorder.runtime.base.codegen import block, generated
 from everyorder.runtime.schema.binding import presenters_of, stored_default
-from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.enums import Code
 from everyorder.runtime.schema.signature import Argument, Signature
 from everyorder.runtime.schema.types import (
     BoolType,

@@ -26,8 +26,8 @@ from typing import Any
 
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.schema import SchemaSyntaxError
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.schema.declaration import Namespace
+from everyorder.runtime.schema.declared import Namespace
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import (
     NO_DEFAULT,

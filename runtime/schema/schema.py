@@ -27,7 +27,7 @@ from typing import Any
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.schema.binding import bind
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     InterfaceType,
     ModuleType,
     ScriptClassType,

@@ -43,7 +43,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     Declaration,
     EnumType,
     InterfaceType,

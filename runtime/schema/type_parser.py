@@ -13,7 +13,7 @@ Rules:
 """
 
 from everyorder.runtime.errors.base import nearest
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     CUSTOM,
     ROOT,
     Namespace,

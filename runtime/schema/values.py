@@ -47,10 +47,10 @@ from functools import lru_cache
 from operator import index
 from typing import Any, Final
 
+from everyorder.runtime.base.hooks import TENSOR_OF_NUMBER
 from everyorder.runtime.errors.registration import UnknownDevice
-from everyorder.runtime.hooks import TENSOR_OF_NUMBER
-from everyorder.runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
-from everyorder.runtime.schema.declaration import DeclaredType
+from everyorder.runtime.schema.declared import DeclaredType
+from everyorder.runtime.schema.enums import Code, Device, DType, Layout, MemoryFormat
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     AnyType,

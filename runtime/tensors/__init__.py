@@ -1,13 +1,5 @@
 """Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
 
-from everyorder.runtime.random import Generator, default_generator, manual_seed
-from everyorder.runtime.tensors.arrays import (
-    array_of,
-    ensure_place,
-    flat_of,
-    host_copy,
-    place_of,
-)
 from everyorder.runtime.tensors.construction import (
     empty_like_spec,
     empty_strided,
@@ -18,11 +10,23 @@ from everyorder.runtime.tensors.construction import (
     view_of,
     wrap_number,
 )
-from everyorder.runtime.tensors.data import as_tensor, result_type, tensor
-from everyorder.runtime.tensors.elements import can_cast, promote_types
+from everyorder.runtime.tensors.dtype_info import can_cast, promote_types
+from everyorder.runtime.tensors.from_data import as_tensor, result_type, tensor
+from everyorder.runtime.tensors.generator import (
+    Generator,
+    default_generator,
+    manual_seed,
+)
 from everyorder.runtime.tensors.shape import Size
 from everyorder.runtime.tensors.storage import Memory, Storage, register_memory
 from everyorder.runtime.tensors.tensor import Tensor, install
+from everyorder.runtime.tensors.tensor_impl import (
+    array_of,
+    ensure_place,
+    flat_of,
+    host_copy,
+    place_of,
+)
 
 __all__ = [
     "Generator",

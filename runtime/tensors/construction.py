@@ -1,7 +1,7 @@
 """Making tensors of parts: views, empty ones, others' arrays, numbers.
 
 Here a tensor comes to its storage and its keys.  `tensor`, which reads data of any
-kind, is in `runtime.tensors.data`.
+kind, is in `runtime.tensors.from_data`.
 
 Rules:
 - a view has the storage, the device and the keys of its base; a new tensor has the keys
@@ -18,6 +18,7 @@ Rules:
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime.base.hooks import TENSOR_OF_NUMBER
 from everyorder.runtime.errors.tensor import (
     ArithmeticRefused,
     BadSize,
@@ -25,10 +26,8 @@ from everyorder.runtime.errors.tensor import (
     OutOfMemory,
     UnfitValue,
 )
-from everyorder.runtime.hooks import TENSOR_OF_NUMBER
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.arrays import ensure_place
-from everyorder.runtime.tensors.elements import (
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.tensors.dtype_info import (
     BUILTIN,
     Number,
     dtype_of,
@@ -53,6 +52,7 @@ from everyorder.runtime.tensors.storage import (
     resolve_device,
 )
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 if TYPE_CHECKING:
     import numpy as np

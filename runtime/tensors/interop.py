@@ -18,19 +18,19 @@ writable, as everywhere but in NumPy.
 
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime.base.hooks import RECORDS
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
-from everyorder.runtime.hooks import RECORDS
 from everyorder.runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import (
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import itemsize, numpy_dtype
+from everyorder.runtime.tensors.keys import check_unhandled
+from everyorder.runtime.tensors.storage import is_host
+from everyorder.runtime.tensors.tensor_impl import (
     TensorBase,
     host_array,
     host_copy,
     standard_copy,
 )
-from everyorder.runtime.tensors.elements import itemsize, numpy_dtype
-from everyorder.runtime.tensors.keys import check_unhandled
-from everyorder.runtime.tensors.storage import is_host
 
 if TYPE_CHECKING:
     import numpy as np

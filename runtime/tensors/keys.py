@@ -26,8 +26,8 @@ from functools import cache
 from typing import Any, Protocol
 from weakref import ref
 
-from everyorder.runtime.errors.python_dispatch import HandlerError, SubclassError
-from everyorder.runtime.hooks import TRACE_OBSERVER, TraceObserver
+from everyorder.runtime.base.hooks import FILL, TRACE_OBSERVER, TraceObserver
+from everyorder.runtime.errors.torch_dispatch import HandlerError, SubclassError
 from everyorder.runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -38,7 +38,6 @@ from everyorder.runtime.keys import (
 )
 from everyorder.runtime.keys.keyset import FULL
 from everyorder.runtime.keys.local import View, view_of
-from everyorder.runtime.locks import load
 
 # A `Presence` for each time that a thread has entered inference mode.
 INFERRING: set[ref[Any]] = set()
@@ -265,11 +264,11 @@ def init_from_data(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
 
     Else the tensor is made of the data or sizes given, as by `Tensor(...)`.
     Raises `SubclassError` for one with a handler, which decides what it is made of, and
-    as `runtime.tensors.data.fill`.
+    as `runtime.tensors.from_data.fill`.
     """
     try:
         tensor.key_bits  # noqa: B018  # asked for, not used: is it made?
     except AttributeError:
         if handler_bits(type(tensor)):
             raise SubclassError(code="NotMade", cls=type(tensor).__name__) from None
-        load("everyorder.runtime.tensors.data").fill(tensor, *args, **kwargs)
+        FILL.get()(tensor, *args, **kwargs)

@@ -27,7 +27,7 @@ from everyorder.runtime.errors.tensor import (
     ShapesDoNotFit,
     UnfitValue,
 )
-from everyorder.runtime.schema.codes import MemoryFormat
+from everyorder.runtime.schema.enums import MemoryFormat
 
 Ints = tuple[int, ...]
 

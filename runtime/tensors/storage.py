@@ -13,28 +13,30 @@ computes by its handler, has a `WrapperStorage`, whose elements are refused by n
 Rules:
 - `array` is one-dimensional and holds exactly `count` elements of `dtype`, or is None
   on `meta`; nobody replaces it, except `grow` of a storage without elements;
-- a memory that comes with a module of a higher area is named in `PROVIDERS` and loaded
-  when it is first asked for;
+- a memory of a higher area is registered by a function of `MEMORY_PROVIDERS`, which is
+  called when the memory is first used;
 - pickled, a storage is its bytes, its dtype and its device; never its version;
 - copied deeply, it is copied once, however many tensors share it;
 - a view that a handler made of a wrapper, with a storage of its own, counts versions
   together with it (`counts_with`), so that a write to either is noticed.
 """
 
+from collections.abc import Callable
 from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from everyorder.runtime.errors.python_dispatch import SubclassError
+from everyorder.runtime.base.hooks import MEMORY_PROVIDERS
+from everyorder.runtime.base.locks import LOADING
 from everyorder.runtime.errors.tensor import (
     BadSize,
     DeviceUnavailable,
     NoData,
     UnfitValue,
 )
-from everyorder.runtime.locks import load
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
+from everyorder.runtime.errors.torch_dispatch import SubclassError
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.tensors.dtype_info import itemsize, numpy_dtype, parse_dtype
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,9 +101,6 @@ HOST = HostMemory()
 # Device type -> its memory; a type that is not here uses host memory.
 MEMORIES: dict[str, Memory] = {"cpu": HOST}
 
-# Device type -> the module that registers its memory when it is imported.
-PROVIDERS = {"cuda": "everyorder.runtime.kernels.cuda"}
-
 
 def register_memory(kind: str, memory: Memory) -> None:
     """Let tensors on the device type `kind` keep their elements in `memory`."""
@@ -116,13 +115,13 @@ def memory_of(kind: str) -> Memory:
     found = MEMORIES.get(kind)
     if found is not None:
         return found
-    provider = PROVIDERS.get(kind)
+    provider = MEMORY_PROVIDERS.get(kind)
     return HOST if provider is None else _provided(kind, provider)
 
 
 def is_host(kind: str) -> bool:
     """Whether the elements of a device type lie in host memory."""
-    return kind != "meta" and kind not in PROVIDERS and memory_of(kind) is HOST
+    return kind != "meta" and kind not in MEMORY_PROVIDERS and memory_of(kind) is HOST
 
 
 def resolve_device(device: Device | str) -> Device:
@@ -135,16 +134,17 @@ def resolve_device(device: Device | str) -> Device:
         return _CPU
     place = device if isinstance(device, Device) else Device.parse(device)
     if place.index is None:
-        if place.type in PROVIDERS:
+        if place.type in MEMORY_PROVIDERS:
             current = getattr(memory_of(place.type), "current_index", None)
             return Device(place.type, 0 if current is None else current())
         return place
     return Device(place.type) if place.type in ("cpu", "meta") else place
 
 
-def _provided(kind: str, provider: str) -> Memory:
+def _provided(kind: str, register: Callable[[], object]) -> Memory:
     try:
-        load(provider)
+        with LOADING:
+            register()
     except ModuleNotFoundError as error:
         raise DeviceUnavailable(
             device=kind,

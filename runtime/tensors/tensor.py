@@ -1,9 +1,9 @@
 """The tensor: elements with a shape, a dtype, a device and a set of dispatch keys.
 
-Its parts are in `runtime.tensors.arrays`; here is what it gives to others: numbers,
-arrays, its text, a copy, a pickle.  Operators, autograd and dispatch to Python put
-their methods on the class by `install` when they are imported: `x + y`, `x.sum()` and
-`x.backward()` are theirs.
+Its parts are in `runtime.tensors.tensor_impl`; here is what it gives to others:
+numbers, arrays, its text, a copy, a pickle.  Operators, autograd and dispatch to Python
+put their methods on the class by `install` when they are imported: `x + y`, `x.sum()`
+and `x.backward()` are theirs.
 
 Elements print as NumPy prints them, with the middle left out above `SUMMARIZED`
 elements; the dtype is named unless the text shows it, the device unless it is the CPU.
@@ -17,7 +17,8 @@ a subclass everything that it put on the tensor survives, in a `__dict__` or in
 Rules:
 - `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
   the path of every call: it checks nothing; see `runtime.tensors.construction`;
-  programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.data` fills;
+  programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.from_data`
+  fills;
 - a name is installed by one function; by another one it is replaced;
 - neither text nor pickle asks a handler; whether there is one is decided anew where a
   tensor is read, by its class;
@@ -30,25 +31,15 @@ from operator import index
 from sys import maxsize
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from everyorder.runtime.base.hooks import APPLY_POLICY
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
-from everyorder.runtime.hooks import APPLY_POLICY
 from everyorder.runtime.keys import KeySet
 from everyorder.runtime.schema.annotation import register_annotation
-from everyorder.runtime.schema.calls import describe_value, shortened
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.call_errors import describe_value, shortened
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import DeviceType, ScalarTypeType, TensorType
-from everyorder.runtime.tensors.arrays import (
-    MOST_DIMENSIONS,
-    TensorBase,
-    contains,
-    element,
-    ensure_place,
-    instance_of,
-    standard_copy,
-    whole_number,
-)
-from everyorder.runtime.tensors.elements import (
+from everyorder.runtime.tensors.dtype_info import (
     check_differentiable,
     itemsize,
     parse_dtype,
@@ -74,6 +65,16 @@ from everyorder.runtime.tensors.keys import (
 )
 from everyorder.runtime.tensors.shape import check_bounds
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
+from everyorder.runtime.tensors.tensor_impl import (
+    MOST_DIMENSIONS,
+    TensorBase,
+    contains,
+    element,
+    ensure_place,
+    instance_of,
+    standard_copy,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,21 +1,19 @@
 """Dispatch to Python, by upstream's path and names; see `runtime.python_dispatch`."""
 
-from everyorder.runtime.python_dispatch import (
+from everyorder.runtime.torch_dispatch import (
     TorchDispatchMode,
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
     return_and_correct_aliasing,
 )
-from everyorder.runtime.python_dispatch import (
-    current_mode as _get_current_dispatch_mode,
-)
-from everyorder.runtime.python_dispatch import (
+from everyorder.runtime.torch_dispatch import current_mode as _get_current_dispatch_mode
+from everyorder.runtime.torch_dispatch import (
     current_modes as _get_current_dispatch_mode_stack,
 )
-from everyorder.runtime.python_dispatch import (
+from everyorder.runtime.torch_dispatch import (
     disable_current_modes as _disable_current_modes,
 )
-from everyorder.runtime.python_dispatch import (
+from everyorder.runtime.torch_dispatch import (
     pop_mode_temporarily as _pop_mode_temporarily,
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from everyorder.runtime import ops, tensor
 from everyorder.runtime.autograd import autocast, grad
-from everyorder.runtime.autograd.modes import no_grad
+from everyorder.runtime.autograd.grad_mode import no_grad
 
 X = np.array([[0.3, -0.4, 0.5], [0.7, 0.2, -0.6]], np.float32)
 W = np.array([[0.1, 0.9, 0.8], [-0.2, 0.4, -0.7]], np.float32)

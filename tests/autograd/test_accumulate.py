@@ -8,7 +8,7 @@ import pytest
 from everyorder.runtime import from_numpy
 from everyorder.runtime.autograd import Function, node
 from everyorder.runtime.autograd.node import accumulate_buffer
-from everyorder.runtime.operators.handles import Core, core
+from everyorder.runtime.operators.declare.handles import Core, core
 from tests.autograd.made import grad_of, leaf
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from everyorder.runtime import from_numpy
 from everyorder.runtime.autograd import grad
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

@@ -13,7 +13,7 @@ from everyorder.runtime.autograd import (
 from everyorder.runtime.autograd.autocast import STATE, families
 from everyorder.runtime.errors.autograd import AutogradMisuse
 from everyorder.runtime.keys import LOCAL
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import coded
 from tests.opinfo.info import on_cpu

@@ -12,7 +12,7 @@ import pytest
 from everyorder.runtime import tensor
 from everyorder.runtime.autograd import backward, grad, no_grad
 from everyorder.runtime.errors.autograd import AutogradMisuse, BackwardRefused
-from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.autograd import made
 from tests.autograd.made import grad_of
 from tests.coded import code

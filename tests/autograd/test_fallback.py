@@ -18,7 +18,7 @@ from everyorder.runtime.errors.autograd import (
     NotImplementedFormula,
     WriteRefused,
 )
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from tests.autograd.made import grad_of
 from tests.coded import code
 

@@ -13,7 +13,7 @@ from everyorder.runtime import tensor
 from everyorder.runtime.autograd.install import CONSTANT_OPERATORS, FORMULAS
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.autograd import GradcheckFailed
-from everyorder.runtime.operators.handles import core, handle_of
+from everyorder.runtime.operators.declare.handles import core, handle_of
 from everyorder.runtime.tensors.construction import from_numpy
 from tests.autograd.made import complex_, grad_of, points, real, truth, whole
 from tests.opinfo.table_pointwise import BINARY as ROWS

@@ -8,7 +8,7 @@ import pytest
 from everyorder.runtime import Tensor, tensor
 from everyorder.runtime.autograd import Function, gradcheck, gradgradcheck
 from everyorder.runtime.errors.autograd import AutogradMisuse, GradcheckFailed
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.construction import from_numpy
 from tests.autograd.made import leaf
 from tests.coded import code

@@ -9,7 +9,7 @@ from everyorder.runtime import Tensor, tensor
 from everyorder.runtime.autograd import grad, gradcheck, gradgradcheck, no_grad
 from everyorder.runtime.errors.autograd import BackwardRefused, WriteRefused
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from tests.autograd.made import grad_of, leaf
 from tests.coded import code, coded
 

@@ -7,7 +7,7 @@ from everyorder.runtime.autograd.install import install, kernels_of
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.operators import install as install_operators
-from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.operators.declare.handles import NAMESPACE
 from everyorder.runtime.schema import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from tests.coded import code

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from everyorder.runtime import Library, Tensor, ops, tensor, zeros
-from everyorder.runtime.autograd.plan import TENSOR, Saved, derivatives_of
+from everyorder.runtime.autograd.gradient_plan import TENSOR, Saved, derivatives_of
 from everyorder.runtime.autograd.recording import any_requires_grad
 from everyorder.runtime.errors.autograd import WriteRefused
 from everyorder.runtime.errors.call import KernelError
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from tests.autograd.made import grad_of, leaf

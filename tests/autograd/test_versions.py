@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import everyorder.runtime.whole  # noqa: F401  # sets the fallback on the default dispatcher
+import everyorder.runtime.bootstrap  # noqa: F401  # sets the fallback on the default dispatcher
 from everyorder.runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
 from everyorder.runtime.autograd import inference_mode
 from everyorder.runtime.autograd.inplace import install_version_fallback

@@ -21,7 +21,7 @@ from everyorder.runtime.autograd import (
 )
 from everyorder.runtime.custom import custom_op
 from everyorder.runtime.errors.autograd import NotImplementedFormula, WriteRefused
-from everyorder.runtime.python_dispatch import return_and_correct_aliasing
+from everyorder.runtime.torch_dispatch import return_and_correct_aliasing
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper
 

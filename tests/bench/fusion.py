@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.script.fusion import FusedGroup, fuse
+from everyorder.runtime.script.executor import ExecutionPlan, executor_options
+from everyorder.runtime.script.executor.fusion import FusedGroup, fuse
 from everyorder.runtime.script.ir import parse_graph
 from everyorder.runtime.script.passes import facts_of, propagate_shapes
-from everyorder.runtime.script.running import ExecutionPlan, executor_options
 from everyorder.runtime.tensors.construction import from_numpy
 from tests.bench.row import Row, pairs, ratio
 

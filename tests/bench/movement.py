@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.table import KERNELS
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS
 from tests.bench.case import Case, blank, places, values, with_torch
 from tests.bench.compare import Operand, Trial
 

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from everyorder.harness import Scenario, explore, step, use
-from everyorder.harness.heap import Heap, scope_of
+from everyorder.harness.state import Heap, scope_of
 from tests.bench.row import Row, apart, median_seconds, pairs, ratio, seconds
 
 # A registry of this many plugins has some 500 objects.

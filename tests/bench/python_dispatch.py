@@ -12,7 +12,7 @@ from typing import Any
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, ops
-from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.bench.calls import KEPT, TURNS, often
 from tests.bench.compare import torch
 from tests.bench.row import NO_TORCH, Row, pairs, ratio, seconds

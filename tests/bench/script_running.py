@@ -11,8 +11,8 @@ from typing import Any
 
 from everyorder import runtime
 from everyorder.runtime.script.emission import compile_text
-from everyorder.runtime.script.program import Function, Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Function, Program
 from tests.bench.calls import TURNS
 from tests.bench.compare import torch
 from tests.bench.row import NO_TORCH, Row, pairs, ratio, seconds
@@ -157,7 +157,7 @@ def told(
 
 def loops() -> Iterator[Row]:
     """Loops of integers, calls, and tasks."""
-    from tests.script.running.written import written
+    from tests.script.executor.written import written
 
     functions = {each.name: each for each in compile_text(TEXT, Program(), {})}
     python: dict[str, Any] = {}

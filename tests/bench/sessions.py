@@ -7,8 +7,8 @@ no values.  What it costs to wake a process is not in it.
 from collections.abc import Iterator
 from time import process_time
 
-from everyorder.runtime.rpc.session.events import Answered, Called
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.protocol.events import Answered, Called
+from everyorder.runtime.rpc.protocol.session import Session
 from tests.bench.row import Row
 
 SESSIONS = "a small call and its answer, by two sessions in one thread"

@@ -6,8 +6,8 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli import main
-from tests.child.last import last as last
-from tests.child.last import (
+from tests.processes.last import last as last
+from tests.processes.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
 )
 

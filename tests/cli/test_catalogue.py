@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import (
+from everyorder.harness.base.errors import NotFound
+from everyorder.harness.exploration.catalogue import (
     LoadFailure,
     SkippedModule,
     find,
@@ -18,7 +19,6 @@ from everyorder.harness.catalogue import (
     root_of,
     root_of_all,
 )
-from everyorder.harness.errors import NotFound
 from tests.cli.conftest import Project
 from tests.coded import code
 

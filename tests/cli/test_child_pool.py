@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import load
-from everyorder.harness.child import CAN_FORK
-from everyorder.harness.cli import campaign as crews
-from everyorder.harness.cli.campaign import Advanced, ChildPool, Finished, Started
+from everyorder.harness.base.errors import NotFound, ProcessError
+from everyorder.harness.cli import runner as crews
+from everyorder.harness.cli.runner import Advanced, ChildPool, Finished, Started
 from everyorder.harness.cli.task import Effort, Listing, Outcome, Task, listing_of
-from everyorder.harness.errors import NotFound, ProcessError
-from everyorder.harness.outcome import Report, Unexplored
-from everyorder.harness.watch import Limits
+from everyorder.harness.exploration.catalogue import load
+from everyorder.harness.processes.child import CAN_FORK
+from everyorder.harness.processes.watch import Limits
+from everyorder.harness.report.outcome import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.coded import code
 

@@ -15,9 +15,9 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.command import defer_interrupts, raise_interrupts
-from everyorder.harness.outcome import VERDICTS, Failure
-from tests.child.samples import is_alive
+from everyorder.harness.report.outcome import VERDICTS, Failure
 from tests.cli.conftest import Project
+from tests.processes.samples import is_alive
 
 COMMANDS = exits.COMMANDS
 

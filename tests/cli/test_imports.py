@@ -13,7 +13,7 @@ import pytest
 
 from everyorder import harness
 from everyorder.harness.cli import command as exits
-from everyorder.harness.imports import of_imports
+from everyorder.harness.tools.imports import of_imports
 from tests.cli.conftest import Project
 
 # So long a process may take to start, or to end, where others keep the machine busy.
@@ -75,8 +75,12 @@ again:
 @pytest.fixture
 def modules(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Packages that have to do with each other; clocks stand still."""
-    monkeypatch.setattr("everyorder.harness.imports.exploration.monotonic", lambda: 0.0)
-    monkeypatch.setattr("everyorder.harness.imports.exploration.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(
+        "everyorder.harness.tools.imports.import_orders.monotonic", lambda: 0.0
+    )
+    monkeypatch.setattr(
+        "everyorder.harness.tools.imports.import_orders.PAUSE_SECONDS", 0.0
+    )
     for name, text in {
         "core": "NAMES = {}\nPLACES = {}\nclass Base:\n    pass\n",
         "red": "import core\ncore.NAMES['red'] = 1\n",
@@ -205,7 +209,9 @@ def test_many_modules_are_covered_by_rows(modules: Project) -> None:
 def test_what_only_rows_show_is_reduced(
     modules: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everyorder.harness.imports.processes.MOST_EXHAUSTIVE", 3)
+    monkeypatch.setattr(
+        "everyorder.harness.tools.imports.order_processes.MOST_EXHAUSTIVE", 3
+    )
     modules.write("log.py", "DONE = set()\n")
     modules.write("c.py", "NOTHING = None\n")
     for name in "be":
@@ -351,7 +357,7 @@ def test_modules_named_like_ours(modules: Project) -> None:
     for name in ("one", "other"):
         modules.write(
             f"{name}.py",
-            f"import everyorder.harness.heap\nharness.SEEN += [{name!r}]\n",
+            f"import everyorder.harness.state\nharness.SEEN += [{name!r}]\n",
         )
     told = difference(modules.text("imports", "one", "other"))
     assert told[4:7] == ["everyorder.harness.SEEN[1]", "-'one'", "+'other'"]

@@ -2,7 +2,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.engine import encode
-from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.oracle import Judge
 from tests.cli.conftest import Project
 
 PLAYED = """\
@@ -46,7 +46,7 @@ nothing is wrong with this history
 
 
 def digest(project: Project, name: str) -> str:
-    from everyorder.harness.catalogue import load
+    from everyorder.harness.exploration.catalogue import load
 
     [entry] = load((name,), start=project.root).entries
     return entry.scenario.digest

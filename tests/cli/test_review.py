@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import load
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.review import (
     Change,
@@ -22,7 +21,8 @@ from everyorder.harness.cli.review import (
 )
 from everyorder.harness.cli.task import Effort, listing_of
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
-from everyorder.harness.outcome import Report
+from everyorder.harness.exploration.catalogue import load
+from everyorder.harness.report.outcome import Report
 from tests.cli.conftest import SOUND, Project
 from tests.report.samples import PROVEN
 

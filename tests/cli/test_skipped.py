@@ -129,8 +129,8 @@ def test_show(skipping: Project, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_replay(skipping: Project, name: str) -> None:
-    from everyorder.harness.catalogue import load
     from everyorder.harness.engine import encode
+    from everyorder.harness.exploration.catalogue import load
 
     path = f"scenarios/test_skips/{name}"
     scenario = next(

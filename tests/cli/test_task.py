@@ -3,7 +3,7 @@ from types import ModuleType
 
 import pytest
 
-from everyorder.harness.catalogue import load
+from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.cli.task import (
     Effort,
     Task,
@@ -12,9 +12,9 @@ from everyorder.harness.cli.task import (
     size_of,
     task_of,
 )
-from everyorder.harness.engine import DEFAULT_BUDGET, Budget, pulse
-from everyorder.harness.errors import BadStrategy
-from everyorder.harness.outcome import Report, Unexplored
+from everyorder.harness.engine import DEFAULT_BUDGET, Budget, progress
+from everyorder.harness.exploration.catalogue import load
+from everyorder.harness.report.outcome import Report, Unexplored
 from everyorder.harness.scenario import Scenario
 from tests.cli.conftest import Project
 from tests.coded import code
@@ -184,10 +184,10 @@ def test_what_leaves_by_an_exception_names_its_operation(
 ) -> None:
     project.scenarios("leaves", LEAVES)
     entries = {each.variable: each for each in load(("leaves",)).entries}
-    cells = memoryview(bytearray(pulse.BYTES)).cast("Q")
-    with pulse.watched(cells) as beats:
+    cells = memoryview(bytearray(progress.BYTES)).cast("Q")
+    with progress.watched(cells) as beats:
         beats.beat(1)
-    with pulse.watched(cells):
+    with progress.watched(cells):
         told = explore_entry(entries[name], Effort("graph"))
     assert isinstance(told, Unexplored)
     assert (told.verdict, told.reason) == ("failed", "SystemExit: 3")

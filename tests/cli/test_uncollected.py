@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import load
 from everyorder.harness.cli import command as exits
-from everyorder.harness.collection import UncollectedScenarios, assigned_lines
+from everyorder.harness.exploration.catalogue import load
+from everyorder.harness.exploration.collection import (
+    UncollectedScenarios,
+    assigned_lines,
+)
 from tests.cli.conftest import Project, plain
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from everyorder import harness
+from everyorder.harness.base.errors import HarnessError, TrialEnded
 from everyorder.harness.cli import command as exits
-from everyorder.harness.errors import HarnessError, TrialEnded
-from everyorder.harness.writing import scenario_text
-from everyorder.harness.writing.bench import Bench
-from everyorder.harness.writing.discovery import draft_of
+from everyorder.harness.tools.scaffold import scenario_text
+from everyorder.harness.tools.scaffold.discovery import draft_of
+from everyorder.harness.tools.scaffold.sandbox import Bench
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
@@ -756,7 +756,8 @@ def test_mistakes(registries: Project, target: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("write", "everyorder.registry:Plugins"), ("imports", "everyorder", "core")]
+    "command",
+    [("write", "everyorder.registry:Plugins"), ("imports", "everyorder", "core")],
 )
 def test_a_package_that_has_the_name_of_ours(
     registries: Project, command: tuple[str, ...]

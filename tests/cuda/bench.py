@@ -20,7 +20,7 @@ from everyorder.runtime.kernels.cuda import (
     is_available,
     properties,
 )
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS
 from everyorder.runtime.kernels.cuda.jit import DECLARED, Family, Key
 from tests.cuda.compiling import ARCHITECTURE, cubin_of, ptx_of

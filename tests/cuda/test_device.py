@@ -21,8 +21,8 @@ from everyorder.runtime.kernels.cuda import (
     properties,
 )
 from everyorder.runtime.kernels.cuda.device import require
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.data import tensor
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.tensors.from_data import tensor
 from everyorder.runtime.tensors.storage import memory_of
 from everyorder.runtime.tensors.tensor import Tensor
 

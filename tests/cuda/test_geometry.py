@@ -10,9 +10,9 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everyorder.runtime.kernels.cpu.operand import coalesced
 from everyorder.runtime.kernels.cuda import elementwise
 from everyorder.runtime.kernels.cuda.elementwise import RANK, Piece, pieces
+from everyorder.runtime.kernels.shared.operands import coalesced
 from everyorder.runtime.tensors.shape import contiguous_strides
 
 

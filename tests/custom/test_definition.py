@@ -33,8 +33,8 @@ from everyorder.runtime.errors.registration import (
     UnknownDevice,
 )
 from everyorder.runtime.library import CustomOpDef, custom_op
-from everyorder.runtime.python_dispatch import TorchDispatchMode
 from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.coded import code, coded
 from tests.custom.functions import add_one, double, like, repeatedly, scale
 
@@ -332,7 +332,7 @@ def test_a_rule_stands_before_the_handler_of_a_mode() -> None:
 
 
 def test_a_rule_of_somebody_else() -> None:
-    from everyorder.runtime.python_dispatch import register_torch_dispatch
+    from everyorder.runtime.torch_dispatch import register_torch_dispatch
 
     with (
         custom_op("mine::f", double, mutates_args=()) as made,

@@ -21,7 +21,7 @@ from everyorder.runtime.keys import (
     full_after,
     include_keys,
 )
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors import Tensor, tensor
 from everyorder.runtime.tensors.keys import keys_of
 from tests.coded import code

@@ -20,7 +20,7 @@ from everyorder.runtime.keys import (
     full_after,
     include_keys,
 )
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import code
 from tests.dispatch.samples import defined, on, op, says, silent, untyped

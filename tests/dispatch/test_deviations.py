@@ -28,8 +28,8 @@ from everyorder.runtime.keys import (
 from everyorder.runtime.keys.local import LOCAL
 from everyorder.runtime.schema import parse_schema
 from tests.coded import code
-from tests.deviations import DEVIATIONS
 from tests.dispatch.samples import defined, op, silent
+from tests.tools.deviations import DEVIATIONS
 from tests.torch.predictions import PREDICTIONS
 
 ROOT = Path(__file__).parents[2]

@@ -17,21 +17,14 @@ from everyorder.runtime.dispatch import (
     fallthrough,
     fingerprint,
 )
-from everyorder.runtime.dispatch.state import (
-    DispatcherState,
-    OperatorEntry,
-    entry_fingerprint,
-    listed_keys,
-    table_reading,
-)
-from everyorder.runtime.dispatch.table import (
+from everyorder.runtime.dispatch.dispatch_table import (
     Fallbacks,
     Table,
     fallbacks_of,
     masks_of,
     recipe_of,
 )
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
@@ -42,6 +35,13 @@ from everyorder.runtime.dispatch.token import (
     Subscription,
     read_definition,
     read_kernel,
+)
+from everyorder.runtime.dispatch.state import (
+    DispatcherState,
+    OperatorEntry,
+    entry_fingerprint,
+    listed_keys,
+    table_reading,
 )
 from everyorder.runtime.keys import SLOTS, DispatchKey
 from everyorder.runtime.schema import OperatorName, parse_schema

@@ -17,9 +17,9 @@ from everyorder.runtime.dispatch import (
 from everyorder.runtime.dispatch import dispatcher as dispatchers
 from everyorder.runtime.dispatch.watch import WATCH, Watch
 from everyorder.runtime.schema import OperatorName
+from tests.base.test_locks import _held, _take
 from tests.dispatch.samples import Ear, defined, op, says, silent
 from tests.forking import SECONDS, ended_well, fork, in_child, needs_fork
-from tests.test_locks import _held, _take
 
 pytestmark = needs_fork
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.dispatch import Library, default_dispatcher, fallthrough
-from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.dispatch.registration_record import Implementation
 from everyorder.runtime.errors.call import (
     CallError,
     CannotRun,
@@ -237,7 +237,10 @@ def test_an_operator_of_the_runtime() -> None:
     assert func is runtime.ops.core.mul.default
     assert func is default_dispatcher().find_op("core::mul")
     assert func.overloadpacket is runtime.ops.core.mul
-    assert f"{func.__module__}.{func.__name__}" == "everyorder.runtime.ops.core.mul.default"
+    assert (
+        f"{func.__module__}.{func.__name__}"
+        == "everyorder.runtime.ops.core.mul.default"
+    )
     assert str(func) == "core.mul.default"
     assert func is runtime.ops.core.mul.out.overloadpacket.default
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.dispatch import Dispatcher, Library
-from everyorder.runtime.dispatch.token import REMEMBERED as READINGS
+from everyorder.runtime.dispatch.registration_record import REMEMBERED as READINGS
 from everyorder.runtime.schema.parser import REMEMBERED as SCHEMAS
 
 # Of lists that grow by doubling, and the like.

@@ -14,7 +14,7 @@ from everyorder.runtime.dispatch.kernel import direct, linked, untyped_kernel_of
 from everyorder.runtime.errors.call import KernelError, MissingKernel
 from everyorder.runtime.errors.registration import LibraryMisuse
 from everyorder.runtime.keys import DispatchKey, KeySet, full_after
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import code
 from tests.dispatch.samples import bare, defined, on, op, says, silent

@@ -10,7 +10,7 @@ from everyorder.runtime.dispatch import Dispatcher, Library, boxed, direct, link
 from everyorder.runtime.keys import KeySet
 from everyorder.runtime.schema.defaults import presented_stripper
 from tests.dispatch.samples import op
-from tests.schema.calls import Call, calls
+from tests.schema.example_calls import Call, calls
 from tests.schema.test_defaults import alike
 
 # The types of arguments that an annotation can say.

@@ -115,7 +115,9 @@ def test_a_type_checker_finds_every_area_of_errors() -> None:
         each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)
     }
     areas = {module.name for module in pkgutil.iter_modules(runtime.errors.__path__)}
-    assert {f"everyorder.runtime.errors.{area}" for area in areas - {"source"}} <= imports
+    assert {
+        f"everyorder.runtime.errors.{area}" for area in areas - {"source"}
+    } <= imports
 
 
 def test_no_error_is_loaded_before_it_is_asked_for() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from everyorder.runtime.dispatch import Library, fallthrough, fingerprint
 from everyorder.runtime.dispatch.kernel import kernel_of
-from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
@@ -20,6 +19,7 @@ from everyorder.runtime.dispatch.token import (
     read_definition,
     read_kernel,
 )
+from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
 from everyorder.runtime.dispatch.transition import ADD, REMOVE
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.keys import DispatchKey

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from everyorder.harness.engine import Budget, Exploration, StateForm, explore, replay
-from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import UNORDERED
 from everyorder.harness.engine.refutation import (
     FORKED,

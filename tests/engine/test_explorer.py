@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
+from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine import (
     KINDS,
     Budget,
@@ -17,7 +18,6 @@ from everyorder.harness.engine import (
     plan,
 )
 from everyorder.harness.engine.explorer import SELDOM
-from everyorder.harness.errors import BadStrategy
 from tests.coded import code
 from tests.engine.related import Related
 from tests.engine.toys import (

@@ -7,6 +7,7 @@ import pytest
 
 from everyorder.harness import Scenario, steps, use
 from everyorder.harness import explore as explore_scenario
+from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine import (
     Base,
     Budget,
@@ -19,7 +20,6 @@ from everyorder.harness.engine import (
     plan,
     replay,
 )
-from everyorder.harness.errors import BadScenario
 from tests.coded import code
 from tests.engine.related import digest
 from tests.engine.toys import Toy

@@ -20,7 +20,7 @@ from everyorder.harness.engine import (
     explore,
     operations_of,
 )
-from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import UNORDERED, Key
 from everyorder.harness.engine.reference import map_states
 from everyorder.harness.engine.session import Meter, Session

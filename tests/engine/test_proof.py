@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
+from everyorder.harness.base.errors import BadScenario, NotAScenario
 from everyorder.harness.engine import System, Violation, explore
 from everyorder.harness.engine.result import HIDDEN_KINDS, KINDS
-from everyorder.harness.errors import BadScenario, NotAScenario
 from tests.coded import code
 from tests.engine.toys import Toy
 

@@ -4,6 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
+from everyorder.harness.base.errors import BadStrategy, CannotReplay
 from everyorder.harness.engine import (
     Operations,
     ReplayId,
@@ -21,7 +22,6 @@ from everyorder.harness.engine.protocol import (
     is_active,
     state_of,
 )
-from everyorder.harness.errors import BadStrategy, CannotReplay
 from tests.coded import code
 from tests.engine.toys import Toy
 

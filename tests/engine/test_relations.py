@@ -15,11 +15,11 @@ from everyorder.harness.engine import (
     ordering_of,
     replay,
 )
-from everyorder.harness.engine.judge import Judge
+from everyorder.harness.engine.histories import run_full
+from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.player import Player, Record
 from everyorder.harness.engine.protocol import UNORDERED
 from everyorder.harness.engine.session import Meter, Session
-from everyorder.harness.engine.suites import run_full
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
 

@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 from everyorder.harness.engine import Budget, Square, Violation, explore, replay
-from everyorder.harness.engine import judge as judging
+from everyorder.harness.engine import oracle as judging
 from tests.engine.drawn_machines import Machine, Odds, Place, Shown, parts
 from tests.engine.toys import Ordered, Stale, Sticky, Suffix, Toy
 

@@ -14,7 +14,7 @@ from everyorder.harness.engine import (
     plan,
     replay,
 )
-from everyorder.harness.engine.suites import stale_histories, stale_size
+from everyorder.harness.engine.histories import stale_histories, stale_size
 from tests.engine.related import Related
 from tests.engine.toys import Toy
 

@@ -9,6 +9,7 @@ from math import factorial
 
 import pytest
 
+from everyorder.harness.base.errors import BadScenario, BadStrategy
 from everyorder.harness.engine import (
     ASSUMPTIONS,
     GUARANTEES,
@@ -21,8 +22,7 @@ from everyorder.harness.engine import (
     parse,
     plan,
 )
-from everyorder.harness.engine.suites import arrangements_size
-from everyorder.harness.errors import BadScenario, BadStrategy
+from everyorder.harness.engine.histories import arrangements_size
 from tests.coded import code
 from tests.engine.toys import (
     Exclusive,

@@ -8,8 +8,8 @@ import pytest
 
 from everyorder.harness import Scenario, step, steps, use
 from everyorder.harness import explore as explore_scenario
+from everyorder.harness.base.errors import BadScenario, NotAScenario
 from everyorder.harness.engine import Exploration, Relations, State, Symmetry, explore
-from everyorder.harness.errors import BadScenario, NotAScenario
 from tests.coded import code
 from tests.engine.test_states import (
     ByIndex,

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
+from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine import Budget, State, explore, plan
+from everyorder.harness.engine.histories import Walk
 from everyorder.harness.engine.protocol import UNORDERED, Operations
 from everyorder.harness.engine.session import Meter, Session
-from everyorder.harness.engine.suites import Walk
-from everyorder.harness.errors import BadStrategy
 from tests.coded import code
 from tests.engine.toys import Exclusive, Layered, Sometimes, Toy
 

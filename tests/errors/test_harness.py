@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-import everyorder.harness.errors
-from everyorder.harness.errors import (
+import everyorder.harness.base.errors
+from everyorder.harness.base.errors import (
     BadScenario,
     CannotReplay,
     FileExists,
@@ -26,10 +26,10 @@ from everyorder.harness.errors import (
 )
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
-ROOT = Path(everyorder.harness.errors.__file__).parent
+ROOT = Path(everyorder.harness.base.errors.__file__).parent
 KINDS: dict[str, type[HarnessError]] = {
     kind.__name__: kind
-    for kind in (*vars(everyorder.harness.errors).values(), ScenarioSkipped)
+    for kind in (*vars(everyorder.harness.base.errors).values(), ScenarioSkipped)
     if isinstance(kind, type) and issubclass(kind, HarnessError)
 }
 
@@ -133,7 +133,7 @@ def test_a_code_without_words() -> None:
 def test_errors_load_nothing_of_ours() -> None:
     # What watches the process, as coverage does, has loaded its own before.
     text = (
-        "import sys; before = {*sys.modules}; import everyorder.harness.errors; "
+        "import sys; before = {*sys.modules}; import everyorder.harness.base.errors; "
         "print(*sorted({*sys.modules} - before))"
     )
     done = subprocess.run(
@@ -141,7 +141,7 @@ def test_errors_load_nothing_of_ours() -> None:
     )
     loaded = done.stdout.split()
     ours = [each for each in loaded if each.startswith("everyorder.")]
-    assert ours == ["everyorder.harness", "everyorder.harness.errors"]
+    assert ours == ["everyorder.harness", "everyorder.harness.base.errors"]
     assert not {"unittest", "dataclasses", "numpy", "difflib"} & {*loaded}
 
 

@@ -31,9 +31,9 @@ from everyorder.runtime import Device, Tensor
 from everyorder.runtime.errors import EveryorderError
 from everyorder.runtime.errors.base import page
 from everyorder.runtime.errors.tensor import NoData
-from everyorder.runtime.operators.plan import common_device
-from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.operators.declare.plan import common_device
 from everyorder.runtime.tensors.construction import empty_strided, resize_empty
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.examples.logging_tensor import found_in, mapped
 
 
@@ -192,7 +192,9 @@ def caller() -> str:
     outermost = len(names) - 1 - names[::-1].index("__torch_dispatch__")
     outside = stack[outermost + 1 :]
     # What the runtime generates has no name.
-    modules = [str(at.f_globals.get("__name__", "everyorder.runtime."), _ in outside]
+    modules = [
+        str(at.f_globals.get("__name__", "everyorder.runtime.")) for at, _ in outside
+    ]
     ours = [f"{each}.".startswith("everyorder.runtime.") for each in modules]
     frame, number = outside[ours.index(False)]
     path = frame.f_code.co_filename

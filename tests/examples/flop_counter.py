@@ -27,7 +27,7 @@ from math import prod
 from typing import Any
 
 from everyorder.runtime import Tensor
-from everyorder.runtime.python_dispatch import TorchDispatchMode, current_modes
+from everyorder.runtime.torch_dispatch import TorchDispatchMode, current_modes
 
 # Called with every argument of the operator, and `out`, its result.
 Formula = Callable[..., int]

@@ -27,7 +27,7 @@ from math import prod
 from typing import Any
 
 from everyorder.runtime import Tensor, ops
-from everyorder.runtime.operators.plan import one_dim
+from everyorder.runtime.operators.declare.plan import one_dim
 from everyorder.runtime.tensors.shape import broadcast_shapes, broadcast_strides
 from tests.examples.logging_tensor import found_in, mapped
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from everyorder.runtime.python_dispatch import TorchDispatchMode
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.examples.logging_tensor import capture_logs, note
 
 

@@ -9,7 +9,7 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime import Device, Tensor, ops, tensor
 from everyorder.runtime.errors.tensor import DevicesDiffer, ShapesDoNotFit
-from everyorder.runtime.python_dispatch import current_modes
+from everyorder.runtime.torch_dispatch import current_modes
 from tests.coded import code
 from tests.examples.fake_tensor import (
     DataDependent,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from everyorder import runtime
 from everyorder.runtime import Tensor, ops, tensor
 from everyorder.runtime.errors.tensor import ShapesDoNotFit, TargetRefused
-from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
 from everyorder.runtime.testing import assert_close
+from everyorder.runtime.torch_dispatch.wrappers import flatten, unflatten
 from tests.coded import code
 from tests.examples.lazy_broadcast import LazyBroadcast, materialized
 from tests.examples.logging_tensor import LoggingTensor, capture_logs

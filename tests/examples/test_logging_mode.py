@@ -2,7 +2,7 @@
 
 from everyorder import runtime
 from everyorder.runtime import tensor
-from everyorder.runtime.python_dispatch import current_modes, no_dispatch
+from everyorder.runtime.torch_dispatch import current_modes, no_dispatch
 from tests.examples.logging_mode import (
     LoggingMode,
     capture_logs_with_logging_tensor_mode,

@@ -7,7 +7,7 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime import Tensor, autograd, ops, tensor
 from everyorder.runtime.errors.autograd import BackwardRefused
-from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder.runtime.torch_dispatch.wrappers import flatten, unflatten
 from tests.coded import code
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, log_input, short
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from everyorder.runtime import Tensor, ops, tensor
-from everyorder.runtime.errors.python_dispatch import HandlerError
-from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder.runtime.errors.torch_dispatch import HandlerError
+from everyorder.runtime.torch_dispatch.wrappers import flatten, unflatten
 from tests.coded import code
 from tests.examples.fake_tensor import FakeTensor, FakeTensorMode
 from tests.examples.logging_tensor import LoggingTensor, capture_logs, mapped

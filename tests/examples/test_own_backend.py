@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+import everyorder.runtime.bootstrap  # noqa: F401  # registers `core` on the default dispatcher
 from everyorder.harness.scenario import Scenario, impl
 from everyorder.harness.scenario.step import Step
 from everyorder.runtime import Library, ops, tensor

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, ops, tensor
-from everyorder.runtime.python_dispatch.wrappers import flatten, unflatten
+from everyorder.runtime.torch_dispatch.wrappers import flatten, unflatten
 from tests.examples.fake_tensor import FakeTensor, FakeTensorMode
 from tests.examples.logging_tensor import LoggingTensor, capture_logs
 from tests.examples.quantized_tensor import QuantizedTensor, quantize

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 from filelock import FileLock
 
-from everyorder.harness.errors import BadScenario, DamagedExpectFile, FileError
+from everyorder.harness.base.errors import BadScenario, DamagedExpectFile, FileError
 from everyorder.harness.expectations import (
     Journal,
     Reading,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everyorder.harness.errors import DamagedExpectFile
+from everyorder.harness.base.errors import DamagedExpectFile
 from everyorder.harness.expectations import Digest, Document, Key, parse, render
 from tests.expectations.samples import PAIR, document, documents
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime import futures as ours
-from tests.deviations import SECTIONS
+from tests.tools.deviations import SECTIONS
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

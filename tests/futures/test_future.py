@@ -17,7 +17,7 @@ import pytest
 
 from everyorder.runtime.errors import FutureError, FutureMisuse, FutureTimeout
 from everyorder.runtime.futures import Future
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from tests.coded import code, coded
 from tests.futures.threads import Threads, at_once, main_thread, until_waited_for
 

@@ -13,14 +13,14 @@ After an operation that was interrupted
 from collections.abc import Callable, Iterator
 
 from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fingerprint
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import Token
-from everyorder.runtime.python_dispatch import TorchDispatchMode
-from everyorder.runtime.python_dispatch.fallback import register_torch_dispatch
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
+from everyorder.runtime.torch_dispatch.fallback import register_torch_dispatch
 from tests.dispatch.samples import says, silent, t_t
-from tests.python_dispatch.thread_state import Look
+from tests.torch_dispatch.thread_state import Look
 
 
 class Believer:

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from everyorder import runtime
-from everyorder.runtime import Tensor, autograd, default_dispatcher, locks, ops, tensor
+from everyorder.runtime import Tensor, autograd, default_dispatcher, ops, tensor
 from everyorder.runtime.autograd import Function, autocast, inference_mode, no_grad
 from everyorder.runtime.autograd.autocast import STATE as CASTING
-from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.base import locks
 from everyorder.runtime.custom import custom_op
 from everyorder.runtime.dispatch import fingerprint
 from everyorder.runtime.errors import EveryorderError
@@ -28,7 +29,8 @@ from everyorder.runtime.keys import (
     include_keys,
     preserve_keys,
 )
-from everyorder.runtime.python_dispatch import (
+from everyorder.runtime.tensors.keys import inference
+from everyorder.runtime.torch_dispatch import (
     TorchDispatchMode,
     disable_current_modes,
     enable_reentrant_dispatch,
@@ -36,8 +38,7 @@ from everyorder.runtime.python_dispatch import (
     pop_mode_temporarily,
     return_and_correct_aliasing,
 )
-from everyorder.runtime.tensors.keys import inference
-from tests.python_dispatch.thread_state import Look
+from tests.torch_dispatch.thread_state import Look
 
 Operation = Callable[["Graph"], object]
 

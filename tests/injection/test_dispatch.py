@@ -38,7 +38,7 @@ from tests.injection.interrupting import (
     interrupted,
 )
 from tests.injection.telling import Record, Told, tell
-from tests.python_dispatch.thread_state import Look
+from tests.torch_dispatch.thread_state import Look
 
 # What is interrupted: the dispatcher, and who registers rules with it.
 FOLDERS = (

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime.autograd import engine, function, inplace, modes
+from everyorder.runtime.autograd import engine, function, grad_mode, inplace
 from everyorder.runtime.keys import LOCAL, preserve_keys
-from everyorder.runtime.python_dispatch import TorchDispatchMode
-from everyorder.runtime.python_dispatch import modes as dispatch_modes
 from everyorder.runtime.tensors.keys import INFERRING, STATE, inference
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
+from everyorder.runtime.torch_dispatch import modes as dispatch_modes
 from tests.injection import tensors
 from tests.injection.interrupting import (
     ROUNDS,
@@ -75,7 +75,7 @@ VIEW, STACK = LOCAL.view, STATE.stack
 
 def restore() -> None:
     """Let the thread be as one that starts, whatever was left in it."""
-    modes.GRAD.enabled = modes.GRAD.follows = True
+    grad_mode.GRAD.enabled = grad_mode.GRAD.follows = True
     inference.active, LOCAL.view, STATE.stack = False, VIEW, STACK
 
 
@@ -217,8 +217,8 @@ def _nothing(*_arguments: Any) -> None:
 
 
 def _enters_first(mode: Any) -> Any:
-    modes.GRAD.enabled = mode._inside
-    mode._entry = modes.GRAD.__dict__, _what_was(), mode._entry
+    grad_mode.GRAD.enabled = mode._inside
+    mode._entry = grad_mode.GRAD.__dict__, _what_was(), mode._entry
     return mode
 
 
@@ -227,9 +227,9 @@ def _what_was() -> bool:
 
 
 def _runs(roots: Any, *, create_graph: bool, retain_graph: bool, **_: Any) -> None:
-    modes.GRAD.enabled = modes.GRAD.follows = create_graph
+    grad_mode.GRAD.enabled = grad_mode.GRAD.follows = create_graph
     engine._run(roots, retain_graph, None)
-    modes.GRAD.enabled = modes.GRAD.follows = True
+    grad_mode.GRAD.enabled = grad_mode.GRAD.follows = True
 
 
 def _exits(mode: Any, *exception: Any) -> None:
@@ -246,8 +246,14 @@ FAULTS: list[tuple[Any, str, Any, str, str]] = [
         "a Function that writes",
         "wrong in silence",
     ),
-    (modes._Records, "__enter__", _enters_first, "no_grad", "not as before"),
-    (modes._Records, "__enter__", _enters_first, "set_grad_enabled", "not as before"),
+    (grad_mode._Records, "__enter__", _enters_first, "no_grad", "not as before"),
+    (
+        grad_mode._Records,
+        "__enter__",
+        _enters_first,
+        "set_grad_enabled",
+        "not as before",
+    ),
     (
         sys.modules["everyorder.runtime.autograd.engine"],
         "run",

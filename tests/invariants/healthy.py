@@ -5,8 +5,8 @@ from typing import Any
 
 from everyorder.invariants.live import FiledOperator
 from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
+from everyorder.runtime.dispatch.registration_record import Implementation
 from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
-from everyorder.runtime.dispatch.token import Implementation
 from everyorder.runtime.keys import DispatchKey
 
 

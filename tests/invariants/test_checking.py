@@ -12,8 +12,8 @@ import pytest
 from everyorder.invariants import LAWS, Violation, check, check_step, checking, forget
 from everyorder.invariants.live import FiledOperator, shape_of
 from everyorder.runtime.dispatch import Dispatcher, Library
+from everyorder.runtime.dispatch.dispatch_table import NO_FALLBACKS, table_of
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.table import NO_FALLBACKS, table_of
 from tests.invariants.healthy import healthy
 
 

@@ -1,7 +1,7 @@
 """Laws of the extractor, on entries broken by hand."""
 
 from everyorder.invariants import state_laws
-from everyorder.runtime.dispatch.token import NO_EXTRACTOR, Extractor
+from everyorder.runtime.dispatch.registration_record import NO_EXTRACTOR, Extractor
 from tests.invariants.healthy import healthy
 
 

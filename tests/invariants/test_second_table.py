@@ -20,13 +20,13 @@ from everyorder.invariants.second_table import (
 )
 from everyorder.invariants.second_table import AMBIGUOUS as AMBIGUITY
 from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
-from everyorder.runtime.dispatch.table import (
+from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
     Fallbacks,
     fallbacks_of,
     table_of,
 )
-from everyorder.runtime.dispatch.token import Fallback, Implementation
+from everyorder.runtime.dispatch.registration_record import Fallback, Implementation
 from everyorder.runtime.keys import SLOTS as RUNTIME_SLOTS
 from everyorder.runtime.keys import (
     DispatchKey,

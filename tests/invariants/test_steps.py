@@ -4,8 +4,8 @@ import pytest
 
 from everyorder.invariants import check, check_step
 from everyorder.invariants.live import Change
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import Token
 from everyorder.runtime.keys import DispatchKey
 from tests.invariants.healthy import Healthy, healthy
 

@@ -8,13 +8,13 @@ from everyorder.invariants import check, state_laws
 from everyorder.invariants.law import Finding
 from everyorder.invariants.live import FiledOperator
 from everyorder.runtime.dispatch import Dispatcher, Library
-from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Implementation,
     Reservation,
 )
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 from everyorder.runtime.keys import DispatchKey
 from everyorder.runtime.schema.signature import OperatorName
 from tests.invariants.healthy import healthy

@@ -4,8 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from everyorder.invariants import state_laws
-from everyorder.runtime.dispatch.table import NO_FALLBACKS, table_of
-from everyorder.runtime.dispatch.token import ClassRule
+from everyorder.runtime.dispatch.dispatch_table import NO_FALLBACKS, table_of
+from everyorder.runtime.dispatch.registration_record import ClassRule
 from tests.invariants.healthy import healthy
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, from_numpy
 from everyorder.runtime.tensors.tensor import Tensor
 

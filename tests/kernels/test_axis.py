@@ -17,8 +17,11 @@ from everyorder.runtime.kernels.cpu.axis import (
     grain_of,
     result,
 )
-from everyorder.runtime.kernels.cpu.operand import dense
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.operands import dense
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everyorder.runtime.kernels import cache, jit
-from everyorder.runtime.kernels.cache import (
+from everyorder.runtime.kernels.compile import cache, jit
+from everyorder.runtime.kernels.compile.cache import (
     KernelFile,
     digest_of,
     prune,
     roots,
     usable_folder,
 )
-from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.compile.jit import Family
 
 compiled_only = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
@@ -30,7 +30,7 @@ compiled_only = pytest.mark.skipif(
 
 PROGRAM = """
 import numpy as np
-from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.compile.jit import Family
 from tests.kernels.test_cache import compilations
 def body(x, out):
     for i in range(x.size):

@@ -12,7 +12,10 @@ from everyorder.runtime.kernels.cpu.conv import (
     max_pool2d,
     max_pool2d_backward,
 )
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.kernels.cpu.copy import arange, cat, contiguous, copy, fill
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, from_numpy, view_of
-from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of
 
 
 def _form(name: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from everyorder.runtime.errors.tensor import IndexOutOfRange
-from everyorder.runtime.kernels.cpu import walks
+from everyorder.runtime.kernels.cpu import index_loops
 from everyorder.runtime.kernels.cpu.gather import (
     gather,
     index_add,
@@ -15,10 +15,13 @@ from everyorder.runtime.kernels.cpu.gather import (
     scatter,
     scatter_add,
 )
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import from_numpy, view_of
-from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, numpy_dtype
 
 DTYPES = [numpy_dtype(DType.named(name)) for name in SUPPORTED]
 Array = np.ndarray[Any, Any]
@@ -108,7 +111,7 @@ def test_gather_is_the_same_on_several_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Geometries that no other test has asked for, so that they are made with this.
-    monkeypatch.setattr(walks, "GRAIN", 256)
+    monkeypatch.setattr(index_loops, "GRAIN", 256)
     x = made(shape)
     index = np.random.default_rng(3).integers(0, shape[dim], shape)
     if repeats:
@@ -136,8 +139,8 @@ def test_index_select_takes_slices(dim: int, form: Any) -> None:
 
 @pytest.mark.parametrize("form", [np.float32, np.bool_, np.complex64], ids=str)
 def test_many_rows_are_taken(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "TAKEN", 1)
-    monkeypatch.setattr(walks, "GRAIN", 64)
+    monkeypatch.setattr(index_loops, "TAKEN", 1)
+    monkeypatch.setattr(index_loops, "GRAIN", 64)
     x = made((37, 19), form)
     index = np.random.default_rng(8).integers(0, 36, 41)
     out = np.zeros((40, 19), form)
@@ -314,7 +317,7 @@ def test_adding_is_the_same_on_several_threads(
     layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Geometries that no other test has asked for, so that they are made with this.
-    monkeypatch.setattr(walks, "GRAIN", 256)
+    monkeypatch.setattr(index_loops, "GRAIN", 256)
     rng = np.random.default_rng(5)
     shape, dim = {
         "rows": ((125, 128), 0),

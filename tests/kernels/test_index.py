@@ -9,10 +9,13 @@ from ml_dtypes import bfloat16
 from everyorder.runtime.errors.tensor import IndexOutOfRange
 from everyorder.runtime.kernels.cpu.axis import nonzero, nonzero_count
 from everyorder.runtime.kernels.cpu.gather import embedding_backward, index, index_put
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import from_numpy, view_of
-from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, numpy_dtype
 
 Array = np.ndarray[Any, Any]
 

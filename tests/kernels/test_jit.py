@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everyorder.runtime.kernels.jit import Family, digest, lowered
+from everyorder.runtime.kernels.compile.jit import Family, digest, lowered
 from everyorder.runtime.kernels.math import (
     bits,
     copysign,
@@ -263,7 +263,7 @@ def test_bodies_run_uncompiled_without_warnings() -> None:
 import warnings
 warnings.simplefilter("error")
 import numpy as np
-from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.math import exp
 def body(x, out):
     for i in range(x.size):

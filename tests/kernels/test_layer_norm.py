@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.kernels.cpu.layer_norm import BLOCK, KERNELS
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]

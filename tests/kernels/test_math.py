@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.kernels import math
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.pointwise import PLAIN, REAL
-from everyorder.runtime.kernels.jit import Family
 
 UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 

@@ -10,7 +10,10 @@ import pytest
 
 from everyorder.runtime.kernels.cpu import matmul
 from everyorder.runtime.kernels.cpu.matmul import SMALL, WIDTH, bmm, dot, linear, mm
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
-from everyorder.runtime.kernels import threads
 from everyorder.runtime.kernels.cpu import KERNELS, elementwise, pointwise
 from everyorder.runtime.kernels.cpu.elementwise import plan
-from everyorder.runtime.kernels.cpu.operand import coalesced
 from everyorder.runtime.kernels.math.scalars import DIVIDING
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import array_of
+from everyorder.runtime.kernels.shared import thread_pool
+from everyorder.runtime.kernels.shared.operands import coalesced
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import from_numpy, view_of
-from everyorder.runtime.tensors.elements import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, numpy_dtype
+from everyorder.runtime.tensors.tensor_impl import array_of
 from tests.coded import code
 from tests.kernels.made import REAL, agree, data, empty, operand
-from tests.kernels.references import BINARY, TESTS, TO_BOOL, UNARY, reference_of
+from tests.kernels.numpy_oracle import BINARY, TESTS, TO_BOOL, UNARY, reference_of
 
 
 @pytest.mark.parametrize("name", [*UNARY, *TESTS, *BINARY])
@@ -67,9 +67,9 @@ def test_threads_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> 
         ("clamp", (0, 1)),
     ]
     results = []
-    before = threads.get_num_threads()
+    before = thread_pool.get_num_threads()
     for number in (1, 3):
-        threads.set_num_threads(number)
+        thread_pool.set_num_threads(number)
         found = []
         for name, like, arguments in calls:
             out = empty(like.shape, "float32")
@@ -80,7 +80,7 @@ def test_threads_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> 
             KERNELS[name](out, out, *arguments)
             found.append(out.numpy().tobytes())
         results.append(found)
-    threads.set_num_threads(before)
+    thread_pool.set_num_threads(before)
     assert results[0] == results[1]
 
 

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.kernels.cpu.random import GRAIN, KERNELS, philox
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
-from everyorder.runtime.random import Generator
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.generator import Generator
 
 Array = np.ndarray[Any, Any]
 

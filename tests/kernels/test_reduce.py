@@ -16,7 +16,7 @@ from everyorder.runtime.kernels.cpu.reduce import (
     _variance_call,
     var,
 )
-from everyorder.runtime.kernels.cpu.reduce_bodies import (
+from everyorder.runtime.kernels.shared.reduction_passes import (
     BLOCK,
     EXACT_LEAF,
     TILE,
@@ -44,7 +44,10 @@ from everyorder.runtime.kernels.cpu.reduce_bodies import (
     unsigned32,
     unsigned64,
 )
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -8,9 +8,12 @@ import pytest
 
 from everyorder.runtime.errors.tensor import IndexOutOfRange
 from everyorder.runtime.kernels.cpu.axis import TILE
-from everyorder.runtime.kernels.cpu.reduce_bodies import LEAF
 from everyorder.runtime.kernels.cpu.softmax import KERNELS, nll_loss, nll_loss_backward
-from everyorder.runtime.kernels.threads import get_num_threads, set_num_threads
+from everyorder.runtime.kernels.shared.reduction_passes import LEAF
+from everyorder.runtime.kernels.shared.thread_pool import (
+    get_num_threads,
+    set_num_threads,
+)
 from everyorder.runtime.tensors.construction import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -35,11 +35,11 @@ class DefaultRun:
         """Import all of the package, and what is built on it."""
         for file in sorted(FOLDER.glob("*.py")):
             import_module(f"{DISPATCH.package}.{file.stem}".removesuffix(".__init__"))
-        import_module("everyorder.runtime.whole")
+        import_module("everyorder.runtime.bootstrap")
 
     def _loads(self, paths: Sequence[str]) -> None:
         """Load scenarios.  Raises ImportError where a file of them cannot be loaded."""
-        from everyorder.harness.catalogue import load
+        from everyorder.harness.exploration.catalogue import load
 
         catalogue = load(paths, start=ROOT) if paths else None
         for each in catalogue.entries if catalogue else ():
@@ -59,7 +59,9 @@ class DefaultRun:
     def fails(self, path: str) -> str:
         """How a scenario fails; "" where it passes."""
         from everyorder.harness.expectations import Store, compare
-        from everyorder.harness.exploration import explore
+        from everyorder.harness.exploration.explore_scenario import (
+            explore,
+        )
 
         try:
             report = explore(self._scenarios[path], stop_after=1)

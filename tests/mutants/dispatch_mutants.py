@@ -13,12 +13,12 @@ from typing import Any
 from everyorder.harness import Scenario
 from everyorder.runtime.custom.definition import CustomOpDef
 from everyorder.runtime.dispatch import transition
-from everyorder.runtime.dispatch.token import ClassRule
+from everyorder.runtime.dispatch.registration_record import ClassRule
 from everyorder.runtime.keys import LOCAL
-from everyorder.runtime.python_dispatch import fallback, modes
-from everyorder.runtime.python_dispatch.context import Context
-from everyorder.runtime.python_dispatch.handling import Handling
 from everyorder.runtime.tensors.keys import STATE
+from everyorder.runtime.torch_dispatch import fallback, modes
+from everyorder.runtime.torch_dispatch.context import Context
+from everyorder.runtime.torch_dispatch.torch_dispatch_call import Handling
 from tests.mutants.mutant import removing, replacing
 from tests.scenarios import (
     test_contexts,

@@ -27,7 +27,7 @@ from everyorder.invariants import (
     surroundings,
 )
 from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fallthrough
-from everyorder.runtime.dispatch.token import Token
+from everyorder.runtime.dispatch.registration_record import Token
 from everyorder.runtime.dispatch.watch import DEPTH
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet, include_keys

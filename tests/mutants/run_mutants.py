@@ -5,9 +5,9 @@ from typing import Any
 from everyorder.runtime.dispatch import kernel, library
 from everyorder.runtime.dispatch.call import Callee, Caller
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.registration_record import Claim
 from everyorder.runtime.dispatch.runners import Runners
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import Claim
 from everyorder.runtime.dispatch.watch import DEPTH
 from everyorder.runtime.keys import BACKEND_BITS, LOCAL, DispatchKey, include_keys
 from tests.mutants.mutant import Change, Mutant, removing, replacing

@@ -7,8 +7,13 @@ from weakref import WeakKeyDictionary
 from everyorder.runtime.dispatch import transition
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.registration import Registration
+from everyorder.runtime.dispatch.registration_record import (
+    Claim,
+    Implementation,
+    Reservation,
+    Token,
+)
 from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import Claim, Implementation, Reservation, Token
 from everyorder.runtime.schema.parser import parse_name
 from everyorder.runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from everyorder.runtime.dispatch import library, transition
-from everyorder.runtime.dispatch.state import DispatcherState
-from everyorder.runtime.dispatch.token import (
+from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
@@ -15,6 +14,7 @@ from everyorder.runtime.dispatch.token import (
     KernelReading,
     Subscription,
 )
+from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.keys import DispatchKey
 from everyorder.runtime.schema.signature import OperatorName
 from tests.mutants.mutant import Change, Mutant, adding, changed, removing, replacing

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from everyorder.runtime.dispatch import call, table, token, transition
+from everyorder.runtime.dispatch import call, dispatch_table, transition
+from everyorder.runtime.dispatch import registration_record as token
 from everyorder.runtime.dispatch.call import Caller
-from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
-from everyorder.runtime.dispatch.table import (
+from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
     Fallbacks,
     Line,
@@ -16,7 +16,12 @@ from everyorder.runtime.dispatch.table import (
     Table,
     table_of,
 )
-from everyorder.runtime.dispatch.token import Definition, Extractor, Fallback
+from everyorder.runtime.dispatch.registration_record import (
+    Definition,
+    Extractor,
+    Fallback,
+)
+from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 from everyorder.runtime.keys import SLOTS, DispatchKey, autograd_key_of, members
 from tests.mutants.mutant import Change, Mutant, afresh, changed, removing, replacing
 
@@ -182,14 +187,16 @@ TABLE = (
         "a kernel of an explicit composite says that it is an implicit one",
         "slots_say_which_rule_filled_them",
         "+ce",
-        afresh(replacing(table, "RULES", _calls_it_math), table._recipe),
+        afresh(
+            replacing(dispatch_table, "RULES", _calls_it_math), dispatch_table._recipe
+        ),
     ),
     Mutant(
         "missing_slot_filled",
         "a slot that is missing gets a kernel all the same",
         "a_slot_without_kernel_says_missing",
         "+cpu",
-        replacing(table, "_fallback_slot", _fills_missing_slots),
+        replacing(dispatch_table, "_fallback_slot", _fills_missing_slots),
         also=frozenset({"slots_run_what_the_rules_say"}),
     ),
     Mutant(
@@ -229,7 +236,7 @@ TABLE = (
         "a_mask_a_backend_only_where_two_differ",
         "+cpu",
         replacing(
-            table,
+            dispatch_table,
             "masks_of",
             lambda right: lambda through: replace(right(through), per_backend=True),
         ),
@@ -240,7 +247,7 @@ TABLE = (
         "one_mask_for_all_only_where_none_differ",
         "+autogradcpu",
         replacing(
-            table,
+            dispatch_table,
             "masks_of",
             lambda right: lambda through: replace(right(through), per_backend=False),
         ),
@@ -250,7 +257,7 @@ TABLE = (
         "a mask cuts a backend's bit as well",
         "masks_hold_every_backend",
         "+cpu",
-        replacing(table, "masks_of", _cuts_backends),
+        replacing(dispatch_table, "masks_of", _cuts_backends),
     ),
     Mutant(
         "extractor_kept",

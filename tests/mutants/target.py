@@ -58,10 +58,15 @@ DISPATCH = Target(
 
 SESSION = Target(
     "session",
-    "everyorder.runtime.rpc.session",
+    "everyorder.runtime.rpc.protocol",
     "tests.rpc.mutants.session_run:SessionRun",
     # The package above loads the agent, and with it sessions, when it is first used.
-    ("pytest", "hypothesis", "everyorder.runtime.rpc", "everyorder.runtime.rpc.wire"),
+    (
+        "pytest",
+        "hypothesis",
+        "everyorder.runtime.rpc",
+        "everyorder.runtime.rpc.protocol.wire",
+    ),
     # Sessions never wait, so time is what they compute: one second at most, if right.
     seconds=20,
     clock="processor",

@@ -12,27 +12,25 @@ from typing import Any
 
 from everyorder.runtime.schema import (
     annotation,
-    declaration,
-    python_classes,
+    declared,
     schema,
-    scope,
     subtyping,
     types,
     values,
 )
 from everyorder.runtime.schema.types import FutureType, Type
+from everyorder.runtime.script.types import annotations, python_classes
 from tests.mutants.mutant import afresh, replacing
 from tests.schema import (
     test_annotation,
     test_common_types,
-    test_declaration,
-    test_python_classes,
+    test_declared,
     test_schema,
-    test_scope,
     test_subtyping,
     test_types,
     test_values,
 )
+from tests.script.types import test_annotations, test_python_classes
 
 
 @dataclass(frozen=True)
@@ -218,8 +216,8 @@ TYPES: tuple[TypeMutant, ...] = (
     TypeMutant(
         "an_attribute_is_said_twice",
         "what has been said of a class is said anew",
-        test_declaration.test_what_has_been_said_stays,
-        replacing(declaration.Declaration, "_free", lambda _: _overwrites),
+        test_declared.test_what_has_been_said_stays,
+        replacing(declared.Declaration, "_free", lambda _: _overwrites),
     ),
     TypeMutant(
         "a_half_declared_class_stays",
@@ -233,11 +231,11 @@ TYPES: tuple[TypeMutant, ...] = (
         "a_name_without_an_end",
         "a name that means itself means something in the end",
         partial(
-            test_scope.test_a_name_that_means_itself,
+            test_annotations.test_a_name_that_means_itself,
             {"A": "list[A]"},
             "`list[A]` means itself",
         ),
-        replacing(scope.Scope, "written", _remembers_no_text),
+        replacing(annotations.Scope, "written", _remembers_no_text),
     ),
     TypeMutant(
         "a_union_of_numbers_is_every_number",

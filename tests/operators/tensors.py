@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor, from_numpy
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
 Array = np.ndarray[Any, Any]

@@ -300,7 +300,7 @@ def test_logsumexp_of_complex_numbers() -> None:
 
 def test_the_functions_use_no_builtin_that_is_an_operator_there() -> None:
     """`any` in a function of that module is `core.any`, once all names are there."""
-    module = importlib.import_module("everyorder.runtime.operators.functions")
+    module = importlib.import_module("everyorder.runtime.operators.bindings.functions")
     taken = {
         name
         for name, value in vars(builtins).items()

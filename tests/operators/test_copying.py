@@ -14,7 +14,7 @@ from everyorder.runtime.errors.tensor import (
     WrongOption,
 )
 from everyorder.runtime.operators import core, creation
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from tests.coded import code
 from tests.operators.tensors import LETTERS, META, of_letter, shown, tensor
 

@@ -19,10 +19,10 @@ from everyorder.runtime.errors.tensor import (
 )
 from everyorder.runtime.operators import core, creation
 from everyorder.runtime.operators.creation import CONSTANTS, NAMES
-from everyorder.runtime.python_dispatch import TorchDispatchMode
-from everyorder.runtime.schema.codes import Device, DType, MemoryFormat
+from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.keys import inference_keys_of, keys_of
 from everyorder.runtime.tensors.tensor import METHODS, Tensor
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.coded import code, coded
 from tests.operators.refusals import assert_refused
 from tests.operators.tensors import LETTERS, META, shown, tensor

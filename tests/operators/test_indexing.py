@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import everyorder.runtime.operators.methods  # noqa: F401  # installs the brackets
+import everyorder.runtime.operators.bindings.methods  # noqa: F401  # installs the brackets
 from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,

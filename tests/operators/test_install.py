@@ -10,7 +10,7 @@ from everyorder.runtime import operators
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.operators import install
-from everyorder.runtime.operators.handles import NAMESPACE
+from everyorder.runtime.operators.declare.handles import NAMESPACE
 from everyorder.runtime.operators.install import FAMILIES, ORIGIN, definitions
 from tests.coded import code
 from tests.operators.tensors import shown, tensor

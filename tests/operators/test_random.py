@@ -7,7 +7,11 @@ import pytest
 
 from everyorder.runtime.errors.tensor import DTypeRefused, WrongOption
 from everyorder.runtime.operators import core
-from everyorder.runtime.random import Generator, default_generator, manual_seed
+from everyorder.runtime.tensors.generator import (
+    Generator,
+    default_generator,
+    manual_seed,
+)
 from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
 from tests.operators.tensors import LETTERS, META, tensor

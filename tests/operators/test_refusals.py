@@ -19,8 +19,8 @@ from everyorder.runtime.errors.tensor import (
     WrongOption,
 )
 from everyorder.runtime.operators import core
-from everyorder.runtime.operators.structured import naming
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.operators.declare.structured import naming
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code
 from tests.operators.refusals import message_of

@@ -17,7 +17,7 @@ from everyorder.runtime.errors.tensor import (
     WrongOption,
 )
 from everyorder.runtime.operators import core
-from everyorder.runtime.operators.plan import MOST
+from everyorder.runtime.operators.declare.plan import MOST
 from everyorder.runtime.tensors import tensor
 from everyorder.runtime.tensors.tensor import Tensor
 from tests.coded import code, coded

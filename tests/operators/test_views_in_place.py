@@ -13,10 +13,10 @@ from everyorder.runtime.errors.tensor import (
     OperandError,
     ShapesDoNotFit,
 )
-from everyorder.runtime.python_dispatch.wrappers import return_and_correct_aliasing
+from everyorder.runtime.torch_dispatch.wrappers import return_and_correct_aliasing
 from tests.coded import code, coded
 from tests.operators.refusals import assert_refused
-from tests.python_dispatch.kinds import Boxed
+from tests.torch_dispatch.kinds import Boxed
 
 InferenceTensorUsed = coded(WriteRefused, "InferenceTensorUsed")
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from everyorder.runtime import DType, Generator, Tensor, default_dispatcher
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.tensors.construction import from_numpy, view_of
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.shape import contiguous_strides, span
 
 # What lies between the elements of an array that is not contiguous.

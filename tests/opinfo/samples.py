@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from everyorder.runtime import DType
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from tests.opinfo.info import Array, Sample
 
 REALS = ("float16", "bfloat16", "float32", "float64")

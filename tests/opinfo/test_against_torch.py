@@ -171,6 +171,6 @@ def check_mixed(row: OpInfo, left: str, right: Any, shape: tuple[int, ...]) -> N
 
 def _dtype(name: str) -> Any:
     from everyorder.runtime import DType
-    from everyorder.runtime.tensors.elements import numpy_dtype
+    from everyorder.runtime.tensors.dtype_info import numpy_dtype
 
     return numpy_dtype(DType.named(name))

@@ -155,7 +155,8 @@ def test_results_without_a_gradient(row: OpInfo) -> None:
     )
     if row.name.partition(".")[0].endswith("_"):
         args[0] = args[0].detach()
-    # Of `_unique` the number of results changes: `tests/operators/test_functions.py`.
+    # Of `_unique` the number of results changes:
+    # `tests/operators/bindings/test_functions.py`.
     if row.name in ("native_dropout", "dropout", "copy_", "bernoulli", "_unique"):
         return
     for result in listed(row.call(*args, **kwargs)):

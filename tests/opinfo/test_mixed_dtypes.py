@@ -11,7 +11,7 @@ import pytest
 
 from everyorder.runtime import DType
 from everyorder.runtime.errors import EveryorderError
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from tests.opinfo.info import Array, OpInfo, Sample, on_cpu
 from tests.opinfo.table import ROWS
 

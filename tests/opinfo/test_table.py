@@ -4,7 +4,7 @@ import pytest
 
 import everyorder.runtime.autograd  # noqa: F401  # defines the operators
 from everyorder.runtime import default_dispatcher
-from everyorder.runtime.python_dispatch.subclasses import OPERATORS, SET
+from everyorder.runtime.torch_dispatch.subclasses import OPERATORS, SET
 from tests.opinfo.info import OpInfo, fits_in_storage
 from tests.opinfo.samples import ALL
 from tests.opinfo.table import ROWS, VARIANTS, covered
@@ -12,7 +12,7 @@ from tests.opinfo.table import ROWS, VARIANTS, covered
 
 def test_every_operator_has_a_row() -> None:
     names = {n for n in default_dispatcher().op_names() if n.startswith("core::")}
-    # What is asked of a tensor by `tests/python_dispatch/test_policies.py`.
+    # What is asked of a tensor by `tests/torch_dispatch/test_policies.py`.
     asked = {f"core::{schema.partition('(')[0]}" for schema, _ in OPERATORS}
     assert asked <= names
     elsewhere = {*asked, f"core::{SET.partition('(')[0]}"}

@@ -122,7 +122,7 @@ UNLISTED = {"native_layer_norm_backward", "clamp", "square", "any", "all"}
 
 
 def _numpy(dtype: str) -> object:
-    from everyorder.runtime.tensors.elements import numpy_dtype
+    from everyorder.runtime.tensors.dtype_info import numpy_dtype
 
     return numpy_dtype(DType.named(dtype))
 

@@ -13,7 +13,7 @@ import pytest
 
 from everyorder.invariants import forget
 from everyorder.runtime.dispatch import transition
-from everyorder.runtime.dispatch.table import Recipe, Table, slots_of, table_of
+from everyorder.runtime.dispatch.dispatch_table import Recipe, Table, slots_of, table_of
 from everyorder.runtime.keys import DispatchKey, members
 from tests.pairs.board import KEYS, Board
 

@@ -5,8 +5,8 @@ import pytest
 
 from everyorder.harness.engine.result import Square
 from everyorder.harness.engine.strategy import GUARANTEES as ENGINE_GUARANTEES
-from everyorder.harness.outcome import VERDICTS as ALL_VERDICTS
-from everyorder.harness.outcome import Verdict
+from everyorder.harness.report.outcome import VERDICTS as ALL_VERDICTS
+from everyorder.harness.report.outcome import Verdict
 from everyorder.harness.report.text import (
     COUNTED,
     GUARANTEES,

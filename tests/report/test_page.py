@@ -11,7 +11,7 @@ import pytest
 
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure
-from everyorder.harness.outcome import Unexplored
+from everyorder.harness.report.outcome import Unexplored
 from everyorder.harness.report.page import document, page, write
 from everyorder.harness.report.text import other_history_lines, replay_commands
 from tests.report.samples import (

@@ -6,7 +6,6 @@ import pytest
 
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure, Square, Violation
-from everyorder.harness.heap import canonical
 from everyorder.harness.report.text import (
     explanation,
     other_history_lines,
@@ -17,6 +16,7 @@ from everyorder.harness.report.text import (
     render_violation,
     silent_steps,
 )
+from everyorder.harness.state import canonical
 from tests.report.samples import (
     ALL,
     CUT,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rpc.surface.bodies import workers
+from tests.rpc.api.bodies import workers
 from tests.rpc.worlds import Process
 
 

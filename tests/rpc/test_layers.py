@@ -1,6 +1,6 @@
 """The layers of remote calls point one way, and nothing below them needs them.
 
-Which of them knows of messages is asked in `tests/rpc/surface/test_layers.py`.
+Which of them knows of messages is asked in `tests/rpc/api/test_layers.py`.
 """
 
 import ast
@@ -65,11 +65,11 @@ def test_layers_point_one_way(layer: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
-        ("values", "from everyorder.runtime.rpc.session import Session"),
-        ("transport", "def f():\n    import everyorder.runtime.rpc.session.session"),
-        ("agent", "from everyorder.runtime.rpc.messages import Call"),
+        ("values", "from everyorder.runtime.rpc.protocol import Session"),
+        ("transport", "def f():\n    import everyorder.runtime.rpc.protocol.session"),
+        ("agent", "from everyorder.runtime.rpc.protocol.messages import Call"),
         ("agent", "from everyorder.runtime.rpc import wire"),
-        ("session", "from everyorder.runtime.rpc.values import pack"),
+        ("session", "from everyorder.runtime.rpc.codec import pack"),
     ],
 )
 def test_one_that_pointed_back_would_be_seen(layer: str, source: str) -> None:
@@ -101,10 +101,11 @@ WITHOUT = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "everyorder.runtime.rpc" or name.startswith("everyorder.runtime.rpc."):
+        if f"{name}.".startswith("everyorder.runtime.rpc."):
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
-from everyorder import runtime, runtime.script, runtime.jit, runtime.futures
+from everyorder import runtime
+import everyorder.runtime.script, everyorder.runtime.jit, everyorder.runtime.futures
 def twice(x: int) -> int:
     fut = runtime.jit.fork(double, x)
     return runtime.jit.wait(fut)

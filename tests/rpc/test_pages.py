@@ -14,7 +14,7 @@ import pytest
 
 from everyorder.runtime.errors import rpc as errors
 from everyorder.runtime.rpc.agent import RpcBackendOptions
-from everyorder.runtime.rpc.session.events import SHARED, Settings
+from everyorder.runtime.rpc.protocol.events import SHARED, Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rpc-processes.md").read_text(encoding="utf-8")

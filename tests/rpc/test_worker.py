@@ -19,10 +19,9 @@ from everyorder.runtime.rpc.agent import (
     Request,
     RpcBackendOptions,
     current_agent,
-    init_rpc,
     seated,
-    shutdown,
 )
+from everyorder.runtime.rpc.api.lifecycle import init_rpc, shutdown
 
 SECONDS = 60
 ROOT = Path(__file__).parents[2]
@@ -45,7 +44,7 @@ def test_its_defaults_are_those_of_workers() -> None:
 
 def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
     (Path(folder) / "mine.py").write_text(
-        "from everyorder.runtime.rpc.functions import register\n"
+        "from everyorder.runtime.rpc.codec.named_functions import register\n"
         "@register('mine.add')\n"
         "def add(a, b):\n    return a + b\n"
     )

@@ -27,9 +27,9 @@ from everyorder.runtime.rpc.agent import (
     current_agent,
     seated,
 )
-from everyorder.runtime.rpc.agent.lifecycle import init_rpc, stop
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
-from everyorder.runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
+from everyorder.runtime.rpc.protocol.events import Settings
 
 # For what would never end; machines are busy.
 SECONDS = 60.0

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from everyorder.harness import Scenario, explore
-from everyorder.harness.catalogue import load
+from everyorder.harness.exploration.catalogue import load
 
 HERE = Path(__file__).resolve().parent
 # Their states are found by following objects, among all that the process has loaded:

@@ -14,8 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-from everyorder.runtime.rpc.identities import Fork, GloballyUniqueId, Node, RRefId
-from everyorder.runtime.rpc.session.events import (
+from everyorder.runtime.rpc.protocol.events import (
     Answered,
     Called,
     Died,
@@ -26,8 +25,14 @@ from everyorder.runtime.rpc.session.events import (
     Joined,
     Lost,
 )
-from everyorder.runtime.rpc.session.session import Session
-from tests.rpc.session.times import TIMES
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.protocol.session import Session
+from tests.rpc.protocol.times import TIMES
 
 # As long as an acknowledgement may be put off, and then some.
 _WHILE = 0.06
@@ -35,7 +40,7 @@ _STEP = 0.06
 
 
 class Functions(Protocol):
-    """Functions by name, as `runtime.rpc.functions.Registry` has them."""
+    """Functions by name, as `runtime.rpc.codec.named_functions.Registry` has them."""
 
     def add(self, function: Callable[[], str], name: str) -> Any:
         """Have a function called by a name, until what is returned is closed."""

@@ -9,7 +9,7 @@ from typing import Any
 from everyorder.harness.scenario import ProbeMode
 from everyorder.harness.scenario.effects import unwrapped
 from everyorder.runtime.keys import DispatchKey, include_keys
-from everyorder.runtime.python_dispatch import no_dispatch
+from everyorder.runtime.torch_dispatch import no_dispatch
 
 passes_on = unwrapped
 

@@ -17,7 +17,7 @@ from everyorder.harness.scenario import (
     use,
 )
 from everyorder.runtime.dispatch import Dispatcher
-from everyorder.runtime.python_dispatch import current_context
+from everyorder.runtime.torch_dispatch import current_context
 from tests.scenarios.handlers import Outer
 from tests.scenarios.kernels import (
     best_on_cpu,

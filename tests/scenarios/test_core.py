@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+import everyorder.runtime.bootstrap  # noqa: F401  # registers `core` on the default dispatcher
 from everyorder.harness.scenario import Scenario, define, impl, use
 from everyorder.harness.scenario.step import Step, UseStep
 from everyorder.runtime import default_dispatcher, tensor

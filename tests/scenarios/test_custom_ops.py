@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+import everyorder.runtime.bootstrap  # noqa: F401  # registers `core` on the default dispatcher
 from everyorder.harness.scenario import (
     ProbeMode,
     Scenario,

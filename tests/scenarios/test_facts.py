@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import load
+from everyorder.harness.exploration.catalogue import load
 
 # What upstream's tests of its dispatcher pin -> the scenarios that show it.
 FACTS: dict[str, tuple[str, ...]] = {

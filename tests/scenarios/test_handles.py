@@ -6,10 +6,11 @@ the same one before, in between and after.
 
 from copy import copy, deepcopy
 from functools import partial
+from importlib import import_module
 from pickle import dumps, loads
 from typing import Any
 
-import everyorder.runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
+import everyorder.runtime.bootstrap  # noqa: F401  # registers `core` on the default dispatcher
 from everyorder.harness.scenario import Scenario, define, fallback, impl, reserve
 from everyorder.harness.scenario.effects import probe_tensor
 from everyorder.runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
@@ -192,7 +193,7 @@ def _provided(target: Dispatcher) -> list[str]:
     """Unpickling loads what provides the operator, if it is one of the runtime's."""
     name = parse_name("tree::leaf")
     found = []
-    for provider in ({}, {"tree": "no.such.module"}):
+    for provider in ({}, {"tree": partial(import_module, "no.such.module")}):
         PROVIDERS.update(provider)
         try:
             found += [

@@ -9,7 +9,7 @@ from typing import Any
 
 from everyorder.harness.scenario import Scenario, define, impl, library
 from everyorder.runtime.dispatch import Dispatcher, Library, boxed, direct, linked
-from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.dispatch.registration_record import Implementation
 from everyorder.runtime.keys import DispatchKey
 from everyorder.runtime.schema import OperatorName, parse_name, parse_schema
 from tests.scenarios.asking import Question, ask, asked, handle

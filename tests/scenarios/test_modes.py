@@ -21,8 +21,8 @@ from everyorder.harness.scenario import (
 )
 from everyorder.runtime.dispatch import Dispatcher, OperatorHandle, fallthrough
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.python_dispatch import current_modes, disable_current_modes
 from everyorder.runtime.schema import parse_name
+from everyorder.runtime.torch_dispatch import current_modes, disable_current_modes
 from tests.scenarios.handlers import (
     Declining,
     Failing,

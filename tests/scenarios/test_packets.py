@@ -4,6 +4,7 @@ Which overload a call takes is the first by name that its arguments fit, whateve
 order of registration.
 """
 
+from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -15,6 +16,11 @@ from tests.scenarios.kernels import composed, on_cpu, spelled, spelled_anew
 
 _CE = "CompositeExplicitAutograd"
 _X = probe_tensor("cpu")
+
+
+def _missing() -> None:
+    """Provide a namespace by a module that does not exist."""
+    import_module("no.such.module")
 
 
 def _packet(target: Dispatcher, name: str = "power") -> Any:
@@ -98,7 +104,7 @@ operators_by_name = Scenario(
             lambda target: sorted({"math", "text"} & {*dir(Operators(lambda: target))}),
             lambda target: Operators(lambda: target)._private,
             # What provides a namespace is loaded when it is asked for.
-            lambda target: Operators(lambda: target, {"math": "no.such.module"}).math,
+            lambda target: Operators(lambda: target, {"math": _missing}).math,
         )
     ),
 )
@@ -119,7 +125,7 @@ def _found_then(target: Dispatcher) -> list[str]:
 
 def _lasting(target: Dispatcher) -> list[bool]:
     """What a namespace of the runtime's own remembers."""
-    ops = Operators(lambda: target, {"math": "everyorder.runtime.dispatch"})
+    ops = Operators(lambda: target, {"math": lambda: None})
     packet = ops.math.power
     return [
         *("math" in vars(ops), "power" in vars(ops.math), ops.math is ops.math),

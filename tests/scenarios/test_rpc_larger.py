@@ -3,7 +3,7 @@
 import pytest
 
 from everyorder.harness.scenario import Scenario, step, use
-from everyorder.runtime.rpc.functions import Registry
+from everyorder.runtime.rpc.codec.named_functions import Registry
 from tests.scenarios.group import Group
 
 pytestmark = pytest.mark.long

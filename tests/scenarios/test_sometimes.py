@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from everyorder.harness.catalogue import load
 from everyorder.harness.engine import explore
+from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.scenario import Scenario
 from everyorder.harness.systems.dispatcher import DispatcherSystem
 from everyorder.invariants import SOMETIMES, never_seen, sightings

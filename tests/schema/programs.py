@@ -4,7 +4,7 @@ import enum
 
 from hypothesis import strategies as st
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     EnumType,
     InterfaceType,
     ModuleType,

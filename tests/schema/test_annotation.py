@@ -25,7 +25,7 @@ from everyorder.runtime.schema.annotation import (
     register_wrapper,
     result_types,
 )
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.parser import parse_type
 from everyorder.runtime.schema.signature import Argument
 from everyorder.runtime.schema.types import (

@@ -7,7 +7,7 @@ import pytest
 
 from everyorder.runtime.errors.call import CallError, KernelError
 from everyorder.runtime.schema.binding import bind, binder, returner, stored_default
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.values import same

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.schema.binding import bind
-from everyorder.runtime.schema.codes import Device, DType, Layout
 from everyorder.runtime.schema.defaults import (
     presented_stripper,
     spread,
     stripper,
     stripping,
 )
+from everyorder.runtime.schema.enums import Device, DType, Layout
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
@@ -29,7 +29,7 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.schema.values import same
 from tests.coded import coded
-from tests.schema.calls import Call, X, calls
+from tests.schema.example_calls import Call, X, calls
 
 DuplicateArgument = coded(CallError, "DuplicateArgument")
 MissingArgument = coded(CallError, "MissingArgument")

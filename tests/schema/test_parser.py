@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everyorder.runtime.errors.schema import SchemaSyntaxError
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.parser import (
     parse_name,
     parse_schema,

@@ -8,7 +8,7 @@ import pytest
 
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.schema import SchemaError
-from everyorder.runtime.schema.declaration import ScriptClassType, register_class
+from everyorder.runtime.schema.declared import ScriptClassType, register_class
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.schema.schema import TAGS, Schema, check_definition, check_tags
 from everyorder.runtime.schema.signature import (

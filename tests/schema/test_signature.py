@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from everyorder.runtime.errors.schema import SchemaError
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.signature import (
     NO_DEFAULT,
     AliasInfo,

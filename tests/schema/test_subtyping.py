@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     InterfaceType,
     Namespace,
     ScriptClassType,

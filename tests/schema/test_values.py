@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from everyorder.runtime.schema.codes import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 from everyorder.runtime.schema.parser import parse_schema, parse_type
 from everyorder.runtime.schema.types import ListType, Type, TypeVariable
 from everyorder.runtime.schema.values import (

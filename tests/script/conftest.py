@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.errors import EveryorderError
-from everyorder.runtime.schema.declaration import DeclaredType, Namespace
+from everyorder.runtime.schema.declared import DeclaredType, Namespace
 from everyorder.runtime.script.ir import (
     Graph,
     Printed,

@@ -363,22 +363,22 @@ ROWS: dict[str, Rows] = {
 # Boundaries: a file, the words by which it states what holds there, and the tests.
 STATED: Rows = (
     (
-        "runtime/script/running/boundary.py",
+        "runtime/script/executor/python_interop.py",
         "an exception that leaves a program is the very object that was raised within",
         f"{RUN}/test_backtrace::test_an_operator_raises_its_own_exception_with_a_note",
     ),
     (
-        "runtime/script/running/run.py",
+        "runtime/script/executor/run_function.py",
         "a call that does not fit the schema is refused before anything runs",
         f"{RUN}/test_boundary::test_a_refused_call_runs_nothing",
     ),
     (
-        "runtime/script/running/boundary.py",
+        "runtime/script/executor/python_interop.py",
         "what programs warn of within it is collected",
         f"{RUN}/test_warnings::test_a_node_warns_once_in_a_run_when_all_is_done",
     ),
     (
-        "runtime/kernels/jit.py",
+        "runtime/kernels/compile/jit.py",
         "kernels release the interpreter lock",
         f"{RUN}/test_pool::test_kernels_run_without_the_interpreter_lock",
     ),
@@ -393,12 +393,12 @@ STATED: Rows = (
         f"{BOUNDS}::test_an_await_owns_its_arguments_until_it_is_gone",
     ),
     (
-        "runtime/script/program.py",
+        "runtime/script/ir/program.py",
         "functions and types live as long as their program, unless they are discarded",
         f"{BOUNDS}::test_a_function_goes_with_the_unit_that_it_is_of",
     ),
     (
-        "runtime/script/running/plan.py",
+        "runtime/script/executor/graph_plan.py",
         "a value is let go right behind its last use",
         f"{RUN}/test_lifetimes::test_behind_the_last_use",
     ),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from everyorder.runtime import jit
+from everyorder.runtime.base.hooks import ready, register_plug_in
 from everyorder.runtime.errors.schema import UnknownKind
-from everyorder.runtime.hooks import ready, register_plug_in
 from everyorder.runtime.schema.annotation import (
     annotated_type,
     register_annotation,
@@ -21,12 +21,7 @@ from everyorder.runtime.schema.types import (
     IntType,
     StrType,
 )
-from everyorder.runtime.script.archive import (
-    graph_code,
-    recompiled,
-    register_form,
-    register_word,
-)
+from everyorder.runtime.script.archive import graph_code, register_form, register_word
 from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
@@ -36,6 +31,8 @@ from everyorder.runtime.script.emission import (
     register_forms,
     sugar_of_value,
 )
+from everyorder.runtime.script.executor import register_step, register_test, taker
+from everyorder.runtime.script.executor import test_of as is_one
 from everyorder.runtime.script.ir import (
     Attribute,
     AttributeForm,
@@ -50,15 +47,14 @@ from everyorder.runtime.script.ir import (
     register_kind,
     row_of,
 )
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     NotInferred,
     Program,
     ignore,
     inferred_type,
     register_inference,
 )
-from everyorder.runtime.script.running import register_step, register_test, taker
-from everyorder.runtime.script.running import test_of as is_one
+from tests.script.archive.recompile import recompiled
 
 AT = ContextVar("AT", default=0)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import everyorder.runtime.script.emission
 import everyorder.runtime.script.modules
 from everyorder.runtime.script.emission import compile_function, compile_text
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 from tests.script.emission import wrong_forms, wrong_programs
 from tests.script.emission.both import NAMES
 from tests.script.frontend import programs as frontend_programs

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.runtime.script.emission import compile_text
 from everyorder.runtime.script.ir import graph_text, printer
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 
 
 def test_a_text_that_reads_back_as_another_graph_fails_the_test_that_prints_it(

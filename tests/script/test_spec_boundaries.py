@@ -16,22 +16,22 @@ from everyorder import runtime
 from everyorder.runtime import jit
 from everyorder.runtime.errors.script import NotSupported
 from everyorder.runtime.script.emission import compile_text
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 from tests.counting import unmeasured
 
 PACKAGES = (
     "everyorder.runtime.futures",
-    "everyorder.runtime.modules",
+    "everyorder.runtime.nn",
     "everyorder.runtime.script.archive",
     "everyorder.runtime.script.emission",
     "everyorder.runtime.script.frontend",
-    "everyorder.runtime.script.fusion",
+    "everyorder.runtime.script.executor.fusion",
     "everyorder.runtime.script.ir",
     "everyorder.runtime.script.modules",
     "everyorder.runtime.script.passes",
     "everyorder.runtime.script.primitives",
-    "everyorder.runtime.script.program",
-    "everyorder.runtime.script.running",
+    "everyorder.runtime.script.ir.program",
+    "everyorder.runtime.script.executor",
     "everyorder.runtime.script.tracing",
     "everyorder.runtime.jit",
 )

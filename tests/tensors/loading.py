@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime import locks
+from everyorder.runtime.base import locks
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[str, bool]]:

@@ -15,7 +15,7 @@ from everyorder.runtime.errors.tensor import (
     NotShareable,
     UnfitValue,
 )
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors import (
     Tensor,
     empty_like_spec,
@@ -29,7 +29,6 @@ from everyorder.runtime.tensors import (
     view_of,
     wrap_number,
 )
-from everyorder.runtime.tensors.arrays import TensorBase
 from everyorder.runtime.tensors.construction import (
     CPU,
     from_flat,
@@ -38,6 +37,7 @@ from everyorder.runtime.tensors.construction import (
 )
 from everyorder.runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
 from everyorder.runtime.tensors.storage import MEMORIES
+from everyorder.runtime.tensors.tensor_impl import TensorBase
 from tests.coded import code
 from tests.tensors.far import Far
 

@@ -10,7 +10,7 @@ from everyorder.runtime.autograd import inference_mode
 from everyorder.runtime.errors.tensor import BadSize, NotShareable, UnfitValue
 from everyorder.runtime.keys import DispatchKey, KeySet
 from everyorder.runtime.tensors import Tensor, tensor, view_of, wrap_number
-from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from everyorder.runtime.tensors.keys import keys_of
 from tests.coded import code, coded
 

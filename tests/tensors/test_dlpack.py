@@ -8,7 +8,7 @@ import pytest
 
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
 from everyorder.runtime.tensors import from_dlpack, from_numpy, tensor, view_of
-from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from tests.coded import code
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import everyorder.runtime.random
+import everyorder.runtime.tensors.generator
 from everyorder.runtime.errors.tensor import ArithmeticRefused, NotReplaceable
-from everyorder.runtime.random import DEFAULT_SEED
 from everyorder.runtime.schema.annotation import kernel_signature
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.tensors import Generator, Tensor, default_generator, manual_seed
+from everyorder.runtime.tensors.generator import DEFAULT_SEED
 from tests.coded import code
 
 
@@ -85,8 +85,8 @@ def test_the_default_one() -> None:
         assert default_generator.get_state() == (3, 0)
     finally:
         default_generator.set_state(state)
-    assert everyorder.runtime.random.default_generator is default_generator
-    assert everyorder.runtime.random.__all__ == [
+    assert everyorder.runtime.tensors.generator.default_generator is default_generator
+    assert everyorder.runtime.tensors.generator.__all__ == [
         "Generator",
         "default_generator",
         "manual_seed",

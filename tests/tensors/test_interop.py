@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime.errors.python_dispatch import SubclassError
 from everyorder.runtime.errors.tensor import NoData, NotShareable, UnfitValue
+from everyorder.runtime.errors.torch_dispatch import SubclassError
 from everyorder.runtime.keys import KeySet
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.tensors import (
     Generator,
     Tensor,
@@ -24,7 +24,7 @@ from everyorder.runtime.tensors import (
     view_of,
 )
 from everyorder.runtime.tensors.construction import place_on
-from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from everyorder.runtime.tensors.storage import MEMORIES, restored_storage
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper

@@ -2,6 +2,8 @@
 
 import sys
 from copy import deepcopy
+from functools import partial
+from importlib import import_module
 from pickle import dumps, loads
 from types import ModuleType
 from typing import Any
@@ -9,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from everyorder.runtime.base.hooks import MEMORY_PROVIDERS
+from everyorder.runtime.base.locks import load
 from everyorder.runtime.errors.registration import UnknownDevice
 from everyorder.runtime.errors.tensor import DeviceUnavailable
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors import Storage, storage, tensor
-from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from everyorder.runtime.tensors.storage import (
     HOST,
     MEMORIES,
-    PROVIDERS,
     is_host,
     memory_of,
     register_memory,
@@ -124,7 +127,7 @@ def test_a_provider_is_loaded_by_one_thread_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
-    monkeypatch.setitem(PROVIDERS, "fpga", "provider")
+    monkeypatch.setitem(MEMORY_PROVIDERS, "fpga", partial(load, "provider"))
     asked = noted(monkeypatch, None)
     with pytest.raises(DeviceUnavailable, match="its module brought no memory"):
         memory_of("fpga")
@@ -133,7 +136,9 @@ def test_a_provider_is_loaded_by_one_thread_at_a_time(
 
 def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
-    monkeypatch.setitem(PROVIDERS, "fpga", "tests_of_a_provider")
+    monkeypatch.setitem(
+        MEMORY_PROVIDERS, "fpga", partial(import_module, "tests_of_a_provider")
+    )
     with pytest.raises(DeviceUnavailable) as caught:
         memory_of("fpga")
     assert caught.value.fields() == {
@@ -149,7 +154,7 @@ def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
     # As if importing the module had done it.
     original = storage._provided
 
-    def importing(kind: str, provider: str) -> storage.Memory:
+    def importing(kind: str, provider: Any) -> storage.Memory:
         register_memory(kind, far)
         return original(kind, provider)
 

@@ -25,7 +25,7 @@ from everyorder.runtime.errors.tensor import (
 from everyorder.runtime.keys import DispatchKey, KeySet
 from everyorder.runtime.schema.annotation import kernel_signature
 from everyorder.runtime.schema.binding import bind
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.tensors import (
     Storage,

@@ -5,8 +5,8 @@ The long runs are one test each, so that no worker repeats them.
 
 import pytest
 
-from everyorder.runtime.dispatch import table
-from everyorder.runtime.dispatch.table import RULES
+from everyorder.runtime.dispatch import dispatch_table as table
+from everyorder.runtime.dispatch.dispatch_table import RULES
 from tests.torch import differential
 from tests.torch.coverage import (
     KINDS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.deviations import DEVIATIONS
+from tests.tools.deviations import DEVIATIONS
 from tests.torch import predictions as deviations
 from tests.torch.predictions import PREDICTIONS, Shown
 from tests.torch.steps import (

@@ -13,7 +13,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor
-from tests.deviations import DEVIATIONS as TABLE
+from tests.tools.deviations import DEVIATIONS as TABLE
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Literal
 
 from everyorder.harness import Report, Violation, explore
-from everyorder.harness.errors import HarnessError
+from everyorder.harness.base.errors import HarnessError
 from tests.zoo.entry import Entry
 from tests.zoo.model import Model, Reply, State
 from tests.zoo.oracle import Truth, ends, play, truth

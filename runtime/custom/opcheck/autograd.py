@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everyorder.runtime.autograd.engine import grad
+from everyorder.runtime.autograd.grad_mode import enable_grad
 from everyorder.runtime.autograd.gradcheck import (
     ATOL,
     RTOL,
@@ -37,14 +38,13 @@ from everyorder.runtime.autograd.gradcheck import (
     gradcheck,
     gradcheck_misuse,
 )
-from everyorder.runtime.autograd.modes import enable_grad
 from everyorder.runtime.custom.opcheck.sample import (
     Copier,
     Part,
     Sample,
     first_paragraph,
 )
-from everyorder.runtime.dispatch.token import Implementation
+from everyorder.runtime.dispatch.registration_record import Implementation
 from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     GradcheckFailed,
@@ -57,11 +57,11 @@ from everyorder.runtime.keys import (
     exclude_keys,
     key_of_device,
 )
-from everyorder.runtime.operators.functions import allclose
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.data import tensor as tensor_of
-from everyorder.runtime.tensors.elements import DIFFERENTIABLE
+from everyorder.runtime.operators.bindings.functions import allclose
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import DIFFERENTIABLE
+from everyorder.runtime.tensors.from_data import tensor as tensor_of
 from everyorder.runtime.tensors.shape import may_overlap_itself
 from everyorder.runtime.tensors.tensor import Tensor
 

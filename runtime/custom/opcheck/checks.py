@@ -33,16 +33,16 @@ from itertools import chain, count
 from string import ascii_lowercase
 from typing import Any, Literal
 
+from everyorder.runtime.custom.free_functions import Operator, handle_of
 from everyorder.runtime.custom.opcheck import autograd, fake
 from everyorder.runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
-from everyorder.runtime.custom.registration import Operator, handle_of
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.custom import DefinitionRefused, OpCheckError
 from everyorder.runtime.keys import DispatchKey
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.schema.calls import describe_value, written_call
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.schema.call_errors import describe_value, written_call
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import (
     WILDCARD,
@@ -51,7 +51,7 @@ from everyorder.runtime.schema.signature import (
     placed_alias,
 )
 from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
-from everyorder.runtime.tensors.elements import SUPPORTED
+from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from everyorder.runtime.tensors.tensor import Tensor
 
 TEST = "test_schema"

@@ -48,13 +48,13 @@ from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.call import MissingKernel
 from everyorder.runtime.errors.custom import MissingFake, OpCheckError
 from everyorder.runtime.errors.tensor import NoData
-from everyorder.runtime.operators.handles import core
+from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema.types import DeviceType, unwrap_optional
-from everyorder.runtime.tensors.arrays import array_of, ensure_place, host_copy
 from everyorder.runtime.tensors.construction import from_numpy, place_on, view_of
 from everyorder.runtime.tensors.shape import span
 from everyorder.runtime.tensors.storage import Storage, memory_of
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of, ensure_place, host_copy
 from everyorder.runtime.testing import NotAlike, NotClose, assert_close
 
 TEST = "test_faketensor"

@@ -28,16 +28,16 @@ import numpy as np
 from everyorder.runtime.custom.kernel import named_tensors, shares
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.keys import BACKEND_BITS, DispatchKey
-from everyorder.runtime.random import default_generator
-from everyorder.runtime.schema.codes import Device, DType
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.values import BY_VALUE, same
-from everyorder.runtime.tensors.arrays import ensure_place, strided
 from everyorder.runtime.tensors.construction import place_on
-from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.dtype_info import itemsize
+from everyorder.runtime.tensors.generator import default_generator
 from everyorder.runtime.tensors.keys import keys_of
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place, strided
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -1,6 +1,6 @@
 """Kernels for tensors in host memory, compiled by Numba."""
 
-from everyorder.runtime.kernels.cpu.operand import Geometry
-from everyorder.runtime.kernels.cpu.table import KERNELS, READY
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS, READY
+from everyorder.runtime.kernels.shared.operands import Geometry
 
 __all__ = ["KERNELS", "READY", "Geometry"]

@@ -30,8 +30,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from everyorder.runtime.generated import block, numbered, template
-from everyorder.runtime.kernels.cpu.operand import (
+from everyorder.runtime.base.codegen import block, numbered, template
+from everyorder.runtime.kernels.compile.jit import Entry, Family
+from everyorder.runtime.kernels.shared.operands import (
     Geometry,
     Ints,
     Run,
@@ -39,13 +40,12 @@ from everyorder.runtime.kernels.cpu.operand import (
     in_rows,
     nothing,
 )
-from everyorder.runtime.kernels.cpu.reduce_bodies import Array
-from everyorder.runtime.kernels.jit import Entry, Family
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import flat_of
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.kernels.shared.reduction_passes import Array
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 # Columns of one task: with three rows of float64 in use, 12 KiB of a small L1 cache.
 TILE = 512

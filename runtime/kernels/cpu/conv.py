@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.conv_bodies import (
     CHANNEL_SUMS,
     CORRELATE,
@@ -48,13 +49,12 @@ from everyorder.runtime.kernels.cpu.conv_plan import (
     plain,
     reader_of,
 )
-from everyorder.runtime.kernels.cpu.operand import dense
-from everyorder.runtime.kernels.cpu.walks import check_values
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.threads import get_num_threads, parallel_for
-from everyorder.runtime.tensors.arrays import flat_of
-from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.kernels.cpu.index_loops import check_values
+from everyorder.runtime.kernels.shared.operands import dense
+from everyorder.runtime.kernels.shared.thread_pool import get_num_threads, parallel_for
+from everyorder.runtime.tensors.dtype_info import info
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 Array = Any
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.generated import block, template
-from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.base.codegen import block, template
+from everyorder.runtime.kernels.compile.jit import Family
 
 # Elements of a plane that are swept at once: four results and three planes of that many
 # stay in a first-level cache of 32 KiB.

@@ -26,7 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.operand import (
+from everyorder.runtime.kernels.compile.jit import Family
+from everyorder.runtime.kernels.cpu.index_loops import GRAIN, REMEMBERED
+from everyorder.runtime.kernels.math.scalars import LIGHT
+from everyorder.runtime.kernels.shared.operands import (
     FORMS,
     WORDS,
     Geometry,
@@ -36,14 +39,11 @@ from everyorder.runtime.kernels.cpu.operand import (
     element,
     viewer,
 )
-from everyorder.runtime.kernels.cpu.walks import GRAIN, REMEMBERED
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.math.scalars import LIGHT
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.tensors.construction import empty_tensor
-from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.tensors.dtype_info import itemsize
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
 # Below this many bytes for a thread a copy ends before a second thread has begun.
 COPIED_BYTES = 2 << 20

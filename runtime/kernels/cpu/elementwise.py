@@ -28,19 +28,19 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.generated import block, template
+from everyorder.runtime.base.codegen import block, template
+from everyorder.runtime.kernels.compile.jit import Entry, Family
 from everyorder.runtime.kernels.cpu.copy import contiguous, copy
-from everyorder.runtime.kernels.cpu.operand import Ints, coalesced, element
-from everyorder.runtime.kernels.jit import Entry, Family
 from everyorder.runtime.kernels.math import is_near
 from everyorder.runtime.kernels.math.complex import Scalar
 from everyorder.runtime.kernels.math.scalars import HEAVY, LIGHT
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import flat_of, place_of
-from everyorder.runtime.tensors.elements import info
+from everyorder.runtime.kernels.shared.operands import Ints, coalesced, element
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import info
 from everyorder.runtime.tensors.shape import broadcast_strides
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 
 # Layouts remembered: more than a network has; each is a few hundred bytes.
 REMEMBERED = 1024

@@ -1,11 +1,11 @@
 """By an index: gather, index_select, scatter, scatter_add, index_add; index, index_put;
 the gradient of embedding.
 
-gather and scatter name each element: `out[.., i, ..] = x[.., index[.., i, ..], ..]`
-and `out[.., index[.., i, ..], ..] = src[.., i, ..]`; index_select and index_add whole
-slices by a list (or one number).  Each is a walk (`runtime.kernels.cpu.walks`), made
-once for a geometry.  What is moved is moved as words, so few kernels serve every dtype;
-an index that repeats along the inner dimensions (stride 0) moves whole rows.
+gather and scatter name each element: `out[.., i, ..] = x[.., index[.., i, ..], ..]` and
+`out[.., index[.., i, ..], ..] = src[.., i, ..]`; index_select and index_add whole
+slices by a list (or one number).  Each is a walk (`runtime.kernels.cpu.index_loops`),
+made once for a geometry.  What is moved is moved as words, so few kernels serve every
+dtype; an index that repeats along the inner dimensions (stride 0) moves whole rows.
 
 `x[a, :, b]`: the indices broadcast to one shape, which stands where the indices stood
 if these are neighbours, and comes first if a dimension without an index lies between
@@ -34,19 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.operand import (
-    WORDS,
-    Geometry,
-    Ints,
-    Number,
-    Run,
-    dense,
-    integers,
-    strided,
-    strides_of,
-    words,
-)
-from everyorder.runtime.kernels.cpu.walks import (
+from everyorder.runtime.kernels.compile.jit import Family
+from everyorder.runtime.kernels.cpu.index_loops import (
     ADD,
     COLUMNS,
     GRAIN,
@@ -63,17 +52,28 @@ from everyorder.runtime.kernels.cpu.walks import (
     run_with_checks,
     shared,
 )
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import array_of, flat_of
-from everyorder.runtime.tensors.elements import compute_dtype, numpy_dtype
+from everyorder.runtime.kernels.shared.operands import (
+    WORDS,
+    Geometry,
+    Ints,
+    Number,
+    Run,
+    dense,
+    integers,
+    strided,
+    strides_of,
+    words,
+)
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import compute_dtype, numpy_dtype
 from everyorder.runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
 )
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
 # flat target, where it begins, flat source, where it begins, factor
 Sum = Callable[[Any, int, Any, int, Any], bool]

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.axis import REMEMBERED, by_rows, grain_of, result
-from everyorder.runtime.kernels.cpu.operand import Operand, Run, dense, in_rows
 from everyorder.runtime.kernels.cpu.reduce import SUM, planned
-from everyorder.runtime.kernels.cpu.reduce_bodies import LEAF, Array, Pass
-from everyorder.runtime.kernels.jit import Family
 from everyorder.runtime.kernels.math import like
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.kernels.shared.operands import Operand, Run, dense, in_rows
+from everyorder.runtime.kernels.shared.reduction_passes import LEAF, Array, Pass
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
 # Rows that add up to one row of partial gradients: few enough for threads to share

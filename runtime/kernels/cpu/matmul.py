@@ -35,14 +35,14 @@ from typing import Any
 
 import numpy as np
 
+from everyorder.runtime.kernels.compile.jit import Entry, Family, digest
 from everyorder.runtime.kernels.cpu.axis import grain_of, result
-from everyorder.runtime.kernels.cpu.operand import Geometry, Run, viewer
-from everyorder.runtime.kernels.cpu.reduce_bodies import Array
-from everyorder.runtime.kernels.jit import Entry, Family, digest
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.kernels.shared.operands import Geometry, Run, viewer
+from everyorder.runtime.kernels.shared.reduction_passes import Array
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
 # Multiplications up to which OpenBLAS takes one thread, of matrices of real numbers:
 # SMP_THRESHOLD_MIN times GEMM_MULTITHREAD_THRESHOLD in its interface/gemm.c.

@@ -28,6 +28,7 @@ import numpy as np
 
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
 from everyorder.runtime.kernels import math
+from everyorder.runtime.kernels.compile.jit import Entry
 from everyorder.runtime.kernels.cpu.copy import contiguous, copy, fill
 from everyorder.runtime.kernels.cpu.elementwise import (
     SPECIALISED,
@@ -37,8 +38,6 @@ from everyorder.runtime.kernels.cpu.elementwise import (
     family,
     run,
 )
-from everyorder.runtime.kernels.cpu.operand import BY_SIZE, Geometry, Run, element
-from everyorder.runtime.kernels.jit import Entry
 from everyorder.runtime.kernels.math.complex import (
     Reals,
     Scalar,
@@ -61,11 +60,11 @@ from everyorder.runtime.kernels.math.scalars import (
     scaled,
     select,
 )
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import array_of, flat_of
+from everyorder.runtime.kernels.shared.operands import BY_SIZE, Geometry, Run, element
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.elements import (
+from everyorder.runtime.tensors.dtype_info import (
     SUPPORTED,
     compute_dtype,
     info,
@@ -74,12 +73,13 @@ from everyorder.runtime.tensors.elements import (
 )
 from everyorder.runtime.tensors.shape import broadcast_strides
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
 Kernel = Callable[..., None]
 
 
 def _compiled(function: Scalar) -> Scalar:
-    # `runtime.kernels.jit` compiles whatever a body calls.
+    # `runtime.kernels.compile.jit` compiles whatever a body calls.
     return function
 
 

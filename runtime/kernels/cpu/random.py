@@ -40,14 +40,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from everyorder.runtime.kernels.jit import Family
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.math import cos_near, log, rounded, sin_near
 from everyorder.runtime.kernels.math.complex import Scalar
 from everyorder.runtime.kernels.math.scalars import FLOATS, INTEGERS
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.random import Generator
-from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
+from everyorder.runtime.tensors.generator import Generator
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 # Philox 4x32's multipliers and the steps of its key (the golden ratio and sqrt(3) - 1
 # in 32 bits), as published with Random123.

@@ -1,7 +1,7 @@
 """Reductions: sum, prod, mean, max, min, any, all, and the variance.
 
 An operation is its loops over rows and over columns, and what combining begins with.
-The passes, and the loops, come from `runtime.kernels.cpu.reduce_bodies`.
+The passes, and the loops, come from `runtime.kernels.shared.reduction_passes`.
 
 The variance takes two passes: the mean, then the squares of what is off it (Chan,
 Golub, LeVeque 1983): no digits are lost where the mean is large beside the spread.
@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.axis import result
-from everyorder.runtime.kernels.cpu.operand import Geometry, Ints
-from everyorder.runtime.kernels.cpu.reduce_bodies import (
+from everyorder.runtime.kernels.shared.operands import Geometry, Ints
+from everyorder.runtime.kernels.shared.reduction_passes import (
     BLOCK,
     COLUMNS,
     EXACT_LEAF,
@@ -61,11 +62,10 @@ from everyorder.runtime.kernels.cpu.reduce_bodies import (
     unsigned32,
     unsigned64,
 )
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.threads import parallel_for
-from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 
 Form = np.dtype[Any]
 Kernel = Callable[[Tensor, Tensor, Ints], None]

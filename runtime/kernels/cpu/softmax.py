@@ -7,8 +7,8 @@ reassociated, differences may not: of 1e30 and its like, the peak must go first,
 sweep of its own.  A loop that adds up writes nothing: where it does, the compiler asks
 whether the arrays overlap, and takes another order of the sum where they might, so that
 a result would depend on addresses.  The greatest element is found among the bits (see
-`runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which then comes back through
-the sum; a row of -inf gives NaN, as inf - inf is.
+`runtime.kernels.shared.reduction_passes`); it may miss a NaN, which then comes back
+through the sum; a row of -inf gives NaN, as inf - inf is.
 
 The loss sees (batch, classes, positions): a target for each batch entry and position;
 log-probabilities of two classes lie `positions` apart.  Targets other than
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.axis import (
     REMEMBERED,
     TILE,
@@ -33,7 +34,8 @@ from everyorder.runtime.kernels.cpu.axis import (
     by_tiles,
     result,
 )
-from everyorder.runtime.kernels.cpu.operand import (
+from everyorder.runtime.kernels.math import bits, exp, from_bits, like, log
+from everyorder.runtime.kernels.shared.operands import (
     Geometry,
     Ints,
     Operand,
@@ -43,9 +45,7 @@ from everyorder.runtime.kernels.cpu.operand import (
     nothing,
     out_of_range,
 )
-from everyorder.runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, Array
-from everyorder.runtime.kernels.jit import Family
-from everyorder.runtime.kernels.math import bits, exp, from_bits, like, log
+from everyorder.runtime.kernels.shared.reduction_passes import BLOCK, LEAF, Array
 from everyorder.runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]

@@ -1,6 +1,6 @@
 """Kernels for tensors on NVIDIA devices, compiled by Numba-CUDA, and their memory."""
 
-from everyorder.runtime.kernels.cpu.table import tables_of
+from everyorder.runtime.kernels.cpu.kernel_table import tables_of
 from everyorder.runtime.kernels.cuda.arena import Statistics
 from everyorder.runtime.kernels.cuda.device import (
     Event,

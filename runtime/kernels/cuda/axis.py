@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from everyorder.runtime.kernels.cpu.axis import around
-from everyorder.runtime.kernels.cpu.operand import BY_SIZE
 from everyorder.runtime.kernels.cuda.copy import copy, flat
 from everyorder.runtime.kernels.cuda.device import BLOCK, running
 from everyorder.runtime.kernels.cuda.elementwise import Array, form, index_of, word_of
@@ -61,9 +60,10 @@ from everyorder.runtime.kernels.math.scalars import (
     NUMBERS,
     ORDERED,
 )
-from everyorder.runtime.tensors.arrays import flat_of
+from everyorder.runtime.kernels.shared.operands import BY_SIZE
 from everyorder.runtime.tensors.construction import empty_tensor
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of
 
 _MEMORY = CudaMemory()
 _INT64 = np.dtype(np.int64)

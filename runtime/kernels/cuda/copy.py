@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.operand import BY_SIZE, out_of_range
 from everyorder.runtime.kernels.cpu.random import DRAWS, Draw, block, kernels
 from everyorder.runtime.kernels.cuda.device import (
     SIMULATED,
@@ -64,12 +63,13 @@ from everyorder.runtime.kernels.cuda.jit import (
 from everyorder.runtime.kernels.cuda.memory import CudaMemory, download, upload
 from everyorder.runtime.kernels.math.complex import Scalar
 from everyorder.runtime.kernels.math.scalars import ALL, INTEGERS
-from everyorder.runtime.random import Generator
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.kernels.shared.operands import BY_SIZE, out_of_range
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
+from everyorder.runtime.tensors.generator import Generator
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 
 _HALVES = ("float16", "bfloat16")
 
@@ -195,7 +195,7 @@ def _move(dst: Tensor, src: Tensor) -> None:
 
 def _between(dst: Tensor, src: Tensor) -> None:
     """Between the host and a device: as bytes, in the dtype of `dst`."""
-    from everyorder.runtime.kernels.cpu.table import KERNELS as HOST
+    from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as HOST
 
     if dst.device.type == "cpu":
         here = src

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from everyorder.runtime.generated import block, template
-from everyorder.runtime.kernels.cpu.operand import BY_SIZE, coalesced
+from everyorder.runtime.base.codegen import block, template
 from everyorder.runtime.kernels.cuda.device import cuda, current_device, spread
 from everyorder.runtime.kernels.cuda.jit import (
     Body,
@@ -40,10 +39,11 @@ from everyorder.runtime.kernels.cuda.jit import (
     scalar_type,
 )
 from everyorder.runtime.kernels.cuda.memory import device_array
-from everyorder.runtime.tensors.arrays import place_of
-from everyorder.runtime.tensors.elements import itemsize
+from everyorder.runtime.kernels.shared.operands import BY_SIZE, coalesced
+from everyorder.runtime.tensors.dtype_info import itemsize
 from everyorder.runtime.tensors.shape import broadcast_strides
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import place_of
 
 Ints = tuple[int, ...]
 

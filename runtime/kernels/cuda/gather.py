@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from everyorder.runtime.kernels.cpu.gather import Layout, layout_of
-from everyorder.runtime.kernels.cpu.operand import BY_SIZE
 from everyorder.runtime.kernels.cuda.axis import ordered_places
 from everyorder.runtime.kernels.cuda.copy import copy, fill, flat, require_indices
 from everyorder.runtime.kernels.cuda.device import running
@@ -67,11 +66,12 @@ from everyorder.runtime.kernels.cuda.memory import device_array
 from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from everyorder.runtime.kernels.math.complex import Scalar
 from everyorder.runtime.kernels.math.scalars import ALL, INTEGERS
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.arrays import flat_of, place_of
+from everyorder.runtime.kernels.shared.operands import BY_SIZE
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.shape import broadcast_strides, contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 
 _I = np.int64
 _INT64 = DType.named("int64")

@@ -57,7 +57,7 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.generated import block, numbered, template
+from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.kernels.cuda.device import (
     BLOCK,
     SIMULATED,

@@ -2,7 +2,7 @@
 
 Trees of fixed shape, so that a result depends on the shape and the strides only, never
 on the device or on what else runs.  Axes become passes of (outer, reduced, inner) as on
-the CPU (`runtime.kernels.cpu.reduce_bodies`).
+the CPU (`runtime.kernels.shared.reduction_passes`).
 
 Rules:
 - where reduced elements are neighbours, a block takes a run of `RUN` of them: four sums
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.reduce_bodies import Pass, passes
 from everyorder.runtime.kernels.cuda.copy import contiguous, copy, fill, flat
 from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, running
 from everyorder.runtime.kernels.cuda.elementwise import Array, index_of
@@ -46,11 +45,12 @@ from everyorder.runtime.kernels.math.scalars import (
     greatest,
     least,
 )
-from everyorder.runtime.schema.codes import DType
-from everyorder.runtime.tensors.arrays import place_of
+from everyorder.runtime.kernels.shared.reduction_passes import Pass, passes
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.shape import reduced_shape
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import place_of
 
 Ints = tuple[int, ...]
 

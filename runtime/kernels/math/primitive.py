@@ -2,7 +2,7 @@
 
 Two tables that tell the compiler what a plain function stands for.  The functions
 themselves are ordinary Python over NumPy scalars, so that every kernel also runs
-uncompiled; `runtime.kernels.jit` puts the instruction in their place.
+uncompiled; `runtime.kernels.compile.jit` puts the instruction in their place.
 
 Rules: a primitive names the LLVM intrinsic that it becomes, and both give the same
 bits; only `fma` rounds once when compiled, and here first to the next wider type; a

@@ -9,17 +9,6 @@ from everyorder.runtime.rpc.agent.agent import (
     seat,
     seated,
 )
-from everyorder.runtime.rpc.agent.calls import Request
-from everyorder.runtime.rpc.agent.lifecycle import (
-    debug_info,
-    get_rpc_timeout,
-    get_worker_info,
-    init_rpc,
-    local_workers,
-    set_rpc_timeout,
-    shutdown,
-    stop,
-)
 from everyorder.runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
     BackendType,
@@ -31,7 +20,8 @@ from everyorder.runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from everyorder.runtime.rpc.agent.references import (
+from everyorder.runtime.rpc.agent.outgoing_calls import Request
+from everyorder.runtime.rpc.agent.owned_values import (
     Handle,
     ReferenceClass,
     set_reference_class,
@@ -51,19 +41,11 @@ __all__ = [
     "backend_type",
     "construct_rpc_backend_options",
     "current_agent",
-    "debug_info",
-    "get_rpc_timeout",
-    "get_worker_info",
     "init_backend",
-    "init_rpc",
     "is_initialized",
-    "local_workers",
     "register_backend",
     "seat",
     "seated",
     "set_reference_class",
-    "set_rpc_timeout",
-    "shutdown",
-    "stop",
     "timeout_seconds",
 ]

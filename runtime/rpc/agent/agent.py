@@ -44,13 +44,14 @@ from everyorder.runtime.errors.rpc import (
     RpcMisuse,
 )
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent.calls import Client
 from everyorder.runtime.rpc.agent.driver import LOOK_SECONDS, Components
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
-from everyorder.runtime.rpc.agent.references import DELETED, is_plain, is_short
-from everyorder.runtime.rpc.functions import MARK
-from everyorder.runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
-from everyorder.runtime.rpc.session.events import (
+from everyorder.runtime.rpc.agent.outgoing_calls import Client
+from everyorder.runtime.rpc.agent.owned_values import DELETED, is_plain, is_short
+from everyorder.runtime.rpc.codec import Packed
+from everyorder.runtime.rpc.codec.named_functions import MARK
+from everyorder.runtime.rpc.codec.remote_errors import free_frames, pack_error
+from everyorder.runtime.rpc.protocol.events import (
     Admitted,
     Buffer,
     Called,
@@ -64,11 +65,10 @@ from everyorder.runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId, WorkerInfo
+from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import Link, LinkState, Transport
-from everyorder.runtime.rpc.transport.blocks import Lending
-from everyorder.runtime.rpc.values import Packed
-from everyorder.runtime.rpc.values.remote_errors import free_frames, pack_error
+from everyorder.runtime.rpc.transport.shared_memory import Lending
 
 LOG = getLogger("everyorder.runtime.rpc")
 

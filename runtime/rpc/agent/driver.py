@@ -32,12 +32,12 @@ from types import FrameType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
-from everyorder.runtime.locks import reentered
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
-from everyorder.runtime.rpc.agent.threads import WAITS, Pool
-from everyorder.runtime.rpc.session.events import Buffer, Event
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.agent.request_pool import WAITS, Pool
+from everyorder.runtime.rpc.protocol.events import Buffer, Event
+from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import Link, Transport
 from everyorder.runtime.rpc.transport.receiver import Turns
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from everyorder.runtime.errors.rpc import RpcMisuse
-from everyorder.runtime.rpc.session.events import Settings as Settings
+from everyorder.runtime.rpc.protocol.events import Settings as Settings
 
 # The defaults of `torch.distributed.rpc`.
 DEFAULT_RPC_TIMEOUT_SEC = 60.0

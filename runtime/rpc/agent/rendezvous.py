@@ -34,12 +34,11 @@ from everyorder.runtime.errors.rpc import (
     RpcMisuse,
     UnsafeKeys,
 )
-from everyorder.runtime.locks import load
 from everyorder.runtime.rpc.agent.agent import Agent, Seat
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
-from everyorder.runtime.rpc.identities import LARGEST_ID, WORKER_NAME
-from everyorder.runtime.rpc.session.events import Rejected
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.protocol.events import Rejected
+from everyorder.runtime.rpc.protocol.identities import LARGEST_ID, WORKER_NAME
+from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import LocalTransport, Transport
 from everyorder.runtime.rpc.transport.addresses import Address, parse_address
 
@@ -214,8 +213,6 @@ def join(
         NotAdmitted: another member has its name or its number, or the keeper refuses.
         AddressUnusable, UnsafeKeys: it cannot listen there.
     """
-    # It installs the class of references, which the first message may contain.
-    load("everyorder.runtime.rpc.references")
     began = monotonic()
     until = began + options.join_timeout
     while True:

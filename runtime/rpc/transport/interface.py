@@ -62,8 +62,8 @@ from time import monotonic
 from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
+from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.errors.rpc import AddressUnusable
-from everyorder.runtime.locks import renewed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -36,7 +36,7 @@ from threading import get_ident
 from time import monotonic
 from typing import TypeAlias
 
-from everyorder.runtime.locks import reentered
+from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.rpc.transport.interface import LOG, Buffer, OnPacket
 
 SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")

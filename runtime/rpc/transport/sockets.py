@@ -34,8 +34,8 @@ import zmq
 from zmq.utils import garbage
 from zmq.utils.monitor import parse_monitor_message
 
+from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.errors.rpc import AddressUnusable, UnsafeKeys
-from everyorder.runtime.locks import renewed
 from everyorder.runtime.rpc.transport.addresses import (
     EVERYWHERE,
     Address,

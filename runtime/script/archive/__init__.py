@@ -1,16 +1,15 @@
 """Archives: compiled programs as text, and in files that are read with distrust."""
 
-from everyorder.runtime.hooks import ready
+from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.archive.code import code_of, graph_code, type_code
 from everyorder.runtime.script.archive.container import VERSION
-from everyorder.runtime.script.archive.expressions import (
+from everyorder.runtime.script.archive.loading import load
+from everyorder.runtime.script.archive.saving import save
+from everyorder.runtime.script.archive.spelling import (
     Constants,
     register_form,
     register_word,
 )
-from everyorder.runtime.script.archive.loading import load
-from everyorder.runtime.script.archive.recompile import recompiled
-from everyorder.runtime.script.archive.saving import save
 
 __all__ = [
     "VERSION",
@@ -18,7 +17,6 @@ __all__ = [
     "code_of",
     "graph_code",
     "load",
-    "recompiled",
     "register_form",
     "register_word",
     "save",

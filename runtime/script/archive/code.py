@@ -26,7 +26,7 @@ operands from the end of it, and a statement empties it first.
 
 from collections.abc import Callable, Sequence
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     EnumType,
     InterfaceType,
@@ -34,7 +34,7 @@ from everyorder.runtime.schema.declaration import (
 )
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Signature
-from everyorder.runtime.script.archive.expressions import (
+from everyorder.runtime.script.archive.spelling import (
     FORMS,
     Constants,
     Names,
@@ -48,7 +48,7 @@ from everyorder.runtime.script.archive.expressions import (
     without_parentheses,
 )
 from everyorder.runtime.script.ir import Block, Graph, Node, Value
-from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.ir.program import Function
 
 _INDENT = "  "
 # A longer expression has a line of its own.

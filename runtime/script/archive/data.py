@@ -34,14 +34,14 @@ from everyorder.runtime import autograd
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.script import ArchiveError
 from everyorder.runtime.futures import Await, Future
-from everyorder.runtime.modules import Parameter
-from everyorder.runtime.schema.codes import Code, Device, DType, Layout, MemoryFormat
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.nn import Parameter
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     ModuleType,
     ScriptClassType,
     qualified_name,
 )
+from everyorder.runtime.schema.enums import Code, Device, DType, Layout, MemoryFormat
 from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
@@ -53,9 +53,9 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
 from everyorder.runtime.script.archive import container
-from everyorder.runtime.script.archive.expressions import MANAGERS, manager
+from everyorder.runtime.script.archive.spelling import MANAGERS, manager
+from everyorder.runtime.script.ir.program import Function, declared_type
 from everyorder.runtime.script.modules import ScriptModule
-from everyorder.runtime.script.program import Function, declared_type
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.storage import Storage
 
@@ -454,7 +454,7 @@ class Decoder:
 
     def _tensor(self, text: Any) -> Tensor:
         from everyorder.runtime.tensors.construction import place_on
-        from everyorder.runtime.tensors.elements import itemsize, parse_dtype
+        from everyorder.runtime.tensors.dtype_info import itemsize, parse_dtype
         from everyorder.runtime.tensors.shape import check_bounds
 
         dtype = parse_dtype(_text(text.get("dtype")))

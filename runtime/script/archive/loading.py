@@ -27,17 +27,16 @@ from everyorder.runtime.errors.schema import UnknownKind
 from everyorder.runtime.errors.script import ArchiveError, BrokenGraph
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.errors.tensor import DeviceUnavailable
-from everyorder.runtime.modules import Module
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.nn import Module
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     EnumType,
     ModuleType,
     Namespace,
     ScriptClassType,
 )
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.parser import parse_name, parse_type
-from everyorder.runtime.schema.python_classes import named_tuple_class
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
 from everyorder.runtime.schema.subtyping import is_subtype
@@ -54,21 +53,22 @@ from everyorder.runtime.script.archive.data import (
     identifier,
     qualname,
 )
-from everyorder.runtime.script.archive.expressions import manager
 from everyorder.runtime.script.archive.saving import KINDS, nodes_of
+from everyorder.runtime.script.archive.spelling import manager
 from everyorder.runtime.script.emission.python_class import getter, setter
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import Graph, check, parse_graph, row_of
 from everyorder.runtime.script.ir import Place as Written
-from everyorder.runtime.script.modules import ScriptModule
-from everyorder.runtime.script.modules.script_module import RESERVED
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     Function,
     Program,
     declare_objects,
     declared_type,
 )
-from everyorder.runtime.script.running import call
-from everyorder.runtime.tensors.elements import itemsize, numpy_dtype, parse_dtype
+from everyorder.runtime.script.modules import ScriptModule
+from everyorder.runtime.script.modules.script_module import RESERVED
+from everyorder.runtime.script.types.python_classes import named_tuple_class
+from everyorder.runtime.tensors.dtype_info import itemsize, numpy_dtype, parse_dtype
 from everyorder.runtime.tensors.storage import Storage, memory_of, resolve_device
 
 # Methods of classes that Python calls by itself; source: what classes of programs have.

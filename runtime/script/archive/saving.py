@@ -25,7 +25,7 @@ from typing import Any
 
 from everyorder.runtime.errors.script import ArchiveError
 from everyorder.runtime.errors.source import CONTEXT, Source
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     EnumType,
     InterfaceType,
@@ -38,10 +38,10 @@ from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.code import code_of, type_code
 from everyorder.runtime.script.archive.container import Place, Writer, writing
 from everyorder.runtime.script.archive.data import Encoder
-from everyorder.runtime.script.archive.expressions import Constants, manager
+from everyorder.runtime.script.archive.spelling import Constants, manager
 from everyorder.runtime.script.ir import Graph, Node, printed
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.ir.type_rules import parts_of
-from everyorder.runtime.script.program import Function
 
 KINDS: Mapping[str, type[DeclaredType]] = {
     "class": ScriptClassType,

@@ -1,13 +1,13 @@
 """The emission: from checked syntax trees to graphs."""
 
-from everyorder.runtime.hooks import ready
+from everyorder.runtime.base.hooks import ready
+from everyorder.runtime.script.emission import graph_values as _values  # noqa: F401  # as above
 from everyorder.runtime.script.emission import loops as _loops  # noqa: F401  # fills the tables
-from everyorder.runtime.script.emission import values as _values  # noqa: F401  # as above
 from everyorder.runtime.script.emission.builtins import (
     CLASSES,
     Manager,
 )
-from everyorder.runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.call_matching import (
     FunctionOfProgram,
     PythonFunction,
     bind_arguments,
@@ -26,14 +26,14 @@ from everyorder.runtime.script.emission.emitter import (
     Sugared,
     no_attribute,
 )
-from everyorder.runtime.script.emission.forms import (
+from everyorder.runtime.script.emission.objects import install_objects
+from everyorder.runtime.script.emission.special_forms import (
     SpecialForm,
     SyntaxForm,
     arguments_of,
     install_forms,
     register_forms,
 )
-from everyorder.runtime.script.emission.objects import install_objects
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,

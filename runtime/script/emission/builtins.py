@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from everyorder.runtime.autograd.modes import (
+from everyorder.runtime.autograd.grad_mode import (
     enable_grad,
     inference_mode,
     no_grad,
     set_grad_enabled,
 )
 from everyorder.runtime.errors.script import UnknownAttribute
-from everyorder.runtime.schema.declaration import DeclaredType, ModuleType
+from everyorder.runtime.schema.declared import DeclaredType, ModuleType
 from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
@@ -35,7 +35,7 @@ from everyorder.runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from everyorder.runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.call_matching import (
     PythonFunction,
     call_forms,
     call_rows,
@@ -48,11 +48,7 @@ from everyorder.runtime.script.emission.emitter import (
     Sugared,
 )
 from everyorder.runtime.script.emission.expressions import dict_display, list_display
-from everyorder.runtime.script.emission.forms import (
-    SpecialForm,
-    positional_of,
-    register_forms,
-)
+from everyorder.runtime.script.emission.graph_values import text_of
 from everyorder.runtime.script.emission.iteration import (
     Enumerated,
     Iteration,
@@ -60,6 +56,11 @@ from everyorder.runtime.script.emission.iteration import (
     Reversed,
     Zipped,
     list_of,
+)
+from everyorder.runtime.script.emission.special_forms import (
+    SpecialForm,
+    positional_of,
+    register_forms,
 )
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
@@ -70,10 +71,9 @@ from everyorder.runtime.script.emission.sugar import (
     register_sugar,
     type_of,
 )
-from everyorder.runtime.script.emission.values import text_of
 from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.primitives import by_form, by_function
-from everyorder.runtime.script.primitives.table import FUNCTIONS
+from everyorder.runtime.script.primitives.primitive_table import FUNCTIONS
 
 
 class Primitive(PythonObject):

@@ -27,14 +27,10 @@ from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import IllTyped, NotScriptable
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.schema.annotation import annotated_type
-from everyorder.runtime.schema.declaration import (
-    ScriptClassType,
-    qualified_name,
-)
-from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.declared import ScriptClassType, qualified_name
 from everyorder.runtime.schema.types import AnyType, NoneType_, Type
 from everyorder.runtime.script.emission.builtins import CLASSES, install_builtins
-from everyorder.runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.call_matching import (
     IGNORED,
     FunctionOfProgram,
     PythonFunction,
@@ -90,7 +86,7 @@ from everyorder.runtime.script.frontend import (
     read_text,
     scope_of_class,
 )
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     SHARED_PROGRAM,
     Function,
     Program,
@@ -98,6 +94,7 @@ from everyorder.runtime.script.program import (
     is_interface,
     mark_of,
 )
+from everyorder.runtime.script.types.annotations import Scope
 
 _NO_NAMES: Mapping[str, Any] = {}
 

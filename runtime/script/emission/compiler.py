@@ -19,13 +19,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
+from everyorder.runtime.base.hooks import BODY
+from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
 from everyorder.runtime.errors.source import Source, Span
-from everyorder.runtime.hooks import BODY
-from everyorder.runtime.locks import waited_for
-from everyorder.runtime.schema.declaration import DeclaredType, qualified_name
-from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.declared import DeclaredType, qualified_name
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.frontend import (
     Annotations,
@@ -37,8 +36,9 @@ from everyorder.runtime.script.frontend import (
     scope_of,
 )
 from everyorder.runtime.script.ir import Graph, Value
+from everyorder.runtime.script.ir.program import Function, Program
 from everyorder.runtime.script.passes import CLEANUP, run_passes
-from everyorder.runtime.script.program import Function, Program
+from everyorder.runtime.script.types.annotations import Scope
 
 # Calls because of which something is compiled, innermost first.
 CallChain = tuple[tuple[str, Source, Span], ...]

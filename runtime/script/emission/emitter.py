@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.script import IllTyped, UnknownAttribute
 from everyorder.runtime.schema.annotation import annotated_type
-from everyorder.runtime.schema.declaration import DeclaredType, InterfaceType
+from everyorder.runtime.schema.declared import DeclaredType, InterfaceType
 from everyorder.runtime.schema.subtyping import Mismatch, is_subtype, misfit, unify
 from everyorder.runtime.schema.types import (
     BoolType,

@@ -37,7 +37,7 @@ from everyorder.runtime.script.emission.branches import (
     condition,
     fail_conflict,
 )
-from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.call_matching import call_rows
 from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,

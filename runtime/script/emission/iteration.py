@@ -24,7 +24,7 @@ from everyorder.runtime.schema.types import (
     TupleType,
 )
 from everyorder.runtime.script.emission import sugar as values
-from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.call_matching import call_rows
 from everyorder.runtime.script.emission.emitter import (
     ITERABLES,
     Emitter,

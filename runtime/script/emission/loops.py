@@ -39,7 +39,7 @@ from everyorder.runtime.script.emission.branches import (
     refine,
     value_or_none,
 )
-from everyorder.runtime.script.emission.calls import call_rows
+from everyorder.runtime.script.emission.call_matching import call_rows
 from everyorder.runtime.script.emission.emitter import (
     ENDLESS,
     FLAGS,

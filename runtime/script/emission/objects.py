@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     EnumType,
     InterfaceType,
@@ -42,7 +42,7 @@ from everyorder.runtime.schema.signature import (
 )
 from everyorder.runtime.schema.types import BoolType, IntType, StrType, TupleType
 from everyorder.runtime.script.emission import operators
-from everyorder.runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.call_matching import (
     IgnoredFunction,
     bind_arguments,
     call_method,

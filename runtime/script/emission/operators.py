@@ -21,9 +21,9 @@ from everyorder.runtime.dispatch.handle import (
     OperatorPacket,
     Operators,
 )
-from everyorder.runtime.operators import functions
-from everyorder.runtime.operators.methods import CONVERSIONS
-from everyorder.runtime.schema.codes import DType, Layout, MemoryFormat
+from everyorder.runtime.operators.bindings import functions
+from everyorder.runtime.operators.bindings.methods import CONVERSIONS
+from everyorder.runtime.schema.enums import DType, Layout, MemoryFormat
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     AnyType,
@@ -44,7 +44,7 @@ from everyorder.runtime.schema.types import (
     TupleType,
     UnionType,
 )
-from everyorder.runtime.script.emission.calls import (
+from everyorder.runtime.script.emission.call_matching import (
     CalleeForm,
     call_forms,
     call_function,

@@ -23,10 +23,10 @@ from enum import Enum, auto
 from types import FunctionType, MemberDescriptorType
 from typing import Any, ClassVar, get_origin
 
+from everyorder.runtime.base.codegen import generated
 from everyorder.runtime.errors.script import MalformedProgram
-from everyorder.runtime.generated import generated
-from everyorder.runtime.schema.codes import Code, Device
-from everyorder.runtime.schema.declaration import ScriptClassType
+from everyorder.runtime.schema.declared import ScriptClassType
+from everyorder.runtime.schema.enums import Code, Device
 from everyorder.runtime.script.emission.emitter import Arguments, Emitter
 from everyorder.runtime.script.emission.sugar import sugar_of
 from everyorder.runtime.script.frontend import Definition, mangled, place_of, read_class

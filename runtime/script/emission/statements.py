@@ -19,8 +19,8 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from everyorder.runtime.hooks import BODY
-from everyorder.runtime.schema.declaration import DeclaredType, InterfaceType
+from everyorder.runtime.base.hooks import BODY
+from everyorder.runtime.schema.declared import DeclaredType, InterfaceType
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import NoneType_, PyObjectType, Type
 from everyorder.runtime.script.emission.branches import (
@@ -47,13 +47,13 @@ from everyorder.runtime.script.emission.expressions import (
     for_type,
     variable,
 )
+from everyorder.runtime.script.emission.graph_values import text_of
 from everyorder.runtime.script.emission.operators import in_place
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     sugar_of_value,
 )
-from everyorder.runtime.script.emission.values import text_of
 from everyorder.runtime.script.frontend import JUMPS, Exit, mangled, place_of
 from everyorder.runtime.script.frontend.language import too_deep
 from everyorder.runtime.script.ir import Graph, Place, Value

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from everyorder.runtime.schema.annotation import annotated_type
-from everyorder.runtime.schema.scope import Scope
 from everyorder.runtime.schema.types import (
     TensorType,
     TupleType,
@@ -34,6 +33,7 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
+from everyorder.runtime.script.types.annotations import Scope
 
 
 class SimpleValue(Sugared):

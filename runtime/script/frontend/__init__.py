@@ -1,6 +1,6 @@
 """The frontend of the compiler: programs as checked syntax trees, and facts of them."""
 
-from everyorder.runtime.hooks import ready
+from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.frontend.language import (
     CONSTRUCTS,
     DEEPEST,

@@ -3,7 +3,7 @@
     Annotations       the types that parameters and variables are given
     read_signature    the arguments of the schema
 
-Rules of annotations (how one is read is in `runtime.schema.scope`):
+Rules of annotations (how one is read is in `runtime.script.types.annotations`):
 - names are looked up as Python did when the function was defined: among what its own
   annotations mean, what the caller of the compiler sees (`names`), the variables around
   it that it uses, its module, Python; in a union, what its annotations mean is asked
@@ -30,15 +30,8 @@ from types import UnionType as PythonUnion
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from everyorder.runtime.errors.script import MalformedProgram
-from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.schema import Schema
-from everyorder.runtime.schema.scope import (
-    DEEPEST,
-    Classes,
-    FunctionTypes,
-    Reader,
-    Scope,
-)
 from everyorder.runtime.schema.signature import NO_DEFAULT, Argument, OperatorName
 from everyorder.runtime.schema.types import (
     AnyType,
@@ -58,6 +51,13 @@ from everyorder.runtime.schema.values import MISMATCH, converter, is_tensor
 from everyorder.runtime.script.frontend.language import place_of
 from everyorder.runtime.script.frontend.scopes import Function
 from everyorder.runtime.script.frontend.source import Definition
+from everyorder.runtime.script.types.annotations import (
+    DEEPEST,
+    Classes,
+    FunctionTypes,
+    Reader,
+    Scope,
+)
 
 # What `get_origin` says of both ways to write a union.
 _UNIONS = (Union, PythonUnion)

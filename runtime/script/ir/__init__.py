@@ -11,7 +11,7 @@ from everyorder.runtime.script.ir.graph import (
     copy_node,
     copy_nodes,
 )
-from everyorder.runtime.script.ir.kinds import (
+from everyorder.runtime.script.ir.node_kinds import (
     KINDS,
     Attribute,
     AttributeForm,

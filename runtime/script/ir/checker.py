@@ -42,7 +42,7 @@ from everyorder.runtime.script.ir.graph import (
     Value,
     run_nested,
 )
-from everyorder.runtime.script.ir.kinds import (
+from everyorder.runtime.script.ir.node_kinds import (
     DEEPEST,
     AttributeForm,
     Effect,

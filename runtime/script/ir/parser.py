@@ -27,8 +27,8 @@ from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.registration import UnknownDevice
 from everyorder.runtime.errors.schema import SchemaSyntaxError, UnknownKind
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import SHARED, EnumType, Namespace
+from everyorder.runtime.schema.declared import SHARED, EnumType, Namespace
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.tokenizer import Cursor, Token
 from everyorder.runtime.schema.type_parser import TypeParser
 from everyorder.runtime.schema.types import Type
@@ -42,7 +42,7 @@ from everyorder.runtime.script.ir.graph import (
     Place,
     Value,
 )
-from everyorder.runtime.script.ir.kinds import (
+from everyorder.runtime.script.ir.node_kinds import (
     DEEPEST,
     Attribute,
     AttributeForm,

@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from everyorder.runtime.errors.source import printable
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.schema.declared import EnumType
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.signature import default_text
 from everyorder.runtime.schema.types import OptionalType, TupleType, Type, UnionType
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
@@ -41,7 +41,7 @@ from everyorder.runtime.script.ir.graph import (
     Value,
     run_nested,
 )
-from everyorder.runtime.script.ir.kinds import AttributeForm, known_kind
+from everyorder.runtime.script.ir.node_kinds import AttributeForm, known_kind
 from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
 # Names of graphs that stand without quotes.

@@ -1,7 +1,7 @@
 """Type rules: what a node computes, from what it is given.
 
-For each kind of `runtime.script.ir.kinds` there is a function of the node, which gives
-the types of its outputs, or says in words why there are none.
+For each kind of `runtime.script.ir.node_kinds` there is a function of the node, which
+gives the types of its outputs, or says in words why there are none.
 
 Rules:
 - a rule reads the node, its blocks and its attributes, and changes nothing;
@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     EnumType,
     InterfaceType,
     ModuleType,
     ScriptClassType,
 )
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Signature
 from everyorder.runtime.schema.subtyping import (

@@ -1,22 +1,18 @@
 """Modules in scripts: their types, what compiles them, and what runs."""
 
+from everyorder.runtime.script.modules import module_sugar as _sugar  # noqa: F401  # lets programs know modules
 from everyorder.runtime.script.modules import script_module as _class  # noqa: F401  # and their classes
-from everyorder.runtime.script.modules import sugar as _sugar  # noqa: F401  # lets programs know modules
-from everyorder.runtime.script.modules.compile import (
+from everyorder.runtime.script.modules.build import (
     compile_module,
     define,
     uncompiled_module,
 )
 from everyorder.runtime.script.modules.freezing import freeze as freeze_module
+from everyorder.runtime.script.modules.module_shape import Shaping, discard, shape_of
 from everyorder.runtime.script.modules.script_module import (
     Compiled,
     ScriptMethod,
     ScriptModule,
-)
-from everyorder.runtime.script.modules.shape import (
-    Shaping,
-    discard,
-    shape_of,
 )
 
 __all__ = [

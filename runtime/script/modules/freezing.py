@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.script import ModuleError, NotScriptable
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     InterfaceType,
     ModuleType,
     ScriptClassType,
@@ -45,11 +45,11 @@ from everyorder.runtime.script.ir import (
     copy_graph,
     row_of,
 )
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.ir.type_rules import fits
 from everyorder.runtime.script.modules.script_module import ScriptModule
 from everyorder.runtime.script.passes import CLEANUP, inline_calls, run_passes
-from everyorder.runtime.script.passes.splicing import constant_before
-from everyorder.runtime.script.program import Function
+from everyorder.runtime.script.passes.inline import constant_before
 from everyorder.runtime.tensors import Tensor
 
 # Graphs

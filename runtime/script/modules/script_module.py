@@ -5,7 +5,7 @@
     ModuleClass               the class of a module in a program: its static methods
 
 Rules of functions:
-- a call binds and converts its arguments by the schema, as `runtime.script.running`
+- a call binds and converts its arguments by the schema, as `runtime.script.executor`
   says;
 - `inlined_graph` is made anew for each caller; other graphs are shared, and must not be
   changed.
@@ -29,12 +29,12 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
+from everyorder.runtime.base.hooks import CODE_OF, DEFINE_METHODS, SAVE
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.script import ModuleError, NotScriptable
-from everyorder.runtime.locks import load
-from everyorder.runtime.modules import Module, Parameter
-from everyorder.runtime.modules.containers import ModuleDict, ModuleList, Sequential
-from everyorder.runtime.schema.declaration import ModuleType, qualified_name, unmangled
+from everyorder.runtime.nn import Module, Parameter
+from everyorder.runtime.nn.containers import ModuleDict, ModuleList, Sequential
+from everyorder.runtime.schema.declared import ModuleType, qualified_name, unmangled
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.types import (
     BoolType,
@@ -54,9 +54,9 @@ from everyorder.runtime.script.emission import (
 )
 from everyorder.runtime.script.emission.emitter import PythonObject
 from everyorder.runtime.script.emission.python_class import getter, setter
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import Graph, copy_graph
-from everyorder.runtime.script.passes import inline_calls
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     INTERFACE_BASES,
     TYPE_ATTRIBUTE,
     Function,
@@ -64,7 +64,7 @@ from everyorder.runtime.script.program import (
     is_interface,
     mark_of,
 )
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.passes import inline_calls
 from everyorder.runtime.tensors import Tensor
 
 
@@ -106,8 +106,7 @@ class Compiled:
     @property
     def code(self) -> str:
         """The function as text, as it stands in an archive."""
-        text: str = load("everyorder.runtime.script.archive").code_of(self.function)
-        return text
+        return CODE_OF.get()(self.function)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.qualified_name})"
@@ -255,11 +254,11 @@ class ScriptModule(Module):
 
     def save(self, f: Any, **options: Any) -> None:
         """Write an archive, as `jit.save` does."""
-        load("everyorder.runtime.script.archive").save(self, f, **options)
+        SAVE.get()(self, f, **options)
 
     def define(self, src: str) -> None:
         """Add methods, of a text, to all modules of this type."""
-        load("everyorder.runtime.jit.scripting").define_methods(self, src)
+        DEFINE_METHODS.get()(self, src)
 
     # Its attributes.
 
@@ -434,7 +433,7 @@ class ModuleClass(PythonObject):
 
 
 def _class(python: type) -> Sugared | None:
-    is_own = python.__module__.startswith("everyorder.runtime.modules")
+    is_own = python.__module__.startswith("everyorder.runtime.nn")
     if not issubclass(python, Module) or is_own or is_interface(python):
         return None
     return ModuleClass(python)

@@ -1,7 +1,7 @@
 """Passes: what is done to graphs between their emission and their running."""
 
 from everyorder.runtime.script.passes.aliases import Aliases
-from everyorder.runtime.script.passes.elimination import (
+from everyorder.runtime.script.passes.dce_cse import (
     merge_subexpressions,
     remove_dead_code,
 )
@@ -12,6 +12,12 @@ from everyorder.runtime.script.passes.folding import (
     propagate_all,
     propagate_constants,
 )
+from everyorder.runtime.script.passes.inline import (
+    captured,
+    inline_calls,
+    lift_closures,
+    unroll_loops,
+)
 from everyorder.runtime.script.passes.peephole import RULES, simplify
 from everyorder.runtime.script.passes.pipeline import (
     CLEANUP,
@@ -21,17 +27,11 @@ from everyorder.runtime.script.passes.pipeline import (
     graphs_of,
     run_passes,
 )
-from everyorder.runtime.script.passes.shapes import (
+from everyorder.runtime.script.passes.shape_propagation import (
     Facts,
     facts_of,
     propagate_shapes,
     shapes_for,
-)
-from everyorder.runtime.script.passes.splicing import (
-    captured,
-    inline_calls,
-    lift_closures,
-    unroll_loops,
 )
 
 __all__ = [

@@ -32,7 +32,7 @@ until nothing is added any more (inclusion constraints: Andersen, 1994, without 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.schema.declared import (
     EnumType,
     InterfaceType,
     ModuleType,

@@ -45,7 +45,7 @@ from everyorder.runtime.schema.types import IntType, StrType, TupleType
 from everyorder.runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES, fits
 from everyorder.runtime.script.passes.aliases import Aliases
-from everyorder.runtime.script.passes.splicing import (
+from everyorder.runtime.script.passes.inline import (
     CONSTANT,
     constant_before,
     identity,

@@ -53,7 +53,7 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.script.ir import Graph, Node, Value
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
-from everyorder.runtime.script.passes.splicing import (
+from everyorder.runtime.script.passes.inline import (
     constant_before,
     identity,
     is_constant,

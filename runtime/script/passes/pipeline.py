@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from everyorder.runtime.script.ir import Graph, check
-from everyorder.runtime.script.passes.elimination import (
+from everyorder.runtime.script.passes.dce_cse import (
     merge_subexpressions,
     remove_dead_code,
 )
@@ -36,8 +36,8 @@ from everyorder.runtime.script.passes.folding import (
     propagate_all,
     propagate_constants,
 )
+from everyorder.runtime.script.passes.inline import lift_closures, unroll_loops
 from everyorder.runtime.script.passes.peephole import simplify
-from everyorder.runtime.script.passes.splicing import lift_closures, unroll_loops
 
 
 class Pass(NamedTuple):

@@ -1,7 +1,6 @@
 """Primitives: the operators that scripts call on numbers, strings, lists and dicts."""
 
-from everyorder.runtime.script.primitives.row import NAMESPACE, Row
-from everyorder.runtime.script.primitives.table import (
+from everyorder.runtime.script.primitives.primitive_table import (
     ROWS,
     by_attribute,
     by_form,
@@ -13,6 +12,7 @@ from everyorder.runtime.script.primitives.table import (
     methods_of,
     widened,
 )
+from everyorder.runtime.script.primitives.row import NAMESPACE, Row
 
 __all__ = [
     "NAMESPACE",

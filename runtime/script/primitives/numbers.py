@@ -7,7 +7,8 @@ Rules:
 - an int is 64 bits with a sign: an operator stays within, or raises; what would take
   long before it is refused (`2 ** 10**9`) is refused before it is computed;
 - arithmetic is between two numbers of one kind; where the kinds differ, the narrower
-  one is converted first (`runtime.script.primitives.table`), as Python itself does;
+  one is converted first (`runtime.script.primitives.primitive_table`), as Python itself
+  does;
 - comparisons are exact between kinds, as in Python, so each pair has its own row;
 - `min` and `max` give one of their operands: of an int and a float, the int as a float,
   which is refused where it is another number (Python leaves it an int);
@@ -22,7 +23,7 @@ from typing import Any
 
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
-from everyorder.runtime.schema.calls import describe_value, shortened
+from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.primitives.row import (
     attributes,

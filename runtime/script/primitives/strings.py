@@ -15,7 +15,7 @@ import re
 from string import Formatter
 
 from everyorder.runtime.errors.script import RunningError
-from everyorder.runtime.schema.calls import shortened
+from everyorder.runtime.schema.call_errors import shortened
 from everyorder.runtime.script.primitives.numbers import bounded
 from everyorder.runtime.script.primitives.row import functions, methods, operators
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.script import Untraceable
-from everyorder.runtime.schema.calls import describe_value
-from everyorder.runtime.schema.codes import Code
+from everyorder.runtime.schema.call_errors import describe_value
+from everyorder.runtime.schema.enums import Code
 from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.schema.subtyping import Mismatch, unify, variables
 from everyorder.runtime.schema.types import (
@@ -49,8 +49,8 @@ from everyorder.runtime.script.ir import (
     check,
     row_of,
 )
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
-from everyorder.runtime.script.program import Function
 
 CONSTANT = "prim::Constant"
 # Classes whose subclasses' values are theirs.

@@ -30,9 +30,7 @@ from typing import Any
 
 from everyorder.runtime.errors.base import code_of, page
 from everyorder.runtime.errors.script import Untraceable
-from everyorder.runtime.schema.calls import describe_value, shortened
-from everyorder.runtime.schema.python_classes import PythonClasses
-from everyorder.runtime.schema.scope import Scope
+from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.types import (
     DictType,
     IntType,
@@ -46,6 +44,8 @@ from everyorder.runtime.schema.values import is_tensor
 from everyorder.runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
 from everyorder.runtime.script.tracing.builder import CONSTANT
 from everyorder.runtime.script.tracing.recorder import place_of
+from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.python_classes import PythonClasses
 from everyorder.runtime.tensors import Tensor
 
 _KEYS = {str: StrType, int: IntType}

@@ -33,19 +33,15 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any, Self
 
-from everyorder.runtime.autograd.modes import GRAD
+from everyorder.runtime.autograd.grad_mode import GRAD
 from everyorder.runtime.errors.base import page
 from everyorder.runtime.errors.script import TraceWarning, Untraceable
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.futures import Future
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.keys.local import view_of
-from everyorder.runtime.schema.calls import describe_value, shortened
-from everyorder.runtime.schema.declaration import (
-    DeclaredType,
-    ModuleType,
-    ScriptClassType,
-)
+from everyorder.runtime.schema.call_errors import describe_value, shortened
+from everyorder.runtime.schema.declared import DeclaredType, ModuleType, ScriptClassType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.subtyping import variables
 from everyorder.runtime.schema.types import (
@@ -59,12 +55,12 @@ from everyorder.runtime.schema.types import (
     unwrap_optional,
 )
 from everyorder.runtime.schema.values import is_tensor
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.executor.python_interop import binder_of
 from everyorder.runtime.script.ir import Node, Place, Value
 from everyorder.runtime.script.ir.printer import place_text
+from everyorder.runtime.script.ir.program import Function, declared_type
 from everyorder.runtime.script.ir.type_rules import parts_of
-from everyorder.runtime.script.program import Function, declared_type
-from everyorder.runtime.script.running import call
-from everyorder.runtime.script.running.boundary import binder_of
 from everyorder.runtime.script.tracing.builder import GraphBuilder, plain_of
 from everyorder.runtime.tensors.keys import MODED, TRACER, Presence
 

@@ -27,15 +27,15 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
+from everyorder.runtime.base.hooks import TRACE_OBSERVER
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.errors.future import callable_name
 from everyorder.runtime.errors.script import Untraceable
 from everyorder.runtime.futures import Future
-from everyorder.runtime.hooks import TRACE_OBSERVER
 from everyorder.runtime.keys import LOCAL, DispatchKey, exclude_keys
 from everyorder.runtime.keys.local import view_of
-from everyorder.runtime.schema.declaration import ROOT, ModuleType, qualified_name
+from everyorder.runtime.schema.declared import ROOT, ModuleType, qualified_name
 from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
 from everyorder.runtime.schema.signature import Argument, OperatorName
 from everyorder.runtime.schema.types import (
@@ -45,9 +45,9 @@ from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
+from everyorder.runtime.script.executor import call, run
 from everyorder.runtime.script.ir import Graph, Value, check
-from everyorder.runtime.script.program import SHARED_PROGRAM, Function, Program
-from everyorder.runtime.script.running import call, run
+from everyorder.runtime.script.ir.program import SHARED_PROGRAM, Function, Program
 from everyorder.runtime.script.tracing.check import (
     NodeResults,
     TypeFault,

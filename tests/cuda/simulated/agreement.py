@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from everyorder.runtime.tensors.tensor import Tensor
 from tests.cuda.simulated.arrays import Array, close, get, on_host, put, spaced

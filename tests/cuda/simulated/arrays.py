@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.schema.codes import Device, DType
-from everyorder.runtime.tensors.arrays import host_copy
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import (
     empty_tensor,
     from_flat,
     from_numpy,
     view_of,
 )
-from everyorder.runtime.tensors.elements import numpy_dtype
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import host_copy
 
 DEVICE = Device("cuda", 0)
 Array = np.ndarray[Any, Any]

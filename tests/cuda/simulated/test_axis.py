@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
 from tests.cuda.simulated.arrays import STORED, Array, on_host, put, samples, spaced

@@ -13,7 +13,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime.errors.tensor import IndexOutOfRange
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from everyorder.runtime.kernels.cuda.copy import (
     contiguous,
@@ -21,7 +21,7 @@ from everyorder.runtime.kernels.cuda.copy import (
     first_zero,
     require_indices,
 )
-from everyorder.runtime.rpc.values import pack, restricted, unpack
+from everyorder.runtime.rpc.codec import pack, restricted, unpack
 from everyorder.runtime.tensors.construction import wrap_number
 from tests.cuda.simulated.agreement import agree, empty, same
 from tests.cuda.simulated.arrays import (

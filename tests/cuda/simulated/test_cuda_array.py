@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from everyorder.runtime.bootstrap import Tensor
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
 from everyorder.runtime.tensors.construction import from_cuda_array
-from everyorder.runtime.whole import Tensor
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, Array, form, get
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from everyorder.runtime.kernels.cuda.pointwise import FAMILIES
 from everyorder.runtime.kernels.math.complex import divide

@@ -42,9 +42,9 @@ from everyorder.runtime.kernels.cuda.memory import (
     download,
     upload,
 )
-from everyorder.runtime.tensors.arrays import flat_of
 from everyorder.runtime.tensors.construction import view_of
 from everyorder.runtime.tensors.storage import memory_of, resolve_device
+from everyorder.runtime.tensors.tensor_impl import flat_of
 from tests.coded import code
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.whole import Tensor, tensor
+from everyorder.runtime.bootstrap import Tensor, tensor
+from everyorder.runtime.operators.declare.handles import core
 from tests.cuda.simulated.agreement import numbers
 from tests.cuda.simulated.arrays import Array, close
 

@@ -15,9 +15,9 @@ import pytest
 
 from everyorder.runtime import Tensor
 from everyorder.runtime.errors import EveryorderError
-from everyorder.runtime.random import manual_seed
-from everyorder.runtime.tensors.arrays import host_copy
 from everyorder.runtime.tensors.construction import from_flat, view_of
+from everyorder.runtime.tensors.generator import manual_seed
+from everyorder.runtime.tensors.tensor_impl import host_copy
 from tests.cuda.simulated.arrays import DEVICE
 from tests.opinfo.info import Array, OpInfo, Sample, assert_same, listed, on_cpu
 from tests.opinfo.table import ROWS

@@ -6,10 +6,10 @@ import numba
 import numpy as np
 import pytest
 
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from everyorder.runtime.kernels.cuda.device import SIMULATED
-from everyorder.runtime.random import Generator
+from everyorder.runtime.tensors.generator import Generator
 from tests.cuda.simulated.agreement import same
 from tests.cuda.simulated.arrays import Array, fresh, get, host
 

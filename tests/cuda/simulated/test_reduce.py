@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everyorder.runtime.kernels.cpu.table import KERNELS as CPU
+from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
 from everyorder.runtime.kernels.cuda.reduce import RUN, TALL
 from tests.cuda.simulated.arrays import (

@@ -17,8 +17,8 @@ from everyorder.runtime.custom.opcheck.sample import (
     shown_bytes,
 )
 from everyorder.runtime.keys import DispatchKey
-from everyorder.runtime.random import default_generator
-from everyorder.runtime.tensors.arrays import strided
+from everyorder.runtime.tensors.generator import default_generator
+from everyorder.runtime.tensors.tensor_impl import strided
 
 core = ops.core
 

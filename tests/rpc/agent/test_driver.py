@@ -10,7 +10,7 @@ import pytest
 from everyorder.runtime.errors.rpc import NotInitialized, RpcMisuse, WorkerLost
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import Agent, Request
-from everyorder.runtime.rpc.session.events import Freed, Joined
+from everyorder.runtime.rpc.protocol.events import Freed, Joined
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 

@@ -14,22 +14,10 @@ from everyorder.runtime.errors.rpc import (
     RpcTimeout,
     Unsendable,
 )
-from everyorder.runtime.rpc.agent import (
-    Agent,
-    Request,
-    Seat,
-    backend_type,
-    seated,
-    stop,
-)
-from everyorder.runtime.rpc.agent.faulty import (
-    FAULTY_BACKEND,
-    FaultyAgent,
-    FaultyOptions,
-    start,
-)
-from everyorder.runtime.rpc.agent.lifecycle import init_rpc
+from everyorder.runtime.rpc.agent import Agent, Request, Seat, backend_type, seated
+from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
 from tests.coded import code
+from tests.rpc.faulty_agent import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
 from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
 
 PYTHON = Request(operator.add, (1, 2))

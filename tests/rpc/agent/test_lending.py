@@ -18,10 +18,11 @@ from everyorder.runtime.errors.rpc import (
     Unsendable,
     WorkerLost,
 )
-from everyorder.runtime.rpc.agent import Agent, Request, current_agent, stop
+from everyorder.runtime.rpc.agent import Agent, Request, current_agent
 from everyorder.runtime.rpc.agent.agent import Job, serve
-from everyorder.runtime.rpc.session.events import Called, Settings
-from everyorder.runtime.rpc.transport.blocks import SUPPORTED, WORTH
+from everyorder.runtime.rpc.api.lifecycle import stop
+from everyorder.runtime.rpc.protocol.events import Called, Settings
+from everyorder.runtime.rpc.transport.shared_memory import SUPPORTED, WORTH
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, processes, threads
 

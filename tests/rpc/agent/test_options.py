@@ -17,8 +17,8 @@ from everyorder.runtime.rpc.agent import (
 )
 from everyorder.runtime.rpc.agent import options as chapter
 from everyorder.runtime.rpc.agent.options import choose_backend
-from everyorder.runtime.rpc.program.plug_in import UNSET
-from everyorder.runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.protocol.events import Settings
+from everyorder.runtime.rpc.script.surface import UNSET
 
 
 def test_defaults() -> None:

@@ -11,10 +11,10 @@ from everyorder import runtime
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
 from everyorder.runtime.rpc.agent import Agent, Request, Seat
-from everyorder.runtime.rpc.agent.lifecycle import stop
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
-from everyorder.runtime.rpc.functions import REGISTRY
-from everyorder.runtime.rpc.references import reference_of
+from everyorder.runtime.rpc.api.lifecycle import stop
+from everyorder.runtime.rpc.api.rref import reference_of
+from everyorder.runtime.rpc.codec.named_functions import REGISTRY
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, at_once, options, place
 

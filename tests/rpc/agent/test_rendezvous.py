@@ -20,14 +20,10 @@ from everyorder.runtime.rpc.agent import (
     Agent,
     Seat,
     current_agent,
-    get_worker_info,
-    init_rpc,
     is_initialized,
     seat,
     seated,
-    shutdown,
 )
-from everyorder.runtime.rpc.agent.lifecycle import stop
 from everyorder.runtime.rpc.agent.rendezvous import (
     Rendezvous,
     check_name,
@@ -35,7 +31,13 @@ from everyorder.runtime.rpc.agent.rendezvous import (
     join,
     parse_init_method,
 )
-from everyorder.runtime.rpc.identities import WorkerInfo
+from everyorder.runtime.rpc.api.lifecycle import (
+    get_worker_info,
+    init_rpc,
+    shutdown,
+    stop,
+)
+from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 

@@ -9,7 +9,7 @@ import pytest
 from everyorder.runtime.errors.rpc import BlockGone, RpcTimeout
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import Agent, Handle, Request
-from everyorder.runtime.rpc.values.remote_errors import free_frames
+from everyorder.runtime.rpc.codec.remote_errors import free_frames
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 

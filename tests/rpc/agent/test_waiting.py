@@ -17,11 +17,11 @@ from everyorder.runtime.errors.rpc import (
     WorkerLost,
 )
 from everyorder.runtime.rpc.agent import Agent, Request, current_agent
-from everyorder.runtime.rpc.agent.calls import PendingCall
-from everyorder.runtime.rpc.agent.references import Handle
-from everyorder.runtime.rpc.session.events import Answered, Failed
+from everyorder.runtime.rpc.agent.outgoing_calls import PendingCall
+from everyorder.runtime.rpc.agent.owned_values import Handle
+from everyorder.runtime.rpc.protocol.events import Answered, Failed
 from tests.coded import code
-from tests.rpc.surface.bodies import until
+from tests.rpc.api.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
 
 World = tuple[Agent, Agent]

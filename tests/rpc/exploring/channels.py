@@ -31,14 +31,14 @@ from hashlib import blake2b
 from math import inf
 from typing import Any
 
-from everyorder.runtime.rpc.identities import Node
-from everyorder.runtime.rpc.messages import Cancel, encode
-from everyorder.runtime.rpc.session.channel import CLOSED, OPEN, Channel, End
-from everyorder.runtime.rpc.session.packets import Packet
-from everyorder.runtime.rpc.wire import HEADER, Flaw, Kind, note, parse
+from everyorder.runtime.rpc.protocol.channel import CLOSED, OPEN, Channel, End
+from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.messages import Cancel, encode
+from everyorder.runtime.rpc.protocol.packets import Packet
+from everyorder.runtime.rpc.protocol.wire import HEADER, Flaw, Kind, note, parse
 from tests.rpc.exploring.world import Broken
-from tests.rpc.session.pair import body
-from tests.rpc.session.times import TIMES
+from tests.rpc.protocol.pair import body
+from tests.rpc.protocol.times import TIMES
 
 Step = tuple[Any, ...]
 # Who it is for, and its only frame.

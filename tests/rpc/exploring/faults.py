@@ -7,10 +7,10 @@ within which exploring finds it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everyorder.runtime.rpc.identities import Fork, ForkId, Node
-from everyorder.runtime.rpc.messages import Accept, Message, Registered
-from everyorder.runtime.rpc.session.events import Reason
-from everyorder.runtime.rpc.session.ownership import (
+from everyorder.runtime.rpc.protocol.events import Reason
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node
+from everyorder.runtime.rpc.protocol.messages import Accept, Message, Registered
+from everyorder.runtime.rpc.protocol.ownership import (
     Fate,
     Incoming,
     Key,
@@ -18,7 +18,7 @@ from everyorder.runtime.rpc.session.ownership import (
     Use,
     Used,
 )
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.reference_machine import References
 from tests.rpc.exploring.world import Bounds
 
 

@@ -10,15 +10,15 @@ from array import array
 from collections.abc import Hashable
 from hashlib import blake2b
 
-from everyorder.runtime.rpc.identities import Fork, RRefId
-from everyorder.runtime.rpc.messages import (
+from everyorder.runtime.rpc.protocol.identities import Fork, RRefId
+from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Delete,
     Refused,
     Register,
     Registered,
 )
-from everyorder.runtime.rpc.session.ownership import Use
+from everyorder.runtime.rpc.protocol.ownership import Use
 from tests.rpc.exploring.world import Answered, Cancelled, Carrier, World
 
 USES = {use: number for number, use in enumerate(Use)}

@@ -3,8 +3,8 @@
 True only here: the laws.  Each looks at a world and returns what it found, or nothing.
 """
 
-from everyorder.runtime.rpc.session.ownership import SENDABLE, Use
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.ownership import SENDABLE, Use
+from everyorder.runtime.rpc.protocol.reference_machine import References
 from tests.rpc.exploring.world import World
 
 

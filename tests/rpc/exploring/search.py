@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.reference_machine import References
 from tests.rpc.exploring.form import form
 from tests.rpc.exploring.laws import LAWS, nothing_remains
 from tests.rpc.exploring.world import Bounds, Broken, Step, World

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from everyorder.runtime.rpc.identities import ForkId, Node, RRefId
-from everyorder.runtime.rpc.session.events import (
+from everyorder.runtime.rpc.protocol.events import (
     Admitted,
     Answered,
     Called,
@@ -27,9 +26,10 @@ from everyorder.runtime.rpc.session.events import (
     Joined,
     Lost,
 )
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.protocol.identities import ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.exploring.world import Broken
-from tests.rpc.session.times import TIMES
+from tests.rpc.protocol.times import TIMES
 
 Step = tuple[Any, ...]
 QUIET = (

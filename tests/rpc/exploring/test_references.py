@@ -5,7 +5,7 @@ The numbers of worlds are what they are: one that changes tells that the machine
 
 import pytest
 
-from everyorder.runtime.rpc.session.ownership import (
+from everyorder.runtime.rpc.protocol.ownership import (
     TABLE,
     Act,
     Change,
@@ -13,7 +13,7 @@ from everyorder.runtime.rpc.session.ownership import (
     Used,
     Users,
 )
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.reference_machine import References
 from tests.rpc.exploring.faults import (
     FAULTS,
     TWO,

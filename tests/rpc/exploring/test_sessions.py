@@ -2,8 +2,8 @@
 
 import pytest
 
-from everyorder.runtime.rpc.session.channel import Channel
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.channel import Channel
+from everyorder.runtime.rpc.protocol.reference_machine import References
 from tests.rpc.exploring.search import Found, explore_to_rest
 from tests.rpc.exploring.sessions import Limits, World
 

@@ -27,17 +27,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from everyorder.runtime.rpc.identities import (
+from everyorder.runtime.rpc.protocol.events import Died, Reason
+from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     ForkId,
     GloballyUniqueId,
     Node,
     RRefId,
 )
-from everyorder.runtime.rpc.messages import Message, Refused
-from everyorder.runtime.rpc.session.events import Died, Reason
-from everyorder.runtime.rpc.session.ownership import Fate, Incoming, Key, Owned, Used
-from everyorder.runtime.rpc.session.references import References
+from everyorder.runtime.rpc.protocol.messages import Message, Refused
+from everyorder.runtime.rpc.protocol.ownership import Fate, Incoming, Key, Owned, Used
+from everyorder.runtime.rpc.protocol.reference_machine import References
 
 
 class Carrier(NamedTuple):

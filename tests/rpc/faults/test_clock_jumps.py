@@ -21,7 +21,7 @@ import pytest
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RpcError, RpcMisuse, WorkerLost
 from everyorder.runtime.rpc.agent import Agent
-from everyorder.runtime.rpc.session.events import Settings
+from everyorder.runtime.rpc.protocol.events import Settings
 from tests.rpc.faults import bodies
 from tests.rpc.faults.test_faults import asked, stop_running
 from tests.rpc.worlds import HASTY, SECONDS, Process, processes

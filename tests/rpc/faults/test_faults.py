@@ -17,9 +17,9 @@ from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import Agent, Seat, current_agent, rendezvous, seated
-from everyorder.runtime.rpc.agent.lifecycle import stop
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
-from everyorder.runtime.rpc.session.events import Joined, Lost, Settings
+from everyorder.runtime.rpc.api.lifecycle import stop
+from everyorder.runtime.rpc.protocol.events import Joined, Lost, Settings
 from everyorder.runtime.rpc.transport import Transport
 from everyorder.runtime.rpc.transport.addresses import Keys, parse_address
 from tests.coded import coded

@@ -1,4 +1,4 @@
-"""The run beside a mutant of `runtime.rpc.session`: schedules, worlds and unit tests.
+"""The run beside a mutant of `runtime.rpc.protocol`: schedules, worlds and unit tests.
 
 True only here: what is played, explored and called, by which name, and in which order.
 All of it is what the ordinary run of the tests does, without pytest around it: a test
@@ -37,7 +37,7 @@ SCHEDULE = "schedules"
 FILES = (
     *sorted(
         f"session/{file.stem}"
-        for file in (ROOT / "tests/rpc/session").glob("test_*.py")
+        for file in (ROOT / "tests/rpc/protocol").glob("test_*.py")
     ),
     "simulator/test_simulator",
     "exploring/test_references",

@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import NamedTuple
 
-from everyorder.runtime.rpc.session.events import Buffer
-from everyorder.runtime.rpc.wire import HEADER, Kind
+from everyorder.runtime.rpc.protocol.events import Buffer
+from everyorder.runtime.rpc.protocol.wire import HEADER, Kind
 
 # What a link takes, in seconds: from within a host to a link that is all but down.
 DELAYS = (0.0002, 0.003, 0.03, 0.2, 0.6)

@@ -11,26 +11,26 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from everyorder.runtime.rpc.identities import Node
-from everyorder.runtime.rpc.session import (
-    calls,
+from everyorder.runtime.rpc.protocol import (
+    call_machine,
     channel,
-    members,
+    membership,
     ownership,
     termination,
 )
-from everyorder.runtime.rpc.session.calls import Calls
-from everyorder.runtime.rpc.session.channel import Channel
-from everyorder.runtime.rpc.session.ownership import Fate, Verdict
-from everyorder.runtime.rpc.wire import Kind
+from everyorder.runtime.rpc.protocol.call_machine import Calls
+from everyorder.runtime.rpc.protocol.channel import Channel
+from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.ownership import Fate, Verdict
+from everyorder.runtime.rpc.protocol.wire import Kind
 
 Pair = tuple[str, str, str]
 
 TABLES: dict[str, tuple[ModuleType, str]] = {
-    "calls": (calls, "TRANSITIONS"),
+    "calls": (call_machine, "TRANSITIONS"),
     "channel": (channel, "TRANSITIONS"),
     "termination": (termination, "TRANSITIONS"),
-    "members": (members, "TRANSITIONS"),
+    "members": (membership, "TRANSITIONS"),
     "references": (ownership, "TABLE"),
 }
 STATES = (

@@ -7,7 +7,7 @@ used once in the world, so that whoever runs it twice is seen.
 from marshal import dumps, loads
 from typing import NamedTuple
 
-from everyorder.runtime.rpc.session.events import Payload
+from everyorder.runtime.rpc.protocol.events import Payload
 
 
 class Request(NamedTuple):

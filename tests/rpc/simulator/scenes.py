@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from everyorder.runtime.rpc.identities import Fork
-from everyorder.runtime.rpc.messages import (
+from everyorder.runtime.rpc.protocol.identities import Fork
+from everyorder.runtime.rpc.protocol.messages import (
     KINDS,
     Accept,
     Call,

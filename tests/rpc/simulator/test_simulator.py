@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.rpc.messages import Answer, Delete, MemberLeft
-from everyorder.runtime.rpc.session.calls import Calls
-from everyorder.runtime.rpc.session.channel import Channel
-from everyorder.runtime.rpc.session.events import Failed, Reason
-from everyorder.runtime.rpc.session.members import Members
-from everyorder.runtime.rpc.session.references import References
-from everyorder.runtime.rpc.session.termination import Termination
+from everyorder.runtime.rpc.protocol.call_machine import Calls
+from everyorder.runtime.rpc.protocol.channel import Channel
+from everyorder.runtime.rpc.protocol.events import Failed, Reason
+from everyorder.runtime.rpc.protocol.membership import Members
+from everyorder.runtime.rpc.protocol.messages import Answer, Delete, MemberLeft
+from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.termination import Termination
 from tests.rpc.simulator.pairs import (
     UNREACHABLE,
     counted,

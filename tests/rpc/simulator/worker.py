@@ -8,8 +8,7 @@ checks all that it is told: what breaks a law is `broken`.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from everyorder.runtime.rpc.identities import Fork, ForkId, Node, RRefId
-from everyorder.runtime.rpc.session.events import (
+from everyorder.runtime.rpc.protocol.events import (
     Admitted,
     Answered,
     Called,
@@ -25,7 +24,8 @@ from everyorder.runtime.rpc.session.events import (
     Reason,
     Rejected,
 )
-from everyorder.runtime.rpc.session.session import Session
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.simulator.program import Request, answer_to, read, written
 
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from everyorder.runtime.rpc.identities import Node
-from everyorder.runtime.rpc.session.events import Lost, Reason
-from everyorder.runtime.rpc.session.session import Session
-from tests.rpc.session.network import next_time
-from tests.rpc.session.times import TIMES
+from everyorder.runtime.rpc.protocol.events import Lost, Reason
+from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.session import Session
+from tests.rpc.protocol.network import next_time
+from tests.rpc.protocol.times import TIMES
 from tests.rpc.simulator.laws import AT_REST, LAWS
 from tests.rpc.simulator.network import DELAYS, Link, Network, Weather
 from tests.rpc.simulator.program import Request

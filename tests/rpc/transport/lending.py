@@ -14,7 +14,7 @@ import resource
 import sys
 
 from everyorder.runtime.errors import BlockGone
-from everyorder.runtime.rpc.transport.blocks import Blocks, Borrowed
+from everyorder.runtime.rpc.transport.shared_memory import Blocks, Borrowed
 
 
 def main() -> None:

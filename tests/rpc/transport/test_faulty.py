@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from everyorder.runtime.rpc.agent.faulty import FaultyTransport
 from everyorder.runtime.rpc.transport import LocalTransport
 from everyorder.runtime.rpc.transport.interface import Buffer
+from tests.rpc.faulty_agent import FaultyTransport
 from tests.rpc.transport.inbox import Inbox
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.rpc.agent.faulty import FaultyTransport
 from everyorder.runtime.rpc.transport import Link, LinkState, LocalTransport, Transport
 from everyorder.runtime.rpc.transport.addresses import Keys
 from everyorder.runtime.rpc.transport.interface import LARGE, Buffer
 from everyorder.runtime.rpc.transport.sockets import UNCOPIED, SocketTransport
+from tests.rpc.faulty_agent import FaultyTransport
 from tests.rpc.transport.inbox import Inbox, folder
 
 KEYS = Keys.drawn()

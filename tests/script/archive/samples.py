@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from everyorder import runtime
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.modules import Parameter
-from everyorder.runtime.schema.declaration import (
+from everyorder.runtime.nn import Parameter
+from everyorder.runtime.schema.declared import (
     DeclaredType,
     EnumType,
     InterfaceType,
@@ -16,16 +16,16 @@ from everyorder.runtime.schema.declaration import (
     ScriptClassType,
 )
 from everyorder.runtime.schema.parser import parse_schema, parse_type
-from everyorder.runtime.schema.python_classes import PythonClasses
 from everyorder.runtime.schema.schema import Schema
-from everyorder.runtime.schema.scope import Scope
 from everyorder.runtime.schema.signature import Argument, OperatorName
 from everyorder.runtime.schema.subtyping import optional
 from everyorder.runtime.schema.types import IntType, StrType, TupleType, Type
 from everyorder.runtime.script.archive import load, save
 from everyorder.runtime.script.ir import Graph, check, parse_graph
+from everyorder.runtime.script.ir.program import Function, declare_objects
 from everyorder.runtime.script.modules import ScriptModule
-from everyorder.runtime.script.program import Function, declare_objects
+from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.python_classes import PythonClasses
 
 NAMES = Namespace()
 

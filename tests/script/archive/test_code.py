@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.schema.declared import EnumType
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.types import IntType
 from everyorder.runtime.script.archive import (
     Constants,
@@ -17,11 +17,7 @@ from everyorder.runtime.script.archive import (
     type_code,
 )
 from everyorder.runtime.script.archive import code as writing
-from everyorder.runtime.script.archive.expressions import (
-    Names,
-    constant_text,
-    type_text,
-)
+from everyorder.runtime.script.archive.spelling import Names, constant_text, type_text
 from everyorder.runtime.script.ir import Graph, Node, parse_graph
 from tests.script.archive.samples import (
     COLOUR,

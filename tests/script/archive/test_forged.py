@@ -12,7 +12,7 @@ from everyorder import runtime
 from everyorder.runtime.errors import ArchiveError
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.script.archive import container, loading
-from everyorder.runtime.script.running import executor
+from everyorder.runtime.script.executor import executor
 from tests.coded import code
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
 from tests.script.archive.samples import loaded, loop, network, node, saved

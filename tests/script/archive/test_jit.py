@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from everyorder import runtime
 from everyorder.runtime import jit
 from everyorder.runtime.jit import Await, ScriptFunction
-from everyorder.runtime.modules import Module, ModuleList, Parameter
-from everyorder.runtime.script.archive import recompiled
-from everyorder.runtime.script.running import call
+from everyorder.runtime.nn import Module, ModuleList, Parameter
+from everyorder.runtime.script.executor import call
+from tests.script.archive.recompile import recompiled
 
 Tensor = runtime.Tensor
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from everyorder import runtime
 from everyorder.runtime.errors.script import ProgramError
-from everyorder.runtime.script.archive import code, code_of, recompiled
+from everyorder.runtime.script.archive import code, code_of
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import check
-from everyorder.runtime.script.program import Function
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Function
+from tests.script.archive.recompile import recompiled
 from tests.script.archive.samples import later, loaded, loop, saved
 from tests.script.emission.both import NAMES, Both, Outcome, outcome
 from tests.script.emission.generated import Program

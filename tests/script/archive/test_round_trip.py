@@ -11,13 +11,13 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime.errors import ArchiveError
 from everyorder.runtime.futures import Future, awaitable
-from everyorder.runtime.schema.codes import Device
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.types import ListType, TensorType
 from everyorder.runtime.script.archive import code_of, load, save
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import Graph, Node, check, graph_text
+from everyorder.runtime.script.ir.program import Function, Program, declared_type
 from everyorder.runtime.script.modules import ScriptModule
-from everyorder.runtime.script.program import Function, Program, declared_type
-from everyorder.runtime.script.running import call
 from tests.coded import code
 from tests.script.archive.samples import (
     COLOUR,

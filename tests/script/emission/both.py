@@ -11,9 +11,9 @@ from typing import Any
 from everyorder import runtime
 from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.script.emission import compile_text
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import check
-from everyorder.runtime.script.program import Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Program
 
 NAMES: dict[str, Any] = {
     "math": math,
@@ -80,7 +80,9 @@ def kind(error: Exception) -> str:
 
 def words(error: Exception) -> str:
     """What an exception says, where that is Python's own."""
-    return "" if type(error).__module__.startswith("everyorder.runtime.") else str(error)
+    return (
+        "" if type(error).__module__.startswith("everyorder.runtime.") else str(error)
+    )
 
 
 def shown(value: Any) -> str:

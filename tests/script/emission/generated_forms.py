@@ -5,7 +5,7 @@ Each is a form of what the language accepts, and comes often enough in many prog
 
 from typing import Any, cast
 
-from everyorder.runtime.script.program import annotate
+from everyorder.runtime.script.ir.program import annotate
 
 INT, FLOAT, BOOL, STR, COMPLEX = "int", "float", "bool", "str", "complex"
 TENSOR, POINT = "Tensor", "Point"

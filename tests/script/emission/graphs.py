@@ -9,7 +9,7 @@ from pathlib import Path
 
 from everyorder.runtime.script.emission import compile_text
 from everyorder.runtime.script.ir import graph_text
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 from tests.script.emission.both import NAMES
 
 HERE = Path(__file__).parent

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder.runtime.script.emission import compile_function
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import Graph, check
-from everyorder.runtime.script.program import Function, Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Function, Program
 
 
 def compiled(function: Any) -> Function:

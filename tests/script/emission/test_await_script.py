@@ -19,8 +19,8 @@ from everyorder.runtime.futures import (
     awaitable_wait,
 )
 from everyorder.runtime.script.emission import compile_function
-from everyorder.runtime.script.program import annotate, is_scripting
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import annotate, is_scripting
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
 X = runtime.tensor([[1.0, 2.0], [3.0, 4.0]])

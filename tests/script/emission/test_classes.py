@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 from weakref import ref
 
 from everyorder.runtime.script.emission import compile_class, compile_function
-from everyorder.runtime.script.program import Program, interface
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Program, interface
 from tests.script.emission.scripts import agrees, script
 
 

@@ -16,9 +16,9 @@ from everyorder.runtime.script.emission import (
     register_special_form,
     register_sugar,
 )
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import check
-from everyorder.runtime.script.program import Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Program
 from tests.coded import code
 
 BASE = 10

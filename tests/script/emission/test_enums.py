@@ -3,8 +3,8 @@
 from enum import Enum, IntEnum
 
 from everyorder.runtime.script.emission import compile_function
-from everyorder.runtime.script.program import Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Program
 from tests.script.emission.scripts import agrees, script
 
 

@@ -5,8 +5,8 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime import Tensor
 from everyorder.runtime.futures import Future
-from everyorder.runtime.script.program import fork, wait
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import fork, wait
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
 X = runtime.tensor([1.0, 2.0])

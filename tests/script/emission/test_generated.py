@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everyorder.runtime.script.fusion import FusedGroup
-from everyorder.runtime.script.program import Function
-from everyorder.runtime.script.running import executor
+from everyorder.runtime.script.executor import executor
+from everyorder.runtime.script.executor.fusion import FusedGroup
+from everyorder.runtime.script.ir.program import Function
 from tests.script.emission.both import Both, Outcome
 from tests.script.emission.generated import Program
 from tests.script.emission.generated_forms import EVERY, NAMES

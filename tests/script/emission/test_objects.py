@@ -14,7 +14,8 @@ from everyorder.runtime import Tensor
 from everyorder.runtime.errors.script import ProgramError
 from everyorder.runtime.futures import Await, Future, awaitable, awaitable_wait
 from everyorder.runtime.script.emission import compile_function
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import (
     Program,
     fork,
     ignore,
@@ -22,7 +23,6 @@ from everyorder.runtime.script.program import (
     unused,
     wait,
 )
-from everyorder.runtime.script.running import call
 from tests.script.emission.scripts import agrees, script
 
 

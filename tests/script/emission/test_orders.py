@@ -21,9 +21,9 @@ from everyorder.runtime.script.emission import (
     register_special_form,
     sugar_of_value,
 )
-from everyorder.runtime.script.emission.calls import forms_of_operator
-from everyorder.runtime.script.program import Function, Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.emission.call_matching import forms_of_operator
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Function, Program
 
 X = runtime.tensor([3.0])
 

@@ -7,7 +7,7 @@ import pytest
 from everyorder.runtime.script.emission import compile_text
 from everyorder.runtime.script.frontend import CONSTRUCTS, INNER
 from everyorder.runtime.script.ir import graph_text, parse_graph, printed
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 from tests.script.emission.both import NAMES, Both
 from tests.script.emission.graphs import GRAPHS, KEPT, document, programs, stored
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import everyorder.runtime.jit  # noqa: F401  # modules and their forms, `super` among them
 from everyorder.runtime.errors.base import EveryorderError
-from everyorder.runtime.schema.declaration import EnumType
+from everyorder.runtime.schema.declared import EnumType
 from everyorder.runtime.script.emission import compile_function
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 
 FILE = Path(__file__).parent / "wrong_forms.txt"
 TITLE, RULE = "=== ", "-" * 72 + "\n"
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Optional
 from everyorder.runtime import Tensor
 from everyorder.runtime.futures import Await, Future
 from everyorder.runtime.futures import awaitable, awaitable_nowait, awaitable_wait
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.ir.program import (
     annotate, fork, ignore, interface, is_scripting, unchecked_cast, unused, wait,
 )
 """

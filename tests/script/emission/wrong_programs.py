@@ -17,7 +17,7 @@ from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
 from everyorder.runtime.script.emission import compile_text
-from everyorder.runtime.script.program import Program
+from everyorder.runtime.script.ir.program import Program
 from tests.script.emission.both import NAMES
 
 HERE = Path(__file__).parent

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from everyorder.runtime.errors.base import EveryorderError
-from everyorder.runtime.schema.scope import Scope
 from everyorder.runtime.script.frontend import (
     CONSTRUCTS,
     RESTRICTIONS,
@@ -28,6 +27,7 @@ from everyorder.runtime.script.frontend import (
     read_signature,
     read_text,
 )
+from everyorder.runtime.script.types.annotations import Scope
 
 REFUSED = Path(__file__).parent / "refused"
 # What begins a program that is read as a saved one.

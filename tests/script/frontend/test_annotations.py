@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from everyorder.runtime.errors.schema import AnnotationError
-from everyorder.runtime.schema.declaration import Namespace
-from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.declared import Namespace
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.frontend import (
     Annotations,
@@ -20,6 +19,7 @@ from everyorder.runtime.script.frontend import (
     read_text,
     scope_of,
 )
+from everyorder.runtime.script.types.python_classes import PythonClasses
 from tests.script.frontend import evaluated
 from tests.script.frontend.written import commented, commented_one_by_one, postponed
 
@@ -199,7 +199,7 @@ def test_any_expression_may_be_a_type() -> None:
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
     definition: Definition[Any] = Definition(one.source, one.tree)
-    from everyorder.runtime.schema.scope import Scope
+    from everyorder.runtime.script.types.annotations import Scope
 
     found: Type = Annotations(definition, Scope(vars(typing))).type(
         statement.value.args[1]

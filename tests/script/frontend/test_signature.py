@@ -6,8 +6,7 @@ from typing import Any, Optional, Union
 import pytest
 
 from everyorder.runtime.errors.script import MalformedProgram
-from everyorder.runtime.schema.declaration import Namespace
-from everyorder.runtime.schema.python_classes import PythonClasses
+from everyorder.runtime.schema.declared import Namespace
 from everyorder.runtime.schema.types import AnyType, IntType, NoneType_
 from everyorder.runtime.script.frontend import (
     Annotations,
@@ -16,6 +15,7 @@ from everyorder.runtime.script.frontend import (
     read_signature,
     scope_of,
 )
+from everyorder.runtime.script.types.python_classes import PythonClasses
 from everyorder.runtime.tensors import Tensor, tensor
 from tests.coded import coded
 from tests.script.frontend.programs import frontend

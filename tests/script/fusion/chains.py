@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.types import TensorType
-from everyorder.runtime.script.fused_kernel import step_of
-from everyorder.runtime.script.fusion import FusedGroup, fuse
+from everyorder.runtime.script.executor import ExecutionPlan, executor_options
+from everyorder.runtime.script.executor.fused_kernel import step_of
+from everyorder.runtime.script.executor.fusion import FusedGroup, fuse
 from everyorder.runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from everyorder.runtime.script.passes import Facts, facts_of, propagate_shapes
-from everyorder.runtime.script.running import ExecutionPlan, executor_options
 from everyorder.runtime.tensors.construction import from_numpy
 from everyorder.runtime.tensors.tensor import Tensor
 

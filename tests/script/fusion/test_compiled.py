@@ -10,11 +10,11 @@ from everyorder import runtime
 from everyorder.runtime.dispatch.library import KernelOverridden, Library
 from everyorder.runtime.dispatch.watch import WATCH
 from everyorder.runtime.errors.tensor import DTypeRefused
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.python_dispatch import TorchDispatchMode
-from everyorder.runtime.script import fused_kernel, fusion
-from everyorder.runtime.script.fusion import FusedGroup
-from everyorder.runtime.script.operator_calls import is_own
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.script.executor import fused_kernel, fusion
+from everyorder.runtime.script.executor.fusion import FusedGroup
+from everyorder.runtime.script.primitives.operator_calls import is_own
+from everyorder.runtime.torch_dispatch import TorchDispatchMode
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
 PAIR = """\

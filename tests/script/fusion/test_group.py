@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.script import fusion
-from everyorder.runtime.script.fusion import fuse
+from everyorder.runtime.script.executor import fusion
+from everyorder.runtime.script.executor.fusion import fuse
 from everyorder.runtime.script.ir import Effect, check, graph_text, parse_graph
 from everyorder.runtime.script.passes import propagate_shapes
 from tests.script.fusion.chains import facts, fused

@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from everyorder.runtime.operators.handles import core
-from everyorder.runtime.script import fused_kernel
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.script.executor import fused_kernel
 from everyorder.runtime.script.ir import parse_graph
 from everyorder.runtime.script.passes import facts_of
 from everyorder.runtime.tensors.construction import from_numpy

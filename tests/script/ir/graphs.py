@@ -13,8 +13,8 @@ from typing import Any
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import ScriptClassType
+from everyorder.runtime.schema.declared import ScriptClassType
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.subtyping import optional, union
@@ -39,7 +39,7 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.script.ir.graph import Block, Graph, Node, Place, Value
-from everyorder.runtime.script.ir.kinds import Kind, row_of
+from everyorder.runtime.script.ir.node_kinds import Kind, row_of
 from tests.schema.programs import COLOUR, DEEP, LAYER, NODE, PROGRAM, Colour, method
 
 DISPATCHER = Dispatcher()

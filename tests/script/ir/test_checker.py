@@ -23,7 +23,7 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.script.ir import Graph, Node, Value, check, parse_graph, printed
 from everyorder.runtime.script.ir.checker import LAWS, LINKS, faults
 from everyorder.runtime.script.ir.graph import PARAM, Block
-from everyorder.runtime.script.ir.kinds import DEEPEST, KINDS
+from everyorder.runtime.script.ir.node_kinds import DEEPEST, KINDS
 from tests.schema.programs import NODE, PROGRAM
 from tests.script.ir.graphs import FUNCTIONS, TYPES, random_graph, rows
 

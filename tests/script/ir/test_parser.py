@@ -4,9 +4,9 @@ import pytest
 
 from everyorder.runtime.errors.schema import SchemaSyntaxError
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.schema.declaration import EnumType, Namespace
+from everyorder.runtime.schema.declared import EnumType, Namespace
 from everyorder.runtime.script.ir import graph_text, parse_graph
-from everyorder.runtime.script.ir.kinds import DEEPEST
+from everyorder.runtime.script.ir.node_kinds import DEEPEST
 from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT
 from tests.schema.programs import PROGRAM
 from tests.script.ir.graphs import FUNCTIONS, TENSORS

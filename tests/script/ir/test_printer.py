@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.schema.codes import Device
-from everyorder.runtime.schema.declaration import EnumType, Namespace
+from everyorder.runtime.schema.declared import EnumType, Namespace
+from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.subtyping import optional, union
 from everyorder.runtime.schema.types import (
     AnyType,

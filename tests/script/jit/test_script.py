@@ -20,7 +20,7 @@ from everyorder import runtime
 from everyorder.runtime import jit
 from everyorder.runtime.errors import ModuleError, NotScriptable
 from everyorder.runtime.script.ir import Graph, check
-from everyorder.runtime.script.program import SHARED_PROGRAM
+from everyorder.runtime.script.ir.program import SHARED_PROGRAM
 
 
 def add(x: int, y: int = 2) -> int:
@@ -267,7 +267,7 @@ def test_nothing_of_scripts_loads_with_the_runtime() -> None:
     beyond = (
         "everyorder.runtime.jit",
         "everyorder.runtime.script",
-        "everyorder.runtime.modules",
+        "everyorder.runtime.nn",
     )
     assert not [name for name in plain if name.startswith(beyond)]
     face = loaded_by("from everyorder import runtime; runtime.jit")

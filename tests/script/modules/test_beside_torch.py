@@ -27,7 +27,7 @@ IMPORTS = {
     ),
     "Parameter, Sequential, Tensor": "Sequential",
     "from runtime.jit": "from torch.jit",
-    "from everyorder.runtime.script.program import export, ignore, unused": (
+    "from everyorder.runtime.script.ir.program import export, ignore, unused": (
         "from torch.jit import export, ignore, unused"
     ),
 }

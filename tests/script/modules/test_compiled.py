@@ -27,7 +27,7 @@ from everyorder.runtime.jit import (
     unused,
 )
 from everyorder.runtime.script.ir import check, graph_text
-from everyorder.runtime.script.program import SHARED_PROGRAM
+from everyorder.runtime.script.ir.program import SHARED_PROGRAM
 from tests.coded import code
 from tests.script.modules import zoo
 from tests.script.modules.zoo import (

@@ -18,7 +18,7 @@ from everyorder.runtime import (
     Tensor,
 )
 from everyorder.runtime.jit import interface
-from everyorder.runtime.script.program import export, ignore, unused
+from everyorder.runtime.script.ir.program import export, ignore, unused
 
 
 class Scale(Module):

@@ -14,11 +14,7 @@ from typing import Any
 
 from everyorder import runtime
 from everyorder.runtime.futures import Future
-from everyorder.runtime.schema.declaration import (
-    InterfaceType,
-    Namespace,
-    ScriptClassType,
-)
+from everyorder.runtime.schema.declared import InterfaceType, Namespace, ScriptClassType
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
@@ -41,9 +37,9 @@ from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
+from everyorder.runtime.script.executor import executor, plan_of
 from everyorder.runtime.script.ir import Block, Graph, Node, Value, parse_graph
-from everyorder.runtime.script.program import Function, declare_objects
-from everyorder.runtime.script.running import executor, plan_of
+from everyorder.runtime.script.ir.program import Function, declare_objects
 
 INTS, ROWS, TENSORS = (
     ListType(IntType),

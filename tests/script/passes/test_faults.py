@@ -22,13 +22,13 @@ from everyorder.runtime.script.ir import (
 )
 from everyorder.runtime.script.passes import (
     aliases,
-    elimination,
+    dce_cse,
     folding,
     peephole,
     run_passes,
 )
+from everyorder.runtime.script.passes.inline import splice
 from everyorder.runtime.script.passes.peephole import Call, Known, Rule
-from everyorder.runtime.script.passes.splicing import splice
 from tests.script.passes.programs import Outcome, outcome, patched, random_program
 from tests.script.passes.test_programs import LEGS, ROUNDS
 from tests.script.passes.texts import read
@@ -81,13 +81,13 @@ def _wrong_rule() -> Iterator[None]:
 
 @contextmanager
 def _nothing_is_outside() -> Iterator[None]:
-    whole = elimination._Marking.__init__
+    whole = dce_cse._Marking.__init__
 
     class Blind(aliases.Aliases):
         outside = property(lambda self: 0, lambda self, value: None)
 
-    with patched(elimination, "Aliases", Blind):
-        assert whole is elimination._Marking.__init__
+    with patched(dce_cse, "Aliases", Blind):
+        assert whole is dce_cse._Marking.__init__
         yield
 
 
@@ -176,13 +176,13 @@ FAULTS: dict[str, Fault] = {
         DEAD, _instead(aliases.Aliases, "region", lambda self, value: 0)
     ),
     "writes spoil nothing": Fault(
-        MERGE, _instead(elimination._Merging, "invalidate", lambda self, written: None)
+        MERGE, _instead(dce_cse._Merging, "invalidate", lambda self, written: None)
     ),
     "nothing is written to": Fault(
         MERGE, _instead(aliases.Aliases, "is_written", lambda self, value: False)
     ),
     "nobody sees two from one": Fault(
-        MERGE, _instead(elimination._Merging, "is_seen", lambda self, value: False)
+        MERGE, _instead(dce_cse._Merging, "is_seen", lambda self, value: False)
     ),
     "lists of constants are never written to": Fault(
         "propagate_all",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from everyorder.runtime.schema.declaration import ModuleType, Namespace
+from everyorder.runtime.schema.declared import ModuleType, Namespace
 from everyorder.runtime.schema.subtyping import optional
 from everyorder.runtime.schema.types import IntType, ListType, TensorType
 from everyorder.runtime.script.ir import check, graph_text, parse_graph

@@ -4,13 +4,13 @@ import pytest
 
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.script.ir import graph_text, parse_graph
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.passes import (
+    inline,
     inline_calls,
     lift_closures,
-    splicing,
     unroll_loops,
 )
-from everyorder.runtime.script.program import Function
 from tests.script.passes.programs import CELL
 from tests.script.passes.texts import changed, read
 
@@ -173,7 +173,7 @@ graph(%c.1 : __torch__.passes.Cell):
 def test_a_graph_does_not_grow_beyond_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(splicing, "MOST_NODES", 6)
+    monkeypatch.setattr(inline, "MOST_NODES", 6)
     graph = read(CALLED)
     assert inline_calls(graph) == 1
 
@@ -233,7 +233,7 @@ def test_other_loops_stay(before: str, after: str) -> None:
 
 
 def test_no_loop_grows_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splicing, "MOST_UNROLLED", 3)
+    monkeypatch.setattr(inline, "MOST_UNROLLED", 3)
     assert changed(unroll_loops, LOOP) == (LOOP, 0)
 
 

@@ -13,7 +13,7 @@ from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.errors.tensor import ArithmeticRefused
 from everyorder.runtime.script.primitives import NAMESPACE, ROWS, Row, install
-from everyorder.runtime.script.primitives.table import install as again
+from everyorder.runtime.script.primitives.primitive_table import install as again
 from tests.coded import code
 from tests.script.primitives.trial import (
     canonical,

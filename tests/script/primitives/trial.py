@@ -9,7 +9,7 @@ from typing import Any
 from everyorder import runtime
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
-from everyorder.runtime.schema.codes import DType
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.subtyping import Mismatch, match
 from everyorder.runtime.schema.types import (
     BoolType,
@@ -25,7 +25,7 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
-from everyorder.runtime.script.primitives import Row, table, widened
+from everyorder.runtime.script.primitives import Row, primitive_table, widened
 from tests.coded import coded, kind_of
 
 ResultOfOtherType = coded(RunningError, "ResultOfOtherType")
@@ -175,7 +175,7 @@ def perform(rows: Sequence[Row], *values: Any) -> Any:
     assert choice is not None, "no row takes these"
     converted = []
     for value, name in zip(values, choice.conversions, strict=True):
-        row = None if name is None else table.by_name(name)
+        row = None if name is None else primitive_table.by_name(name)
         converted.append(value if row is None else row.function(value))
     return choice.row.function(*in_order(choice.row, converted, {}))
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime.script.program import Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Program
 from everyorder.runtime.script.tracing import trace_function
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")

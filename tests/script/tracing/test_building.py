@@ -16,9 +16,9 @@ from everyorder.runtime.schema.types import (
     TensorType,
     TupleType,
 )
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import Graph, graph_text
-from everyorder.runtime.script.program import Function
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.tracing import GraphBuilder
 from tests.coded import code
 from tests.script.tracing.traced import arange, same

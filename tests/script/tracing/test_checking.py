@@ -6,8 +6,8 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime.errors.script import Untraceable
-from everyorder.runtime.script.program import fork, wait
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import fork, wait
 from everyorder.runtime.script.tracing.check import different_graphs, different_results
 from tests.coded import code
 from tests.script.tracing.traced import arange, trace, warned

@@ -3,16 +3,16 @@
 from types import SimpleNamespace
 from typing import Any
 
-from everyorder.runtime.schema.declaration import ModuleType
+from everyorder.runtime.schema.declared import ModuleType
 from everyorder.runtime.schema.types import TensorType
-from everyorder.runtime.script.program import (
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import (
     TYPE_ATTRIBUTE,
     Function,
     Program,
     fork,
     wait,
 )
-from everyorder.runtime.script.running import call
 from everyorder.runtime.script.tracing import trace_function, trace_method
 from tests.script.tracing.traced import arange, body, same
 

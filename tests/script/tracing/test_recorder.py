@@ -10,9 +10,9 @@ from everyorder.runtime.errors.script import Untraceable
 from everyorder.runtime.futures import awaitable
 from everyorder.runtime.keys import LOCAL, DispatchKey, include_keys
 from everyorder.runtime.schema.types import TensorType
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import graph_text
-from everyorder.runtime.script.program import Program, fork, wait
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Program, fork, wait
 from everyorder.runtime.script.tracing import GraphBuilder, trace_function
 from everyorder.runtime.script.tracing.recorder import CURRENT
 from everyorder.runtime.tensors.keys import MODED

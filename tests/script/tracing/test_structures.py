@@ -8,8 +8,8 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.script import Untraceable
-from everyorder.runtime.script.program import Program, fork
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.ir.program import Program, fork
 from everyorder.runtime.script.tracing import trace_function
 from tests.coded import code, coded
 from tests.script.tracing.traced import agrees, arange, body, same, trace

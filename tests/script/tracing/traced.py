@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder import runtime
-from everyorder.runtime.schema.declaration import SHARED, Namespace
+from everyorder.runtime.schema.declared import SHARED, Namespace
+from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir import check, graph_text, parse_graph, printed
-from everyorder.runtime.script.program import Function, Program
-from everyorder.runtime.script.running import call
+from everyorder.runtime.script.ir.program import Function, Program
 from everyorder.runtime.script.tracing import TraceWarning, trace_function
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from everyorder import runtime
 from everyorder.runtime import Tensor
-from everyorder.runtime.operators import functions
+from everyorder.runtime.operators.bindings import functions
 
 NETWORKS = "nn.functional."
 

@@ -1,0 +1,1 @@
+"""The base: the errors of the harness."""

@@ -1,0 +1,586 @@
+"""The exploration of all scenarios of a command, in child processes, with its display.
+
+Each child has one task at a time; the first one also loads all files and lists their
+scenarios, so that a module that ends or stops its process at its import is reported
+like a step that does so.  A child that died or was killed loses its task only; the next
+task gets a fresh child.  Small explorations use one child, unless a number is asked
+for.  With `in_process` there are none, for a debugger; then a step that ends the
+process ends the command.
+
+On a terminal a live display shows the running tasks, their progress and the time left.
+Sizes are known before the first step, so the time left is that of all scenarios
+together; where a size was too large because steps fail, the exploration says so.  Logs
+stay plain.
+
+Rules:
+- a task ends exactly once: with its outcome, or with the death of its child;
+- an interrupt is raised between two polls only (`tick`), and no child is left when the
+  pool is closed;
+- the display is drawn at events, never by a thread: children are forked from a process
+  that has no other threads.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from everyorder.harness.base.errors import HarnessError, NotFound, ProcessError
+from everyorder.harness.cli.command import defer_interrupts
+from everyorder.harness.cli.task import (
+    Effort,
+    Listing,
+    Outcome,
+    Task,
+    failure_of,
+    listing_of,
+    perform,
+)
+from everyorder.harness.engine import progress
+from everyorder.harness.processes.child import CAN_FORK, Child, Parent, start, wait
+from everyorder.harness.processes.watch import (
+    MOST_BETWEEN_POLLS,
+    POLL_SECONDS,
+    Limits,
+    Watch,
+    import_death,
+)
+from everyorder.harness.report.outcome import Report, Unexplored
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+    from rich.progress import TaskID
+
+    from everyorder.harness.exploration.catalogue import Entry
+
+
+# The import of one module: that of the largest libraries takes half a minute where
+# nothing of them is in memory yet.
+IMPORT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A task was begun."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """A task has executed some of its planned operations."""
+
+    index: int
+    done: int
+    planned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A task is over."""
+
+    index: int
+    outcome: Outcome
+
+
+Event = Started | Advanced | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Asks a child for the listing of these paths.
+
+    Modules in `deaths`, whose import ended a child, are not to be imported.
+    """
+
+    paths: tuple[str, ...]
+    start: Path
+    deaths: dict[str, Unexplored]
+
+
+@dataclass(frozen=True, slots=True)
+class Importing:
+    """A child is about to import this module."""
+
+    source: str
+    file: Path
+    root: Path
+
+
+@dataclass(slots=True)
+class _Work:
+    index: int
+    watch: Watch
+    done: int = 0
+
+
+class ChildPool:
+    """The children of one command; a context that leaves none of them behind.
+
+    `tick` is called several times a second, and may raise.
+    """
+
+    def __init__(
+        self,
+        effort: Effort,
+        limits: Limits | None = None,
+        *,
+        tick: Callable[[], None] = lambda: None,
+        fork: bool = CAN_FORK,
+    ) -> None:
+        self._effort = effort
+        self._limits = limits or Limits()
+        self._tick = tick
+        self._fork = fork
+        self._idle: list[Child] = []
+        self._busy: dict[Child, _Work] = {}
+
+    def __enter__(self) -> "ChildPool":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every child: an idle one in good order, a busy one at once."""
+        while self._busy:
+            self._busy.popitem()[0].kill()
+        while self._idle:
+            self._idle.pop().finish()
+
+    def load(self, paths: Sequence[str]) -> Listing:
+        """Load what the paths name, and list it.
+
+        Raises `NotFound`, `BadStrategy`, and `ProcessError` where a child ends
+        before it has imported anything.
+        """
+        deaths: dict[str, Unexplored] = {}
+        while True:
+            child = start(serve, self._effort, fork=self._fork)
+            self._busy[child] = _Work(-1, Watch(child, Limits(None, None)))
+            child.send(Load(tuple(paths), Path.cwd(), deaths))
+            answer = self._await_listing(child)
+            del self._busy[child]
+            if isinstance(answer, Listing):
+                self._idle.append(child)
+                return answer
+            child.kill()
+            if isinstance(answer, HarnessError):
+                raise answer
+            source, unexplored = answer
+            deaths[source] = unexplored
+
+    def _await_listing(
+        self, child: Child
+    ) -> Listing | HarnessError | tuple[str, Unexplored]:
+        """The listing, an error, or the module at which it died and its report."""
+        module: Importing | None = None
+        looked, passed = monotonic(), 0.0
+        while True:
+            wait((child,), POLL_SECONDS)
+            self._tick()
+            how = child.termination()
+            for message in child.read():
+                if not isinstance(message, Importing):
+                    assert isinstance(message, Listing | HarnessError), (
+                        "no other answer"
+                    )
+                    return message
+                module, passed = message, 0.0
+            now = monotonic()
+            looked, passed = now, passed + min(now - looked, MOST_BETWEEN_POLLS)
+            if how is None and passed <= IMPORT_SECONDS:
+                continue
+            if module is None:
+                reason = how or f"silent for {IMPORT_SECONDS:g} s"
+                return ProcessError(code="CannotLoad", reason=reason)
+            verdict: Literal["crashed", "hung"] = "crashed"
+            if how is None:
+                how, verdict = f"not over after {IMPORT_SECONDS:g} s", "hung"
+            else:
+                how = f"the process that imported it ended ({how})"
+            file, root = module.file, module.root
+            unexplored = import_death(child, module.source, file, root, how, verdict)
+            return module.source, unexplored
+
+    def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
+        """Perform the tasks in at most `jobs` processes and tell what happens.
+
+        Tasks are begun in order and end in any order; each ends exactly once.
+        """
+        waiting = deque(range(len(tasks)))
+        while waiting or self._busy:
+            while waiting and len(self._busy) < jobs:
+                index = waiting.popleft()
+                child = self._begin(tasks[index], index)
+                del child
+                yield Started(index)
+            wait(self._busy, POLL_SECONDS)
+            self._tick()
+            for child, work in list(self._busy.items()):
+                outcome = self._poll(child, work, tasks[work.index])
+                if outcome is not None:
+                    yield Finished(work.index, outcome)
+                    continue
+                done, planned = (
+                    child.cells[progress.DONE],
+                    child.cells[progress.PLANNED],
+                )
+                if done != work.done:
+                    work.done = done
+                    yield Advanced(work.index, done, planned)
+
+    def _begin(self, task: Task, index: int) -> Child:
+        child = self._idle.pop() if self._idle else None
+        if child is not None and child.termination() is not None:
+            # By something that was left behind.
+            child.kill()
+            child = None
+        child = child or start(serve, self._effort, fork=self._fork)
+        self._busy[child] = _Work(index, Watch(child, self._limits))
+        child.send(task)
+        return child
+
+    def _poll(self, child: Child, work: _Work, task: Task) -> Outcome | None:
+        """The outcome of a child's task, if it has one by now."""
+        how = child.termination()
+        for outcome in child.read():
+            del self._busy[child]
+            self._idle.append(child)
+            assert isinstance(outcome, Outcome), "a task is answered by an outcome"
+            return outcome
+        unexplored = work.watch.failure(task.subject, how)
+        if unexplored is not None:
+            del self._busy[child]
+            child.kill()
+        return unexplored
+
+
+def serve(parent: Parent, effort: Effort) -> None:
+    """Answer the parent's requests until there are none; a child's main function."""
+    entries: dict[str, Entry] = {}
+    while True:
+        try:
+            request = parent.receive()
+        except EOFError:
+            return
+        if isinstance(request, Load):
+            parent.send(_load(parent, request, effort, entries))
+            continue
+        with progress.watched(parent.cells) as beats:
+            beats.progress(0, request.planned)
+            outcome = _outcome(request, effort, entries, beats)
+            beats.rest()
+            _send(parent, request, outcome)
+
+
+def _load(
+    parent: Parent, request: Load, effort: Effort, entries: "dict[str, Entry]"
+) -> Listing | HarnessError:
+    from everyorder.harness.exploration.catalogue import (
+        Catalogue,
+        LoadFailure,
+        load,
+        load_file,
+    )
+
+    def read(file: Path, root: Path, source: str) -> Catalogue:
+        if source in request.deaths:
+            return Catalogue(root, broken=(LoadFailure(source, None, "it died"),))
+        parent.send(Importing(source, file, root))
+        try:
+            return load_file(file, root)
+        except (KeyboardInterrupt, GeneratorExit) as error:
+            broken = LoadFailure(source, None, type(error).__name__)
+            return Catalogue(root, broken=(broken,))
+
+    try:
+        catalogue = load(request.paths, start=request.start, read=read)
+        entries.update((entry.scenario.path, entry) for entry in catalogue.entries)
+        return listing_of(catalogue, effort, request.deaths)
+    except HarnessError as error:
+        return error
+
+
+def _outcome(
+    task: Task, effort: Effort, entries: "dict[str, Entry]", beats: progress.Pulse
+) -> Outcome:
+    """The outcome of a task, whatever its scenario raises."""
+    entry = entries.get(task.path)
+    try:
+        return perform(task, effort, beats.progress, entry)
+    except BaseException as error:  # KeyboardInterrupt, and outcomes of test runners
+        if entry is not None:
+            return failure_of(entry, error)
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        operation, history = task.subject.position(beats.trail())
+        return Unexplored(
+            task.path, task.source, reason, operation=operation, history=history
+        )
+
+
+def _send(parent: Parent, task: Task, outcome: Any) -> None:
+    try:
+        parent.send(outcome)
+    except OSError:
+        raise
+    except Exception as error:  # what pickle and the methods it calls may raise
+        reason = f"its report cannot cross to another process: {error!r}"
+        with suppress(OSError):
+            parent.send(Unexplored(task.path, task.source, reason))
+
+
+# Lines that stay free for the progress of scenarios that run, and for the totals.
+RESERVED_LINES = 14
+
+# Ten frames a second look alive; more only cost time.
+DRAW_SECONDS = 0.1
+
+
+class Display:
+    """The live display; a context that shows nothing where there is no terminal.
+
+    It is gone when it is over; what it showed is printed for good by whoever has it.
+    """
+
+    _live: "Live | None" = None
+
+    def __init__(self, console: "Console", tasks: Sequence[Task]) -> None:
+        if not console.is_terminal:
+            return
+        # Only here: children look through all that is loaded.
+        from rich.live import Live
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._console = console
+        self._tasks = tasks
+        self._planned = [task.planned for task in tasks]
+        self._done = [0] * len(tasks)
+        self._finished: list[Outcome] = []
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=18),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._whole = self._bars.add_task("all scenarios", total=sum(self._planned))
+        self._rows: dict[int, TaskID] = {}
+        self._drawn = 0.0
+        self._live = Live(
+            get_renderable=self._frame,
+            console=console,
+            auto_refresh=False,
+            transient=True,
+        )
+
+    def __enter__(self) -> "Display":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, event: Event) -> None:
+        """Show what has happened to a task."""
+        if self._live is None:
+            return
+        match event:
+            case Started(index):
+                name = self._tasks[index].path.rpartition("/")[2]
+                row = self._bars.add_task(name, total=self._planned[index])
+                self._rows[index] = row
+            case Advanced(index, done, planned):
+                self._planned[index], self._done[index] = planned, done
+                self._bars.update(self._rows[index], completed=done, total=planned)
+            case Finished(index, outcome):
+                # Nothing more of its plan will be played.
+                self._bars.remove_task(self._rows.pop(index))
+                if isinstance(outcome, Report):
+                    self._done[index] = outcome.exploration.executed.transitions
+                self._planned[index] = self._done[index]
+                self._finished.append(outcome)
+        self._bars.update(
+            self._whole, completed=sum(self._done), total=sum(self._planned)
+        )
+        if monotonic() - self._drawn > DRAW_SECONDS:
+            self._live.refresh()
+            self._drawn = monotonic()
+
+    def _frame(self) -> "RenderableType":
+        from rich.console import Group
+
+        from everyorder.harness.report import overview
+
+        room = max(self._console.height - RESERVED_LINES, 3)
+        latest = self._finished[-room:]
+        if not latest:
+            return self._bars
+        reports = [each for each in latest if isinstance(each, Report)]
+        others = [each for each in latest if isinstance(each, Unexplored)]
+        width = min(self._console.width, 100)
+        return Group(overview(reports, others, width=width), self._bars)
+
+
+# Below this many operations (about a second) a second process does not pay: it has to
+# import what it explores.
+PARALLEL_OPERATIONS = 20_000
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped it by Ctrl-C; `finished` are the outcomes that there are."""
+
+    def __init__(self, finished: Sequence[Outcome], planned: int) -> None:
+        super().__init__()
+        self.finished = tuple(finished)
+        self.planned = planned
+
+
+class Campaign:
+    """The exploration of a command; a context that leaves no process behind.
+
+    `jobs` is the number of processes; None takes one for each core where that pays.
+    """
+
+    def __init__(
+        self,
+        effort: Effort,
+        *,
+        jobs: int | None = None,
+        limits: Limits | None = None,
+        in_process: bool = False,
+    ) -> None:
+        self.effort = effort
+        self._jobs = jobs
+        self._limits = limits
+        self._in_process = in_process
+        self._contexts = ExitStack()
+        self._pool: ChildPool | None = None
+        self._entries: dict[str, Entry] = {}
+
+    def __enter__(self) -> "Campaign":
+        if not self._in_process:
+            # Interrupts are deferred last, so that they are while the pool is closed.
+            check = self._contexts.enter_context(defer_interrupts())
+            pool = ChildPool(self.effort, self._limits, tick=check)
+            self._pool = self._contexts.enter_context(pool)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._contexts.__exit__(kind, error, traceback)
+
+    def load(self, paths: Sequence[str]) -> Listing:
+        """Load what the paths name.
+
+        Raises `NotFound`, `BadStrategy`, and KeyboardInterrupt.
+        """
+        if self._pool is not None:
+            return self._pool.load(paths)
+        from everyorder.harness.exploration.catalogue import load
+
+        catalogue = load(paths)
+        self._entries = {entry.scenario.path: entry for entry in catalogue.entries}
+        return listing_of(catalogue, self.effort)
+
+    def explore(self, tasks: Sequence[Task], console: "Console") -> list[Outcome]:
+        """The outcome of every task, in their order.
+
+        Raises `Interrupted` with what is finished.
+        """
+        outcomes: dict[int, Outcome] = {}
+        try:
+            with Display(console, tasks) as display:
+
+                def show(event: Event) -> None:
+                    if isinstance(event, Finished):
+                        outcomes[event.index] = event.outcome
+                    display.show(event)
+
+                if self._pool is None:
+                    self._explore_here(tasks, show)
+                else:
+                    for event in self._pool.explore(
+                        tasks, process_count(tasks, self._jobs)
+                    ):
+                        show(event)
+        except KeyboardInterrupt:
+            finished = tuple(outcomes[index] for index in sorted(outcomes))
+            raise Interrupted(finished, len(tasks)) from None
+        return [outcomes[index] for index in range(len(tasks))]
+
+    def _explore_here(
+        self, tasks: Sequence[Task], show: Callable[[Event], None]
+    ) -> None:
+        for index, task in enumerate(tasks):
+            show(Started(index))
+
+            def tell(done: int, planned: int, index: int = index) -> None:
+                show(Advanced(index, done, planned))
+
+            entry = self._entries.get(task.path)
+            show(Finished(index, perform(task, self.effort, tell, entry)))
+
+
+def load_scenarios(campaign: Campaign, paths: Sequence[str]) -> Listing:
+    """Load what the paths name; tell what skipped itself or is not collected.
+
+    Raises `NotFound`.
+    """
+    listing = campaign.load(paths)
+    for some in listing.uncollected:
+        click.echo(some.render())
+    if not listing.tasks and not listing.broken:
+        where = ", ".join(paths)
+        if not where:
+            from everyorder.harness.exploration.catalogue import (
+                default_folder,
+            )
+
+            folder = default_folder(listing.root).relative_to(listing.root)
+            where = folder.as_posix()
+        reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
+        if reasons:
+            where += f"; skipped: {', '.join(reasons)}"
+        raise NotFound(code="NoScenarios", where=where)
+    for source, reason in listing.skipped:
+        click.echo(f"skipped: {source}: {reason}")
+    return listing
+
+
+def process_count(tasks: Sequence[Task], jobs: int | None) -> int:
+    """The number of children that explore at once."""
+    if jobs is None:
+        small = sum(task.planned for task in tasks) < PARALLEL_OPERATIONS
+        jobs = 1 if small else (os.cpu_count() or 1)
+    return max(min(jobs, len(tasks)), 1)

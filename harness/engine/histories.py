@@ -1,0 +1,391 @@
+"""The histories that each strategy plays, and how many operations that takes.
+
+A strategy is a size, when no step fails, and a run.  `sca` and `random` are in
+`covering_arrays.py`, `groups` in `groups.py`, `graph` in `proof.py`; all are listed in
+`strategy.py`, with what each lets a report claim.
+
+`histories:k`: every history of at most k operations, each on a fresh system.  Nobody
+looks before the end of a history.  That is what finds caches which go stale: a look
+after every operation warms all histories alike, and then they agree.  Shorter histories
+come first, so the first history that reaches a state is its reference when the cold
+looks were not taken, and the first history that fails is a shortest one.
+
+`stale`: short histories that unmask caches.  Of the faults of real registries the
+largest group is caches that go stale: something is asked, the registry changes, and the
+same is asked again.  Two steps and one use nearly always suffice, so every use (the
+look is one, too) is asked before and after every change, with nothing and with each
+single other step active; O(n^2 m) histories of at most six operations, at any n.  Each
+is played on a fresh system; observed is the last use, and the look at the end.
+
+    use, do s, use                     do t, use, do s, use
+    do s, use, undo s, use             do t, do s, use, undo s, use
+                                       do t, do s, use, undo t, use
+
+`full`: every order of adding times every order of removing; the oracle.  It does what
+the known exhaustive test of operator registrations does (PyTorch's dispatcher tests,
+"commute"), so that the other strategies can be measured against it: for each
+permutation of the steps and each permutation again, add in the first order and remove
+in the second, looking after every operation and comparing by set.  A step that raises
+ends the adding there; the error is recorded, and what was built is removed.  All rounds
+run on one system, one after the other, without a reset, unless something could not be
+removed: then the next round has a fresh one.  It takes 2n(n!)^2 operations, and it
+never adds after it removed within a round.
+
+`arrangements`: every operation after every order of adding.  The states are ordered
+arrangements of distinct steps, whatever the system's observations are keyed by: right
+for registries where the order of what is active may matter ("the newest wins"), and it
+never plays a longer history than needed.  Breadth-first over arrangements; each gets
+the first history that leads to it, and every operation is played at the end of that
+history on a fresh system.  Where steps fail, only what can be reached is expanded; an
+arrangement that is reached only by removing something is reached that way.
+
+`kA:k`: complete up to k hidden operations, for systems that show only observations.  If
+every state of the system is reached by a canonical history followed by at most k
+operations, and different active sets look different, then a system that passes is
+equivalent to "the state is the active set": the suite is the canonical histories, times
+all histories of at most k + 1 operations, times the separating looks (here one look, at
+the end).  This is k-A-completeness (Vaandrager and Melse, "New fault domains for
+conformance testing of finite state machines", CONCUR 2025), with the lattice of sets as
+the specification.  States that look alike are not told apart, and the exploration says
+how many there are.
+
+`walk:s`: one run without a reset that takes every operation after s others.  The
+digraph whose nodes are (active set, last s operations) and whose transitions are the
+operations, toggles and uses alike, has an Eulerian circuit, and `Walk` follows one
+while the system runs, with one byte per node and no list of transitions.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import permutations, product
+from math import factorial
+
+from everyorder.harness.base.errors import BadStrategy
+from everyorder.harness.engine.protocol import (
+    EVERY_ORDER,
+    UNORDERED,
+    History,
+    Key,
+    Operations,
+    state_of,
+)
+from everyorder.harness.engine.reference import map_states
+from everyorder.harness.engine.session import Incomplete, Session
+
+
+def histories_size(steps: int, uses: int, longest: int) -> int:
+    """Operations of all histories."""
+    operations = steps + uses
+    return sum(length * operations**length for length in range(1, longest + 1))
+
+
+def run_histories(session: Session, longest: int) -> None:
+    """Play all histories of at most `longest` operations."""
+    operations = range(session.operations.actions)
+    for length in range(longest + 1):
+        for history in product(operations, repeat=length):
+            session.play_history(history)
+
+
+def stale_size(steps: int, uses: int) -> int:
+    """Operations of all histories."""
+    single, pair = 3 + 4, 4 + 5 + 5
+    return (uses + 1) * steps * (single + pair * (steps - 1))
+
+
+def stale_histories(operations: Operations) -> Iterator[History]:
+    """The histories of `stale`, the shortest shapes first for each use."""
+    steps = range(operations.steps)
+    for use in (*range(operations.steps, operations.actions), operations.look):
+        for step in steps:
+            yield use, step, use
+            yield step, use, step, use
+        for other in steps:
+            for step in steps:
+                if step != other:
+                    yield other, use, step, use
+                    yield other, step, use, step, use
+                    yield other, step, use, other, use
+
+
+def run_stale(session: Session) -> None:
+    """Play all of `stale_histories`."""
+    for history in stale_histories(session.operations):
+        session.play_history(history)
+
+
+def full_size(steps: int) -> int:
+    """Operations of the run when no step fails."""
+    return 2 * steps * factorial(steps) ** 2
+
+
+def run_full(session: Session) -> None:
+    """Play every round."""
+    player, transition = session.player, session.transition
+    player.reset()
+    player.look()
+    steps = range(session.operations.steps)
+    # Never all at once: there are 479,001,600 orders of twelve steps.
+    for adding in permutations(steps):
+        for removing in permutations(steps):
+            if player.mask:
+                player.reset()
+                player.look()
+            for step in adding:
+                transition(step)
+                if not player.mask >> step & 1:
+                    break
+            for step in removing:
+                if player.mask >> step & 1:
+                    transition(step)
+
+
+def arrangements_size(steps: int, uses: int) -> int:
+    """Operations of all histories when no step fails: (arrangement + 1) * A, summed."""
+    total, many = 0, 1
+    for length in range(steps + 1):
+        total += many * (length + 1)
+        many *= steps - length
+    return total * (steps + uses)
+
+
+def run_arrangements(session: Session) -> None:
+    """Play every operation from every arrangement that counts as one."""
+    player = session.player
+    session.play_history(())
+    queue: list[tuple[Key, History]] = [((), ())]
+    known: set[Key] = {()}
+    for arrangement, history in queue:
+        mask = UNORDERED.key(state_of(arrangement))
+        for operation in range(session.operations.actions):
+            session.play_history((*history, operation))
+            if player.mask == mask:
+                continue
+            target = EVERY_ORDER.toggled(arrangement, operation)
+            if target not in known:
+                known.add(target)
+                queue.append((target, (*history, operation)))
+    session.reached = True
+
+
+def depth_size(steps: int, uses: int, hidden: int) -> int:
+    """Operations of the suite when no step fails; canonical histories are n/2 long."""
+    operations = steps + uses
+    doubled = sum(
+        int(operations**length) * (steps + 2 * length)
+        for length in range(1, hidden + 2)
+    )
+    return (doubled << steps) // 2
+
+
+def depth_measured(session: Session, hidden: int) -> int:
+    """Operations of the suite, once the canonical histories are known."""
+    operations = session.operations.actions
+    return sum(
+        int(operations**length) * (len(history) + length)
+        for history in session.record.canonical.values()
+        for length in range(1, hidden + 2)
+    )
+
+
+def run_depth(session: Session, hidden: int) -> None:
+    """Play the suite for `hidden` operations."""
+    map_states(session)
+    operations = range(session.operations.actions)
+    for history in tuple(session.record.canonical.values()):
+        for length in range(1, hidden + 2):
+            for suffix in product(operations, repeat=length):
+                session.play_history(history + suffix)
+    states, looks = len(session.record.seen), len(set(session.record.seen.values()))
+    if looks < states:
+        session.skipped.append(
+            f"kA:{hidden}: {states} states show {looks} observations; states that "
+            "look alike are not told apart"
+        )
+
+
+# One byte per node; past this the walk itself would take weeks.
+MOST_NODES = 1 << 30
+
+# Ways that led elsewhere, one after the other, before the walk ends as stuck.
+MOST_FUTILE = 64
+
+
+def walk_size(steps: int, uses: int, depth: int) -> int:
+    """Operations of the circuit when no step fails."""
+    operations = steps + uses
+    return int(operations ** (depth + 1)) << steps
+
+
+class Walk:
+    """The state of one walk: where it is, what is spent, what is known to fail.
+
+    Why there is a circuit.  With every step succeeding, each operation permutes the
+    sets, so a node (S, h) has as many transitions in (one for each operation that the
+    history dropped) as out (one for each operation), and everything is strongly
+    connected.  A step that fails is a self-loop on its set; while failing is decided by
+    a downward-closed family of sets each operation still permutes the sets that are
+    reachable.  The circuit has |sets| * A^(s+1) transitions for A operations.
+
+    How the circuit is found without looking ahead.  In the BEST theorem (van
+    Aardenne-Ehrenfest and de Bruijn 1951; circuits of de Bruijn graphs: de Bruijn 1946,
+    Good 1946; splicing, which needs a stored walk: Hierholzer 1873) a walk that leaves
+    each node by its transitions in any order, but last by the transition of a spanning
+    tree that points to the root, can stick only at the root, with every transition
+    used.  Our tree in closed form: in a set with a member other than step 0 remove its
+    highest; else toggle step 0.  Removing shrinks the set, so after at most n removals
+    only step 0 is left to be toggled, and after s more operations the last s are 0^s:
+    the tree's root is the node that s toggles of step 0 from a fresh system lead to,
+    which is also the lead-in that makes the first history a real one.  Operation 0 may
+    fail; then it is a loop, and the same holds.
+
+    Where failing is of another shape (a step that must be added after another, which
+    may then be removed) the digraph need not be balanced.  Then the walk sticks early
+    and goes by a shortest known way to the nearest node with a transition left: every
+    transition is still executed, some more than once.
+    """
+
+    def __init__(self, session: Session, depth: int) -> None:
+        self._session = session
+        self._operations = session.operations.actions
+        self._steps = session.operations.steps
+        self._width = 1 << self._steps
+        self._span = self._operations ** (depth - 1) if depth else 0
+        nodes = self._operations**depth * self._width
+        if nodes > MOST_NODES:
+            raise BadStrategy(
+                code="TooLarge",
+                what=f"walk:{depth}'s nodes",
+                size=nodes,
+                limit=MOST_NODES,
+            )
+        self._spent = bytearray(nodes)
+        self._recent = 0
+        self._depth = depth
+        self._blocked: dict[int, int] = {}
+        self._open = 0
+
+    def run(self, *, resume: bool = False) -> None:
+        """Start from a fresh system, lead in, and take every transition once.
+
+        With `resume` the system goes on from where it stands, after all steps were done
+        and undone in falling order, so that all that follows has another history.
+        """
+        session = self._session
+        if resume:
+            for _ in range(2):
+                for step in reversed(range(self._steps)):
+                    session.lead(step)
+            session.player.clear()
+        else:
+            session.player.reset()
+        session.player.look()
+        if not self._operations:
+            return
+        for _ in range(self._depth):
+            session.lead(0)
+        self._follow()
+        futile = 0
+        while self._open:
+            left = self._open
+            for operation in self._path_to_open():
+                before = session.player.mask
+                session.lead(operation)
+                self._moved(operation, before)
+            self._follow()
+            futile = futile + 1 if self._open == left else 0
+            if futile > MOST_FUTILE:
+                raise self._stuck()
+        session.reached = True
+
+    def _follow(self) -> None:
+        """Take unspent transitions until the node at hand has none."""
+        transition = self._session.transition
+        player = self._session.player
+        spent, operations, span = self._spent, self._operations, self._span
+        width, last, recent = self._width, self._operations - 1, self._recent
+        mask, remaining = player.mask, self._open
+        steps = self._steps
+        while True:
+            node = recent * width + mask
+            count = spent[node]
+            if not count:
+                remaining += operations
+            # The tree's transition: highest member other than step 0, else step 0.
+            final = (mask >> 1).bit_length()
+            if count < last:
+                operation = count if count < final else count + 1
+            elif count == last:
+                operation = final
+            else:
+                break
+            spent[node] = count + 1
+            remaining -= 1
+            self._open, self._recent = remaining, recent
+            transition(operation)
+            if player.mask == mask and operation < steps:
+                self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
+            mask = player.mask
+            if span:
+                recent = (recent % span) * operations + operation
+        self._open, self._recent = remaining, recent
+
+    def _moved(self, operation: int, before: int) -> None:
+        mask = self._session.player.mask
+        if mask == before and operation < self._steps:
+            self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
+        if self._span:
+            self._recent = (self._recent % self._span) * self._operations + operation
+
+    def _path_to_open(self) -> list[int]:
+        """Operations of a shortest known way to a node with an unspent transition."""
+        start = (self._recent, self._session.player.mask)
+        came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
+        queue = deque([start])
+        while queue:
+            node = queue.popleft()
+            recent, mask = node
+            count = self._spent[recent * self._width + mask]
+            if node != start and 0 < count < self._operations:
+                return self._back(node, start, came)
+            for operation in range(self._operations):
+                target = self._target(recent, mask, operation)
+                if target != start and target not in came:
+                    came[target] = (node, operation)
+                    queue.append(target)
+        raise self._stuck()
+
+    def _stuck(self) -> Incomplete:
+        """The error of a walk that knows no way to its open transitions."""
+        why = "steps fail by history"
+        if not self._session.operations.reversible:
+            why = "some steps cannot be undone"
+        return Incomplete(
+            f"walk:{self._depth} cannot come back to {self._open} transitions, because "
+            f"{why}"
+        )
+
+    def _target(self, recent: int, mask: int, operation: int) -> tuple[int, int]:
+        if operation < self._steps and not self._blocked.get(mask, 0) >> operation & 1:
+            mask ^= 1 << operation
+        if self._span:
+            recent = (recent % self._span) * self._operations + operation
+        return recent, mask
+
+    @staticmethod
+    def _back(
+        node: tuple[int, int],
+        start: tuple[int, int],
+        came: dict[tuple[int, int], tuple[tuple[int, int], int]],
+    ) -> list[int]:
+        way: list[int] = []
+        while node != start:
+            node, operation = came[node]
+            way.append(operation)
+        way.reverse()
+        return way
+
+
+def run_walk(session: Session, depth: int, *, resume: bool = False) -> None:
+    """Run `walk:depth` on the session; see `Walk.run`."""
+    Walk(session, depth).run(resume=resume)

@@ -1,0 +1,1 @@
+"""Exploring one scenario, and finding scenarios in files."""

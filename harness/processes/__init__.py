@@ -1,0 +1,1 @@
+"""Child processes that explore, and their time limits."""

@@ -1,0 +1,553 @@
+"""Child processes that explore, and the pipes to them.
+
+A step of a scenario is anybody's code:
+it may call `os._exit`, crash in native code, stand still, or print what it likes.
+So it runs in a child process.  Its messages and its output come through pipes, which
+the parent reads without ever waiting for them.
+
+Rules:
+- the child is forked where that can be done (it then has everything that its parent
+  has, at the cost of a millisecond), else spawned; what it runs is the same;
+- it dies with its parent, however that ends: on Linux the kernel sees to it, elsewhere
+  a thread waits for the end of a pipe that only the parent holds open;
+- it has a process group of its own, so Ctrl-C is the parent's affair, and what the
+  steps have started is killed with it;
+- what it prints is printed by its parent, to `sys.stdout` and `sys.stderr` as they are
+  there, so a capture or a progress bar in the parent has its way;
+- the end of a pipe is no sign of death (what a step has forked may hold it open, and a
+  step may close it): a child is dead when the system says so.
+
+How it works: messages are pickles behind their length.  Both sides are processes of one
+user, one of which started the other, so what comes is trusted.  What was sent before
+the child died is read after it, so a result that was sent is never lost.
+"""
+
+import gc
+import os
+import pickle
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from io import FileIO, TextIOWrapper
+from mmap import mmap
+from time import monotonic
+from typing import IO, Any, NamedTuple, NoReturn, Protocol
+
+from everyorder.harness.base.errors import ProcessError
+from everyorder.harness.engine import progress
+
+# Asks a child for its stack.  Nobody else uses it: the last but one of the signals for
+# applications (valgrind takes the last one), which macOS does not have.
+STACK_SIGNAL = (
+    int(signal.SIGRTMAX) - 1
+    if hasattr(signal, "SIGRTMAX")
+    else int(getattr(signal, "SIGUSR2", signal.SIGTERM))
+)
+
+# A stack is written in milliseconds; a child that has no time for it has none to tell.
+STACK_SECONDS = 2.0
+
+# More of a stack is not shown anyway.
+MOST_STACK = 1 << 20
+
+_HEAD = 8
+_CHUNK = 1 << 16
+_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class Parent(Protocol):
+    """The parent as a child sees it."""
+
+    cells: memoryview
+
+    def send(self, message: object) -> None:
+        """Send a message.  Raises OSError where nobody is there any more."""
+        ...
+
+    def receive(self) -> Any:
+        """Wait for a request.  Raises EOFError when there will be none."""
+        ...
+
+
+class Child(Protocol):
+    """A child as its parent sees it.  `cells` is its pulse."""
+
+    cells: memoryview
+    pid: int
+
+    def send(self, request: object) -> None:
+        """Send a request; to a child that has ended nothing is sent."""
+        ...
+
+    def read(self) -> list[Any]:
+        """The messages that have arrived; prints what the child has printed."""
+        ...
+
+    def termination(self) -> str | None:
+        """ "exit code 0" or "signal 9, Killed"; None while it lives."""
+        ...
+
+    def stack(self, *, living: bool) -> str:
+        """The stack of its death, or of now, by faulthandler; "" without one."""
+        ...
+
+    def finish(self) -> None:
+        """End it in good order: no request will follow.  Waits for it, not for ever."""
+        ...
+
+    def kill(self) -> None:
+        """End it now, with what it has started, and let go of everything."""
+        ...
+
+    def sources(self) -> Sequence[Any]:
+        """Handles that become ready when there is something to `read`."""
+        ...
+
+
+Main = Callable[..., None]
+"""Runs in the child: (parent, *arguments).  Where it is spawned, it has a name."""
+
+CAN_FORK = hasattr(os, "fork")
+
+
+def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> Child:
+    """Start a child that runs `main(parent, *arguments)`."""
+    if fork:
+        return ForkedChild(main, arguments)
+    from everyorder.harness.processes.spawn import SpawnedChild
+
+    return SpawnedChild(main, arguments)
+
+
+def wait(children: Iterable[Child], seconds: float) -> None:
+    """Wait until one of them has something to tell, but not longer than that."""
+    sources = [source for child in children for source in child.sources()]
+    if not CAN_FORK or any(not isinstance(source, int) for source in sources):
+        from multiprocessing.connection import wait as wait_for_any
+
+        wait_for_any(sources, seconds)
+        return
+    poll = select.poll()
+    for source in sources:
+        poll.register(source, select.POLLIN)
+    poll.poll(seconds * 1000)
+
+
+class ForkedChild:
+    """A forked child."""
+
+    def __init__(self, main: Main, arguments: tuple[Any, ...]) -> None:
+        self._memory = mmap(-1, progress.BYTES)
+        self.cells = memoryview(self._memory).cast("Q")
+        self._frames = bytearray()
+        self._stack = bytearray()
+        self._termination: str | None = None
+        pipes = [os.pipe() for _ in range(6)]
+        (up, up_end), (down_end, down), (life_end, life) = pipes[:3]
+        (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
+        self._up, self._down, self._trace = up, down, stack
+        self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
+        self._open = {up, down, life, stack, out, err}
+        ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
+        for source in (up, out, err, stack):
+            os.set_blocking(source, False)
+        flush_streams()
+        prctl()  # looked up once, here, rather than in every child
+        self.pid = -1
+        try:
+            with _blocked_signals() as mask:
+                self._fork(main, arguments, ends, mask)
+        except BaseException:  # Ctrl-C, which has waited until here
+            if self.pid == 0:
+                _print_traceback()
+                os._exit(1)
+            if self.pid > 0:
+                self.kill()
+            raise
+
+    def _fork(
+        self, main: Main, arguments: tuple[Any, ...], ends: "_Ends", mask: set[int]
+    ) -> None:
+        """Fork; returns in the parent only.  `mask` are the signals to block after."""
+        drawn = _random_state()
+        parent = os.getpid()
+        with without_fork_warning():
+            self.pid = os.fork()
+        if self.pid:
+            # Both do it, so that it is done before either goes on.
+            with suppress(OSError):
+                os.setpgid(self.pid, self.pid)
+            for end in ends:
+                os.close(end)
+            _children.add(self)
+            return
+        os.setpgid(0, 0)
+        # What came from the parent is nobody's garbage here.
+        gc.freeze()
+        for other in (self, *_children):
+            other.close()
+        _children.clear()
+        _become_process(ends, parent)
+        if drawn is not None:
+            sys.modules["random"].setstate(drawn)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _run(main, _ParentPipe(self.cells, ends.up, ends.down), arguments)
+
+    def sources(self) -> Sequence[int]:
+        """The ends of its pipes that are open."""
+        return [each for each in (self._up, *self._printed) if each in self._open]
+
+    def send(self, request: object) -> None:
+        """Send a request; to a child that has ended nothing is sent."""
+        with suppress(OSError):
+            send_message(self._down, request)
+
+    def read(self) -> list[Any]:
+        """The messages that have arrived; prints what the child has printed."""
+        for source in self._printed:
+            self._print(source)
+        self._frames += self._arrived(self._up)
+        messages = []
+        while len(self._frames) >= _HEAD:
+            end = _HEAD + int.from_bytes(self._frames[:_HEAD], "big")
+            if len(self._frames) < end:
+                break
+            messages.append(pickle.loads(self._frames[_HEAD:end]))  # noqa: S301  # from our own child
+            del self._frames[:end]
+        return messages
+
+    def termination(self) -> str | None:
+        """The exit code or signal; None while it lives."""
+        if self._termination is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has waited for it
+                self._termination = "how is not known: its exit status was taken"
+            else:
+                if pid:
+                    self._termination = _exit_text(os.waitstatus_to_exitcode(status))
+        return self._termination
+
+    def stack(self, *, living: bool) -> str:
+        """The stack of its death, or of now, as faulthandler writes it."""
+        if living and self.termination() is None:
+            with suppress(OSError):
+                os.kill(self.pid, STACK_SIGNAL)
+            self._await_stack()
+        self._stack += self._arrived(self._trace)
+        return self._stack[:MOST_STACK].decode(errors="replace")
+
+    def _await_stack(self) -> None:
+        """Read until it has been silent for a while, or for too long."""
+        poll = select.poll()
+        poll.register(self._trace, select.POLLIN)
+        until = monotonic() + STACK_SECONDS
+        patience = STACK_SECONDS
+        while monotonic() < until and poll.poll(patience * 1000):
+            arrived = self._arrived(self._trace)
+            if not arrived:
+                break
+            self._stack += arrived
+            patience = 0.1  # it is written in one go
+
+    def finish(self) -> None:
+        """End it in good order: no request will follow."""
+        self._close(self._down)
+        until = monotonic() + STACK_SECONDS
+        while self.termination() is None and monotonic() < until:
+            wait([self], 0.01)
+            self.read()
+        self.kill()
+
+    def kill(self) -> None:
+        """End it now, with what it has started, and let go of everything."""
+        if self._termination is None:
+            # Its group has its number, which is its own until it is waited for.
+            for kill in (os.killpg, os.kill):
+                with suppress(OSError):
+                    kill(self.pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            self._termination = _exit_text(-signal.SIGKILL)
+        self.read()
+        self.close()
+        _children.discard(self)
+
+    def close(self) -> None:
+        """Close the parent's ends."""
+        for each in tuple(self._open):
+            self._close(each)
+
+    def _close(self, end: int) -> None:
+        if end in self._open:
+            self._open.remove(end)
+            os.close(end)
+
+    def _arrived(self, source: int) -> bytes:
+        """The bytes that can be read at once; the end of the pipe closes it."""
+        parts = []
+        while source in self._open:
+            try:
+                part = os.read(source, _CHUNK)
+            except BlockingIOError:
+                break
+            if not part:
+                self._close(source)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _print(self, source: int) -> None:
+        name, rest = self._printed[source]
+        text = rest + self._arrived(source)
+        # A letter of several bytes may arrive in two parts.
+        whole = len(text)
+        if source in self._open:
+            whole -= _incomplete(text)
+        self._printed[source] = (name, text[whole:])
+        if whole:
+            stream: IO[str] | None = getattr(sys, name)
+            if stream is not None:
+                stream.write(text[:whole].decode(errors="replace"))
+                stream.flush()
+
+
+# Those whose pipes are open in this process: a new child closes them.
+_children: set[ForkedChild] = set()
+
+
+class _Ends(NamedTuple):
+    """The child's ends of its pipes."""
+
+    up: int
+    down: int
+    life: int
+    out: int
+    err: int
+    stack: int
+
+
+class _ParentPipe:
+    """The line of a forked child to its parent."""
+
+    def __init__(self, cells: memoryview, up: int, down: int) -> None:
+        self.cells = cells
+        self._up = up
+        self._down = down
+        self._owner = os.getpid()
+
+    def send(self, message: object) -> None:
+        """Send a message; a fork of the child has nothing to say, and ends."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        send_message(self._up, message)
+
+    def receive(self) -> Any:
+        """Wait for a request.  Raises EOFError when there will be none."""
+        if os.getpid() != self._owner:
+            os._exit(0)
+        return receive_message(self._down)
+
+
+def send_message(end: int, message: object) -> None:
+    """Write a value to a pipe or socket.
+
+    Raises OSError where the other side is gone, and what pickling raises; then nothing
+    was written.
+    """
+    payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    view = memoryview(len(payload).to_bytes(_HEAD, "big") + payload)
+    while view:
+        view = view[os.write(end, view) :]
+
+
+def receive_message(end: int) -> Any:
+    """Wait for the next value.  Raises EOFError where the other side is gone."""
+    size = int.from_bytes(_exactly(end, _HEAD), "big")
+    return pickle.loads(_exactly(end, size))  # noqa: S301  # see the module
+
+
+def _exactly(end: int, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = b""
+        with suppress(ConnectionResetError):
+            part = os.read(end, min(size - len(parts), _CHUNK))
+        if not part:
+            raise EOFError("the other process is gone")
+        parts += part
+    return bytes(parts)
+
+
+def _incomplete(text: bytes) -> int:
+    """The number of bytes at the end that begin a character of UTF-8."""
+    for back in range(1, min(4, len(text)) + 1):
+        byte = text[-back]
+        if byte >= 0xC0:
+            length = 2 + (byte >= 0xE0) + (byte >= 0xF0)
+            return back if back < length else 0
+        if byte < 0x80:
+            break
+    return 0
+
+
+def _exit_text(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    name = signal.strsignal(-code)
+    return f"signal {-code}" + (f", {name}" if name else "")
+
+
+def flush_streams() -> None:
+    """Flush the streams: a child would print what is in them again, or nobody would."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):
+            if stream is not None:
+                stream.flush()
+
+
+def _random_state() -> Any:
+    """Python seeds `random` anew in a fork; steps are to draw what they would here."""
+    module = sys.modules.get("random")
+    return None if module is None else module.getstate()
+
+
+# What somebody ends a command with.
+_ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
+
+
+@contextmanager
+def _blocked_signals() -> Iterator[set[int]]:
+    """Context: signals are blocked, so that no child runs its parent's handlers.
+
+    Gives those that were blocked before.
+    """
+    before: set[int] = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def without_fork_warning() -> Iterator[None]:
+    """Context: no warning of a fork beside threads, as Python gives it from 3.12 on.
+
+    The warning is about locks that threads hold.  Those that matter (of imports,
+    logging, the interpreter's streams) are made anew in a child, which has streams and
+    pipes of its own; a child that waits for another lock exceeds its time limit, and is
+    reported with its stack.
+    """
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def _become_process(ends: _Ends, parent: int) -> None:
+    """Give the child its own streams, signal handlers and lifeline."""
+    signal.set_wakeup_fd(-1)
+    # What has arrived was meant for the parent: to ignore it once forgets it.
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _follow_parent(parent, ends.life)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for number, end in ((1, ends.out), (2, ends.err)):
+        os.dup2(end, number)
+        os.close(end)
+    sys.stdout = _stream(1)
+    sys.stderr = _stream(2)
+    sys.breakpointhook = _no_debugger
+    import faulthandler
+
+    faulthandler.enable(ends.stack, all_threads=True)
+    faulthandler.register(STACK_SIGNAL, ends.stack, all_threads=True, chain=False)
+
+
+def _stream(number: int) -> TextIOWrapper:
+    binary = FileIO(number, "wb", closefd=False)
+    return TextIOWrapper(
+        binary,  # raw, so that nothing is lost with the process
+        encoding="utf-8",
+        errors="backslashreplace",
+        write_through=True,
+    )
+
+
+def _no_debugger(*_: object, **__: object) -> NoReturn:
+    raise ProcessError(code="NoDebugger")
+
+
+@cache
+def prctl() -> Callable[..., int] | None:
+    """The system call that ends a process with its parent, where there is one."""
+    if sys.platform == "linux":
+        with suppress(ImportError, OSError, AttributeError):
+            from ctypes import CDLL
+
+            found: Callable[..., int] = CDLL(None).prctl
+            return found
+    return None
+
+
+def end_with_parent(parent: int) -> bool:
+    """Have the kernel end this process with its parent; whether it can do that."""
+    call = prctl()
+    ends = call is not None and not call(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it died before
+        os._exit(1)
+    return ends
+
+
+def _follow_parent(parent: int, life: int) -> None:
+    if end_with_parent(parent):
+        return
+    from threading import Thread
+
+    def end() -> None:
+        os.read(life, 1)  # nobody writes: it returns when the other end is closed
+        os._exit(1)
+
+    Thread(target=end, name="everyorder-lifeline", daemon=True).start()
+
+
+def _run(main: Main, parent: Parent, arguments: tuple[Any, ...]) -> NoReturn:
+    """Run the child, and end it without what its parent does at its own end."""
+    code = 0
+    try:
+        main(parent, *arguments)
+    except (BrokenPipeError, EOFError):  # the parent is gone
+        code = 1
+    except BaseException:
+        _print_traceback()
+        code = 1
+    _save_coverage()
+    flush_streams()
+    os._exit(code)
+
+
+def _print_traceback() -> None:
+    with suppress(Exception):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _save_coverage() -> None:
+    """Save the coverage of a child, where each process writes a file of its own.
+
+    `coverage run --parallel-mode` and pytest-cov do; with `patch = _exit` it is saved
+    anyway.
+    """
+    module = sys.modules.get("coverage")
+    with suppress(Exception):
+        measured = None if module is None else module.Coverage.current()
+        if measured is not None and measured.get_option("run:parallel"):
+            measured.save()

@@ -1,0 +1,118 @@
+"""Child processes by `multiprocessing`, where the system cannot fork.
+
+`harness.processes.child` starts one.  The child is a fresh interpreter that imports
+what it runs; what it prints goes where its parent prints; the stack of one that hangs
+cannot be had, because no signal asks for it.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from threading import Thread
+from typing import Any
+
+from everyorder.harness.engine import progress
+
+# As for a forked child: a child that was told to end has nothing left to do.
+END_SECONDS = 2.0
+
+
+class SpawnedChild:
+    """A spawned child."""
+
+    def __init__(self, main: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        context = get_context("spawn")
+        memory = context.RawArray("Q", progress.CELLS)
+        self.cells = memoryview(memory).cast("B").cast("Q")
+        self._line, theirs = context.Pipe()
+        self._closed = False
+        self._process = context.Process(
+            target=_run_child, args=(main, theirs, memory, arguments), daemon=True
+        )
+        self._process.start()
+        self.pid = self._process.pid or 0
+        theirs.close()
+
+    def sources(self) -> Sequence[Any]:
+        """The pipe, and the process itself."""
+        line = () if self._closed else (self._line,)
+        return (*line, self._process.sentinel)
+
+    def send(self, request: object) -> None:
+        """Send a request; to a child that has ended nothing is sent."""
+        with suppress(OSError):
+            self._line.send(request)
+
+    def read(self) -> list[Any]:
+        """The messages that have arrived."""
+        messages = []
+        while not self._closed:
+            try:
+                if not self._line.poll():
+                    break
+                messages.append(self._line.recv())
+            except (EOFError, OSError):
+                self._closed = True
+        return messages
+
+    def termination(self) -> str | None:
+        """The exit code or signal; None while it lives."""
+        code = self._process.exitcode
+        if code is None:
+            return None
+        return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+    def stack(self, *, living: bool) -> str:
+        """Always "": no signal asks a spawned child for its stack."""
+        return ""
+
+    def finish(self) -> None:
+        """End it in good order: no request will follow."""
+        self._line.close()
+        self._closed = True
+        self._process.join(END_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it now, and let go of everything."""
+        self._process.kill()
+        self._process.join()
+        self._closed = True
+        self._line.close()
+
+
+class _ParentPipe:
+    """The line of a spawned child to its parent."""
+
+    def __init__(self, line: Connection, cells: memoryview) -> None:
+        self.cells = cells
+        self._line = line
+
+    def send(self, message: object) -> None:
+        """Send a message.  Raises OSError where nobody is there any more."""
+        self._line.send(message)
+
+    def receive(self) -> Any:
+        """Wait for a request.  Raises EOFError when there will be none."""
+        return self._line.recv()
+
+
+def _run_child(
+    main: Callable[..., None], line: Connection, memory: Any, arguments: tuple[Any, ...]
+) -> None:
+    """The child's own main function."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, name="everyorder-lifeline", daemon=True).start()
+    cells = memoryview(memory).cast("B").cast("Q")
+    with suppress(EOFError, OSError):  # the parent is gone
+        main(_ParentPipe(line, cells), *arguments)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None, "it was spawned by one"
+    wait([parent.sentinel])
+    os._exit(1)

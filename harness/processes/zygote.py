@@ -1,0 +1,317 @@
+"""Children with one fresh registry each, forked or started anew, and their line.
+
+The zygote is a process in which nothing has run yet.  It is forked before the first
+operation, so each child starts from the same clean process; it waits for requests on a
+socket, always has the next child ready, and reaps what ended.
+
+A child that is started anew has an interpreter of its own.  The scenario's functions
+cannot be sent, so the file that made it is loaded again, and the scenario is found by
+its digest; it has to be a variable of its module.  `serve_registry` of
+`harness.exploration.explore_scenario` is the other side.
+
+Rules:
+- nobody traces while a process is forked, nor in the child: a tracer (coverage) has
+  locks, which another thread may hold then, and the child would wait for ever;
+- the zygote has one thread and runs no code of a scenario;
+- it ends with its socket, or within a second of its parent, and its children with it;
+- all children that are started anew hash alike, or their states could not be compared;
+- what the scenario prints there goes to standard error: standard output is the channel.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
+from types import FunctionType, MethodType
+from typing import Any
+
+from everyorder.harness.base.errors import NotAScenario
+from everyorder.harness.processes.child import (
+    end_with_parent,
+    flush_streams,
+    prctl,
+    receive_message,
+    send_message,
+    without_fork_warning,
+)
+from everyorder.harness.scenario.scenario import Scenario
+
+
+class Channel:
+    """One end; `reader` and `writer` are file descriptors, which it owns."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, message: Any) -> None:
+        """Send a value.
+
+        Raises:
+            OSError: the other side is gone.
+            pickle.PicklingError: or what pickling raises; then nothing was sent.
+        """
+        send_message(self.writer, message)
+
+    def receive(self) -> Any:
+        """The next value.  Raises `EOFError` when the other side is gone."""
+        return receive_message(self.reader)
+
+    def close(self) -> None:
+        """Close both descriptors; the other side sees the end."""
+        for descriptor in {self.reader, self.writer}:
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.reader = self.writer = -1
+
+
+# How long the parent may be gone unnoticed where its socket is still open elsewhere.
+_PATIENCE = 1.0
+# A child that closed its socket and still runs after so many seconds is killed.
+_GRACE = 2.0
+_PID_BYTES = 8
+
+
+class Zygote:
+    """The parent's side: gives out children, and tells how they ended."""
+
+    def __init__(self, serve: Callable[[Channel], None]) -> None:
+        flush_streams()
+        ours, theirs = socket.socketpair()
+        parent = os.getpid()
+        self.pid = _fork()
+        if not self.pid:
+            ours.close()
+            _ZygoteProcess(theirs, serve, parent).run()
+        theirs.close()
+        self._socket = ours
+        self._channel = Channel(ours.fileno(), ours.fileno())
+
+    def child(self, ended: list[int]) -> tuple[int, Channel]:
+        """A fresh child, by process id and channel; `ended` are not needed any more.
+
+        Raises:
+            OSError: or `EOFError`: the zygote is gone.
+        """
+        self._channel.send(("fork", ended))
+        data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
+        if not descriptors:
+            raise EOFError("the zygote is gone")
+        return int.from_bytes(data), Channel(descriptors[0], descriptors[0])
+
+    def status(self, pid: int) -> int:
+        """How a child ended, as `os.waitstatus_to_exitcode` says it."""
+        self._channel.send(("wait", pid))
+        status: int = self._channel.receive()
+        return status
+
+    def close(self) -> None:
+        """End the zygote and its children."""
+        with suppress(OSError):
+            self._channel.send(("end", None))
+        self._socket.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+class _ZygoteProcess:
+    """The zygote's own side."""
+
+    def __init__(
+        self, control: socket.socket, serve: Callable[[Channel], None], parent: int
+    ) -> None:
+        self._control = control
+        self._channel = Channel(control.fileno(), control.fileno())
+        self._serve = serve
+        self._parent = parent
+        self._children: set[int] = set()
+        self._spare: tuple[int, socket.socket] | None = None
+
+    def run(self) -> None:
+        """Answer requests until the parent ends; never returns."""
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            threading.settrace(None)
+            prctl()  # loaded once, before the first fork
+            # What is here stays: a child's collector need not look at it, or copy it.
+            gc.disable()
+            gc.collect()
+            gc.freeze()
+            while self._answer_request():
+                pass
+        finally:
+            for pid in self._children:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os._exit(0)
+
+    def _answer_request(self) -> bool:
+        """Answer one request; whether there may be more."""
+        while not select.select([self._control], [], [], _PATIENCE)[0]:
+            if os.getppid() != self._parent:
+                return False
+        try:
+            what, argument = self._channel.receive()
+            if what == "fork":
+                for pid in argument:
+                    self._reap(pid)
+                pid, theirs = self._spare or self._fork_child()
+                socket.send_fds(
+                    self._control, [pid.to_bytes(_PID_BYTES)], [theirs.fileno()]
+                )
+                theirs.close()
+                self._spare = self._fork_child()
+            elif what == "wait":
+                self._channel.send(self._reap(argument))
+        except (EOFError, OSError):
+            return False
+        return bool(what != "end")
+
+    def _fork_child(self) -> tuple[int, socket.socket]:
+        """A child that waits for its first request, and the parent's end of it."""
+        theirs, ours = socket.socketpair()
+        zygote = os.getpid()
+        pid = _fork()
+        if not pid:
+            end_with_parent(zygote)
+            self._control.close()
+            theirs.close()
+            if self._spare is not None:
+                self._spare[1].close()
+            descriptor = ours.detach()
+            self._serve(Channel(descriptor, descriptor))
+            os._exit(0)
+        ours.close()
+        self._children.add(pid)
+        return pid, theirs
+
+    def _reap(self, pid: int) -> int:
+        """Wait for a child, not for ever: how it ended."""
+        self._children.discard(pid)
+        end = monotonic() + _GRACE
+        with suppress(ChildProcessError):
+            while True:
+                found, status = os.waitpid(pid, os.WNOHANG)
+                if found:
+                    return os.waitstatus_to_exitcode(status)
+                if monotonic() > end:
+                    os.kill(pid, signal.SIGKILL)
+                    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                sleep(0.001)
+        return 0
+
+
+def _fork() -> int:
+    """`os.fork`, untraced, in whatever process this is."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    sys.settrace(None)
+    sys.setprofile(None)
+    with without_fork_warning():
+        pid = os.fork()
+    if pid:
+        sys.settrace(tracer)
+        sys.setprofile(profiler)
+    return pid
+
+
+_MAIN = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from everyorder.harness.exploration.explore_scenario import serve_registry; {call}"
+)
+
+
+class Spawner:
+    """Starts the children of one scenario.
+
+    Raises:
+        NotAScenario: no file is known that made it.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        files = _source_files(scenario)
+        if not files:
+            raise NotAScenario(
+                found="isolation='spawn' for functions that no file has",
+                wanted="a scenario that is a variable of a module, or 'fork'",
+            )
+        call = (
+            f"serve_registry({[str(file) for file in files]!r}, "
+            f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
+        )
+        self._program = _MAIN.format(path=sys.path, call=call)
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def child(self, ended: list[int]) -> tuple[int, Channel]:
+        """A fresh child, by process id and channel; `ended` are not needed any more."""
+        for pid in ended:
+            self.status(pid)
+        seed = os.environ.get("PYTHONHASHSEED", "")
+        child = subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
+            [sys.executable, "-c", self._program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed if seed.isdigit() else "0"},
+        )
+        assert child.stdin is not None, "it is a pipe"
+        assert child.stdout is not None, "it is a pipe"
+        channel = Channel(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
+        child.stdin.close()
+        child.stdout.close()
+        self._children[child.pid] = child
+        return child.pid, channel
+
+    def status(self, pid: int) -> int:
+        """How a child ended; one that goes on without its channel is killed."""
+        child = self._children.pop(pid)
+        try:
+            return child.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return child.wait()
+
+    def close(self) -> None:
+        """End all children."""
+        for child in self._children.values():
+            child.kill()
+            child.wait()
+        self._children.clear()
+
+
+def _source_files(scenario: Scenario) -> list[Path]:
+    """The files that may have made it, the likeliest first."""
+    functions: list[Any] = [
+        *(function for step in scenario.steps for function in step.functions),
+        *(use.perform for use in scenario.uses),
+        scenario.create,
+        scenario.observe,
+        scenario.check,
+    ]
+    paths = (Path(name) for each in functions for name in _function_files(each))
+    found = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
+    its_own = [path for path in found if path.as_posix().endswith(scenario.source)]
+    return its_own or found
+
+
+def _function_files(function: Any) -> Iterator[str]:
+    """The files of a function, and of those that it was made of."""
+    if isinstance(function, partial):
+        for each in (function.func, *function.args):
+            yield from _function_files(each)
+    elif isinstance(function, MethodType):
+        yield from _function_files(function.__func__)
+    elif isinstance(function, FunctionType):
+        yield function.__code__.co_filename
+    elif isinstance(function, type):
+        module = sys.modules.get(function.__module__)
+        name = getattr(module, "__file__", None)
+        if name is not None:
+            yield name

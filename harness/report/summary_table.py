@@ -1,0 +1,283 @@
+"""All reports at once: a table, a line of counts, and what stands beside verdicts.
+
+The table has one row for each scenario below the name of its file.  Beside it stand
+guarantees, assumptions, bounds and what was skipped: a report becomes `ScenarioNotes`,
+plain data that fits into a journal; any number of these become texts, and texts lines.
+
+Rules:
+- rows are in the order given; colour is a style of rich, so that a console without
+  colours prints the same words;
+- equal texts are told once, with the scenarios they are of; what every proof assumes is
+  told once for all of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from everyorder.harness.report.outcome import Report, Unexplored, failure_counts
+from everyorder.harness.report.text import (
+    COUNTED,
+    VERDICTS,
+    WIDTH,
+    guarantees,
+    plural,
+    short_guarantee,
+    wrap_words,
+)
+
+# Green where it passed, red for a broken claim, yellow where nothing is known.
+STYLES = {
+    "proven": "bold green",
+    "holds": "green",
+    "pinned": "cyan",
+    "law": "bold red",
+    "order": "bold red",
+    "unpinned": "bold red",
+    "hidden": "bold red",
+    "not fresh": "bold magenta",
+    "nondeterminism": "bold magenta",
+    "vacuous": "bold yellow",
+    "cut short": "yellow",
+}
+
+Row: TypeAlias = tuple[Text | str, ...]
+
+COLUMNS = (
+    "scenario",
+    "n",
+    "states",
+    "transitions",
+    "strategy",
+    "guarantee",
+    "verdict",
+    "time",
+)
+NUMBERS = frozenset({"n", "states", "transitions", "time"})
+
+FOLDED = COLUMNS.index("strategy")
+
+# Room for "graph +walk:2", so that what is usual takes two lines.
+STRATEGY = 13
+
+# Less of a name than this says nothing any more.
+NAME = 16
+
+# What most paths begin with; it is left out of the table.
+COMMON = "scenarios/"
+
+
+def overview(
+    reports: Sequence[Report],
+    unexplored: Sequence[Unexplored] = (),
+    *,
+    width: int = WIDTH,
+) -> Table:
+    """The table with its totals line, at most `width` wide for usual sizes."""
+    usual = _usual(reports)
+    rows = [_row(report, usual) for report in reports]
+    rows += [_unexplored_row(other) for other in unexplored]
+    table = Table(box=SIMPLE, padding=(0, 0, 0, 0), show_edge=False)
+    table.show_footer = True
+    table.pad_edge = False
+    table.caption_justify = "left"
+    table.caption = None if usual is None else f"usual strategy: {usual}"
+    totals = _totals(reports, unexplored)
+    cells = (COLUMNS, totals, *rows)
+    widths = [max(len(str(row[i])) for row in cells) for i in range(len(COLUMNS))]
+    widths[FOLDED] = min(widths[FOLDED], STRATEGY)
+    # One blank stands between columns; the name gets what the others leave.
+    widths[0] = max(width - sum(widths[1:]) - (len(COLUMNS) - 1), NAME)
+    for index, name in enumerate(COLUMNS):
+        table.add_column(
+            name,
+            totals[index],
+            justify="right" if name in NUMBERS else "left",
+            overflow="fold" if index == FOLDED else "ellipsis",
+            no_wrap=index != FOLDED,
+            max_width=widths[index],
+        )
+    paths = [r.scenario for r in reports] + [u.scenario for u in unexplored]
+    files: dict[str, list[Row]] = {}
+    for path, row in zip(paths, rows, strict=True):
+        files.setdefault(path.rpartition("/")[0].removeprefix(COMMON), []).append(row)
+    for file, its_rows in files.items():
+        if file:
+            table.add_row(Text(file, "bold"))
+        for row in its_rows:
+            table.add_row(*row)
+    return table
+
+
+def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
+    """One line with the counts of everything."""
+    counts = {
+        verdict: sum(report.verdict == verdict for report in reports)
+        for verdict in VERDICTS
+    }
+    parts = [f"{count} {COUNTED[v]}" for v, count in counts.items() if count]
+    parts += failure_counts(unexplored)
+    transitions = sum(report.exploration.executed.transitions for report in reports)
+    states = sum(len(report.exploration.states) for report in reports)
+    count = plural(len(reports) + len(unexplored), "scenario")
+    verdicts = ", ".join(parts) or "nothing to explore"
+    sizes = f"{plural(states, 'state')}, {plural(transitions, 'transition')}"
+    return f"{count}: {verdicts}; {sizes}"
+
+
+def duration(seconds: float) -> str:
+    """`12 ms`, `3.4 s` or `2:05`, at most six letters below ten hours."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 99.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _usual(reports: Sequence[Report]) -> str | None:
+    """The most frequent strategy, if it is shared and too long for its column."""
+    counts = Counter(report.exploration.strategy for report in reports)
+    for strategy, count in counts.most_common(1):
+        if count > 1 and len(strategy) >= STRATEGY:
+            return strategy
+    return None
+
+
+def _row(report: Report, usual: str | None) -> Row:
+    found = report.exploration
+    return (
+        f"  {report.scenario.rpartition('/')[2]}",
+        str(len(report.steps)),
+        f"{len(found.states):,}",
+        f"{found.executed.transitions:,}",
+        "usual" if found.strategy == usual else found.strategy.replace("+", " +"),
+        short_guarantee(report),
+        Text(
+            VERDICTS[report.verdict] + ("*" if report.assumes else ""),
+            STYLES[report.verdict],
+        ),
+        duration(found.seconds),
+    )
+
+
+def _unexplored_row(other: Unexplored) -> Row:
+    name = other.scenario.rpartition("/")[2]
+    style = "bold red" if other.failed else "yellow"
+    return (f"  {name}", "", "", "", "", "", Text(other.label, style), "")
+
+
+def _totals(
+    reports: Sequence[Report], unexplored: Sequence[Unexplored]
+) -> tuple[str, ...]:
+    explorations = [report.exploration for report in reports]
+    return (
+        plural(len(reports) + len(unexplored), "scenario"),
+        "",
+        f"{sum(len(each.states) for each in explorations):,}",
+        f"{sum(each.executed.transitions for each in explorations):,}",
+        "",
+        "",
+        f"{sum(report.passed for report in reports)} ok",
+        duration(sum(each.seconds for each in explorations)),
+    )
+
+
+# Scenarios named beside a text; of more only the number is told.
+NAMED = 3
+
+# Texts that stand below a line of counts; whoever wants all of them asks for a table.
+BRIEF = 12
+
+# What every proof is about, and assumes; told wherever the word "proven" stands.
+LEGEND = (
+    "proven: for histories of any length, in one thread and one process, if nothing "
+    "tells equal states apart (ids, addresses, orders of sets, hashes that changed, "
+    "clocks, caches of the standard library)"
+)
+
+
+class ScenarioNotes(NamedTuple):
+    """The notes on one scenario: (kind of note, text), none where it failed."""
+
+    scenario: str
+    proven: bool
+    texts: Sequence[Sequence[str]]
+
+
+def notes_of(report: Report) -> ScenarioNotes:
+    """The notes of one report."""
+    if not report.passed:
+        return ScenarioNotes(report.scenario, False, ())
+    found = report.exploration
+    # What is proven holds for all that any strategy claims.
+    claims = () if found.proven else guarantees(report)
+    kinds = (
+        ("guarantee", claims),
+        ("assumes", report.assumes),
+        ("open", report.bounds),
+        ("skipped", found.skipped),
+    )
+    return ScenarioNotes(
+        report.scenario,
+        found.proven,
+        tuple((kind, text) for kind, texts in kinds for text in texts),
+    )
+
+
+def notes_by_text(every: Iterable[ScenarioNotes]) -> list[tuple[str, str]]:
+    """(kind of note, text with the scenarios' names), equal texts together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in every:
+        for kind, text in each.texts:
+            name = each.scenario.rpartition("/")[2]
+            found.setdefault((kind, text), []).append(name)
+    return [
+        (kind, f"{text} ({_names(names)})") for (kind, text), names in found.items()
+    ]
+
+
+def note_texts(reports: Iterable[Report]) -> list[str]:
+    """The notes of a table as texts, the legend first where it is needed."""
+    return _texts(map(notes_of, reports), guaranteed=False)
+
+
+def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
+    """The notes as wrapped lines."""
+    return _wrapped(note_texts(reports), width)
+
+
+def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:
+    """The notes below a line of counts, guarantees included, as wrapped lines.
+
+    Of more than `BRIEF` texts the last ones are counted.
+    """
+    found = _texts(every, guaranteed=True)
+    rest = len(found) - BRIEF
+    if rest > 1:
+        found[BRIEF:] = [f"... and {rest} notes more; `everyorder run` tells them"]
+    return _wrapped(found, width)
+
+
+def _texts(every: Iterable[ScenarioNotes], *, guaranteed: bool) -> list[str]:
+    some = list(every)
+    return [LEGEND] * any(each.proven for each in some) + [
+        f"{'* ' if kind == 'assumes' else ''}{kind}: {text}"
+        for kind, text in notes_by_text(some)
+        if guaranteed or kind != "guarantee"
+    ]
+
+
+def _wrapped(some: Iterable[str], width: int) -> list[str]:
+    return [line for text in some for line in wrap_words(text, width, indent="  ")]
+
+
+def _names(names: list[str]) -> str:
+    if len(names) > NAMED:
+        return f"{len(names)} scenarios"
+    return ", ".join(names)

@@ -1,0 +1,9 @@
+"""The complete state of any Python registry, as a canonical form of its objects."""
+
+from everyorder.harness.state.decode import Portrait as Portrait
+from everyorder.harness.state.decode import differences as differences
+from everyorder.harness.state.heap import Heap as Heap
+from everyorder.harness.state.scope import Scope as Scope
+from everyorder.harness.state.scope import scope_of as scope_of
+from everyorder.harness.state.value_snapshot import Answer as Answer
+from everyorder.harness.state.value_snapshot import canonical as canonical

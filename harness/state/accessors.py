@@ -1,0 +1,598 @@
+"""How to read what instances of built-in types hold: the table of known types.
+
+The table maps a type to how its instances are read: `body` says whether they are a
+sequence, a dict, a set or none of these, and `parts` returns labelled values beside the
+body.  Subclasses are read by the table of their nearest known base, except for some
+that are read exactly, whose subclasses are laid out like any class.  A type that is not
+in the table, and of which something is not explained by its layout, is opaque.
+
+- *Exceptions*: arguments, cause, context, notes, and what each class adds in C, like
+  the file name of an `OSError`; its descriptors stand in the class that adds them.
+- *Iterators*: what is left, as `__reduce__` of a built-in type tells it, which leaves
+  the iterator where it is.  Those over dicts and sets also tell which one they run
+  over, because they notice when it changes.
+- *Arrays* of numpy, without importing it: bytes, layout, whether it can be written, and
+  what it is a view of.
+- *Event loops* of asyncio: what they still have to do (callbacks, timers, asynchronous
+  generators, file descriptors that are watched).  Sockets, selector and clock are the
+  loop's own business, and nobody's state.
+
+Rule: no line runs code of a user.  Types are exact or known bases, methods and
+descriptors are those of the base, never looked up on the instance, and nothing is
+compared or hashed except where built-in types alone are involved.
+
+Sources: the C structs and traverse functions of CPython 3.11 to 3.13.
+"""
+
+import array
+import builtins
+import collections
+import contextvars
+import decimal
+import functools
+import gc
+import io
+import itertools
+import marshal
+import operator
+import pathlib
+import random
+import re
+import struct
+import sys
+import threading
+import types
+import typing
+import weakref
+import zoneinfo
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Any
+
+from everyorder.harness.state.layout import (
+    ABSENT,
+    Accessor,
+    Parts,
+    Unreadable,
+    add_readable,
+    layout_of,
+    members,
+    module_of,
+    mro_of,
+    namespace_of,
+    reduction,
+)
+
+
+def _exception(kind: type) -> Accessor:
+    """An exception with what its C struct adds to that of its base."""
+    fields: Parts = []
+    for level in reversed(mro_of(kind)):
+        if level is object:
+            continue
+        for name, found in sorted(namespace_of(level).items()):
+            kinds = (types.MemberDescriptorType, types.GetSetDescriptorType)
+            if type(found) in kinds and name != "__dict__":
+                fields.append((name, found.__get__))
+
+    def read(o: Any) -> Parts:
+        parts: Parts = []
+        for name, getter in fields:
+            try:
+                value = getter(o)
+            except (AttributeError, TypeError):  # it is not set
+                value = ABSENT
+            if value is not None or name == "args":
+                parts.append((name, value))
+        return parts
+
+    return Accessor(parts=read)
+
+
+def _exceptions() -> dict[type, Accessor]:
+    return {
+        kind: _exception(kind)
+        for kind in vars(builtins).values()
+        if type(kind) is type and issubclass(kind, BaseException)
+    }
+
+
+EXCEPTIONS = _exceptions()
+
+
+def _left(kind: type) -> Accessor:
+    """An iterator over a dict or a set: what is left, and of which one."""
+    reduce: Any = kind.__reduce__
+
+    def read(o: Any) -> Parts:
+        try:
+            left: Any = reduce(o)[1]
+        except RuntimeError:  # it changed size: whoever goes on is told so
+            left = "invalid"
+        return [("left", left), *(("of", each) for each in gc.get_referents(o))]
+
+    return Accessor(parts=read)
+
+
+class _Sequence:
+    """Something that `iter` takes for a sequence."""
+
+    def __getitem__(self, index: int) -> int:
+        raise IndexError(index)
+
+
+def _over_tables() -> list[Any]:
+    """One iterator over a dict or a set of every kind."""
+    plain: dict[Any, Any] = {}
+    views: list[Any] = [plain.keys(), plain.values(), plain.items()]
+    return [iter(set()), *(each for v in views for each in (iter(v), reversed(v)))]
+
+
+def _others() -> list[Any]:
+    """One iterator of every other kind that has no name."""
+    deque: Any = collections.deque()
+    texts: list[Any] = ["", "\u00e9\u20ac", b"", bytearray()]
+    numbers: list[Any] = [range(0), range(1 << 70), array.array("b")]
+    return [
+        *map(iter, [[], (), *texts, *numbers, deque, _Sequence()]),
+        *map(reversed, [[], (), deque]),
+        iter(int, 0),
+        enumerate(()),
+        zip(),
+        map(int, ()),
+        filter(int, ()),
+    ]
+
+
+def _table() -> dict[type, Accessor]:
+    found = {type(each): _left(type(each)) for each in _over_tables()}
+    for kind in [*map(type, _others()), *vars(itertools).values()]:
+        if type(kind) is type and "__reduce__" in namespace_of(kind):
+            found[kind] = reduction(kind)
+    return found
+
+
+ITERATORS = _table()
+
+
+def array_reader(kind: type) -> Accessor | None:
+    """How to read types of packages that are not imported here."""
+    if module_of(kind).partition(".")[0] != "numpy":
+        return None
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if kind is numpy.ndarray:
+        return Accessor(parts=_array)
+    mro = mro_of(kind)
+    if any(each is numpy.dtype for each in mro):
+        return Accessor(parts=lambda o: [("state", numpy.dtype.__reduce__(o)[1:])])
+    strange = kind is numpy.void or kind is numpy.object_
+    if any(each is numpy.generic for each in mro) and not strange:
+        return Accessor(
+            parts=lambda o: [
+                ("dtype", numpy.generic.dtype.__get__(o).str),
+                ("bytes", numpy.generic.tobytes(o)),
+            ]
+        )
+    return None
+
+
+def _array(o: Any) -> Parts:
+    base = o.base
+    offset = None
+    if base is not None:
+        offset = o.__array_interface__["data"][0] - _start(base, type(o))
+    held = o.dtype.hasobject
+    return [
+        ("dtype", o.dtype),
+        ("shape", o.shape),
+        ("strides", o.strides),
+        ("writable", o.flags.writeable),
+        ("base", base),
+        ("offset", offset),
+        ("items" if held else "bytes", o.tolist() if held else o.tobytes()),
+    ]
+
+
+def _start(base: Any, array: type) -> int:
+    """The address of the first byte of what an array is a view of."""
+    kind = type(base)
+    if kind is bytes or kind is bytearray or kind is memoryview:
+        base = sys.modules["numpy"].frombuffer(base, "u1")
+    elif kind is not array:
+        raise Unreadable
+    address: int = base.__array_interface__["data"][0]
+    return address
+
+
+_READ = (
+    "_ready",
+    "_scheduled",
+    "_asyncgens",
+    "_closed",
+    "_stopping",
+    "_debug",
+    "_exception_handler",
+    "_task_factory",
+    "_default_executor",
+    "_signal_handlers",
+)
+# The loop watches a pipe of its own, to be woken up by.
+_OWN_PIPES = 1
+
+
+def loop_reader(kind: type) -> Accessor | None:
+    """How to read a loop that is written in Python."""
+    if module_of(kind).partition(".")[0] != "asyncio":
+        return None
+    events = sys.modules.get("asyncio.base_events")
+    base = getattr(events, "BaseEventLoop", None)
+    if not any(each is base for each in mro_of(kind)):
+        return None
+    return Accessor(parts=_loop, ignores_attributes=True)
+
+
+def _loop(o: Any) -> Parts:
+    attributes = _attributes(o)
+    selector = attributes.get("_selector")
+    if selector is not None:
+        watched = _attributes(selector).get("_fd_to_key")
+        if type(watched) is not dict or len(watched) > _OWN_PIPES:
+            raise Unreadable
+    return [(name, attributes.get(name, ABSENT)) for name in _READ]
+
+
+def _attributes(o: Any) -> dict[str, Any]:
+    dict_of = layout_of(type(o)).dict_of
+    if dict_of is None:
+        raise Unreadable
+    attributes: dict[str, Any] = dict_of(o)
+    return attributes
+
+
+LRU: Any = functools._lru_cache_wrapper
+
+
+# The part of a number that is not equal to itself; no attribute is called so.
+NAN = "not a number"
+
+
+def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
+    return Accessor(parts=lambda o: [(label, convert(o))])
+
+
+def _number(value: complex) -> Parts:
+    """A number; one that is not equal to itself as text, with its bits behind it."""
+    if value == value:
+        return [("value", value)]
+    return [(NAN, f"{value} {marshal.dumps(value, 2)[1:].hex()}")]
+
+
+def _nothing(_o: Any) -> Parts:
+    return []
+
+
+def _referents(o: Any) -> Parts:
+    return [("referent", each) for each in gc.get_referents(o)]
+
+
+def _ordered(o: Any) -> list[tuple[Any, Any]]:
+    """The items of an OrderedDict in its own order.
+
+    Its iterators hash every key.  Where keys are no plain texts, the traverse function
+    tells: it ends with all keys in order, then all items of the dict.
+    """
+    items = list(dict.items(o))
+    values = {id(key): (key, value) for key, value in items}
+    if all(type(key) is str for key, _ in items):
+        keys = list(collections.OrderedDict.__iter__(o))
+    else:
+        held = gc.get_referents(o)
+        size = len(items)
+        keys = held[-3 * size : -2 * size]
+        if {id(key) for key in keys} != values.keys():
+            raise Unreadable
+    return [values[id(key)] for key in keys]
+
+
+def _cached(o: Any) -> Parts:
+    """An lru_cache: its size and all that it refers to, least recent first."""
+    info = LRU.cache_info(o)
+    return [
+        ("maxsize", info.maxsize),
+        ("currsize", info.currsize),
+        *(("cached", each) for each in gc.get_referents(o)),
+    ]
+
+
+def _lock(o: Any) -> Parts:
+    return [("locked", type(o).locked(o))]
+
+
+def _rlock(o: Any) -> Parts:
+    # CPython prints both, and until 3.14 tells them in no other way.
+    owner, count = _HELD.findall(_RLOCK_REPR(o))[0]
+    mine = "this thread" if int(owner) == threading.get_ident() else "another thread"
+    return [("owner", mine if int(owner) else None), ("count", int(count))]
+
+
+_RLock: type = type(threading.RLock())
+_RLOCK_REPR: Any = _RLock.__repr__
+_HELD = re.compile(r"owner=(\d+) count=(\d+)")
+_Local: type = threading.local
+_local_get: Any = _Local.__getattribute__
+
+
+def _local(o: Any) -> Parts:
+    return [("here", _local_get(o, "__dict__"))]
+
+
+def _default(variable: Any) -> Any:
+    """What a context variable answers where it was never set, or `ABSENT`."""
+    # First comes the name, which every variable has.
+    referents = gc.get_referents(variable)
+    return referents[1] if len(referents) > 1 else ABSENT
+
+
+def _variable(o: Any) -> Parts:
+    return [
+        ("name", o.name),
+        ("default", _default(o)),
+        ("value", contextvars.ContextVar.get(o, ABSENT)),
+    ]
+
+
+def _token(o: Any) -> Parts:
+    default = _default(o.var)
+    plain = (str, int, float, bool, type(None))
+    if default is not ABSENT and not any(type(default) is each for each in plain):
+        raise Unreadable  # only the repr tells, and it asks the default for its own
+    used = " used " in contextvars.Token.__repr__(o).partition("var=")[0]
+    old = o.old_value
+    missing = old is contextvars.Token.MISSING
+    return [("var", o.var), ("old", ABSENT if missing else old), ("used", used)]
+
+
+def _context(o: Any) -> Parts:
+    items = sorted(contextvars.Context.items(o), key=lambda item: item[0].name)
+    return [part for var, value in items for part in (("var", var), ("value", value))]
+
+
+def _view(o: Any) -> Parts:
+    return [("of", gc.get_referents(o)[0])]
+
+
+def _numbers(o: Any) -> Parts:
+    return [("typecode", _typecode_of(o)), ("bytes", array.array.tobytes(o))]
+
+
+_typecode_of = namespace_of(array.array)["typecode"].__get__
+
+
+def _memory(o: Any) -> Parts:
+    try:
+        shape, strides = o.shape, o.strides
+    except ValueError:
+        return [("released", True)]
+    held = o.obj
+    if type(held) is bytes or type(held) is bytearray:
+        whole = o.nbytes == len(held)
+    else:
+        whole = type(held) is array.array and o.nbytes == len(held) * held.itemsize
+    if not whole or not o.contiguous:  # nothing tells where a part begins
+        raise Unreadable
+    return [
+        ("obj", held),
+        ("bytes", memoryview.tobytes(o)),
+        ("format", o.format),
+        ("shape", shape),
+        ("strides", strides),
+        ("readonly", o.readonly),
+    ]
+
+
+def _reference(o: Any) -> Parts:
+    target = weakref.ReferenceType.__call__(o)
+    return [
+        ("target", ABSENT if target is None else target),
+        ("callback", _callback_of(o)),
+    ]
+
+
+_callback_of = namespace_of(weakref.ReferenceType)["__callback__"].__get__
+
+
+def _zone(o: Any) -> Parts:
+    if o.key is None:  # read from a file that nobody knows any more
+        raise Unreadable
+    return [("key", o.key)]
+
+
+def _stream_state(kind: Any) -> Accessor:
+    """A stream in memory: its text or bytes, where it stands, whether it is closed."""
+    state = kind.__getstate__
+
+    def read(o: Any) -> Parts:
+        try:
+            return [("state", state(o)[:-1])]  # the last are its attributes
+        except ValueError:
+            return [("closed", True)]
+
+    return Accessor(parts=read)
+
+
+_TABLE: dict[type, Accessor] = {
+    object: Accessor(),
+    type(NotImplemented): Accessor(parts=_nothing),
+    # Values and their subclasses.
+    int: _value("value", int.__int__),
+    str: _value("value", str.__str__),
+    float: Accessor(parts=lambda o: _number(float.__float__(o))),
+    complex: Accessor(parts=lambda o: _number(complex.__complex__(o))),
+    bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
+    bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
+    range: Accessor(parts=members(range, "start", "stop", "step")),
+    slice: Accessor(parts=members(slice, "start", "stop", "step")),
+    decimal.Decimal: _value("value", lambda o: tuple(decimal.Decimal.as_tuple(o))),
+    # Containers.
+    list: Accessor("sequence", items=list.__iter__),
+    tuple: Accessor("sequence", items=tuple.__iter__),
+    dict: Accessor("dict"),
+    collections.defaultdict: Accessor(
+        "dict", members(collections.defaultdict, "default_factory")
+    ),
+    collections.OrderedDict: Accessor("ordered", items=_ordered),
+    set: Accessor("set", items=set.__iter__),
+    frozenset: Accessor("set", items=frozenset.__iter__),
+    collections.deque: Accessor(
+        "sequence",
+        members(collections.deque, "maxlen"),
+        collections.deque.__iter__,
+    ),
+    array.array: Accessor(parts=_numbers),
+    memoryview: Accessor(parts=_memory),
+    types.MappingProxyType: Accessor(parts=_view),
+    types.SimpleNamespace: Accessor(),
+    types.ModuleType: Accessor(),
+    type: Accessor(),
+    weakref.ReferenceType: Accessor(parts=_reference),
+    # Functions and their relatives.
+    types.MethodType: Accessor(parts=members(types.MethodType, "__func__", "__self__")),
+    functools.partial: Accessor(
+        parts=members(functools.partial, "func", "args", "keywords")
+    ),
+    property: Accessor(parts=members(property, "fget", "fset", "fdel", "__doc__")),
+    classmethod: Accessor(parts=members(classmethod, "__func__")),
+    staticmethod: Accessor(parts=members(staticmethod, "__func__")),
+    super: Accessor(
+        parts=members(super, "__thisclass__", "__self__", "__self_class__")
+    ),
+    LRU: Accessor(parts=_cached),
+    type(functools.cmp_to_key(_nothing)): Accessor(parts=_referents),  # type: ignore[arg-type]  # any callable makes one
+    operator.itemgetter: reduction(operator.itemgetter),
+    operator.attrgetter: reduction(operator.attrgetter),
+    operator.methodcaller: reduction(operator.methodcaller),
+    types.GenericAlias: Accessor(
+        parts=members(types.GenericAlias, "__origin__", "__args__", "__unpacked__")
+    ),
+    types.UnionType: Accessor(parts=lambda o: [("__args__", o.__args__)]),
+    # What threads and contexts hold; the scope of a proof is one of each.
+    type(threading.Lock()): Accessor(parts=_lock),
+    _RLock: Accessor(parts=_rlock),
+    _Local: Accessor(parts=_local),
+    contextvars.ContextVar: Accessor(parts=_variable),
+    contextvars.Token: Accessor(parts=_token),
+    contextvars.Context: Accessor(parts=_context),
+    # Values of the standard library.
+    re.Pattern: Accessor(parts=members(re.Pattern, "pattern", "flags")),
+    re.Match: Accessor(
+        parts=lambda o: [
+            ("re", o.re),
+            ("string", o.string),
+            ("regs", o.regs),
+            ("pos", o.pos),
+            ("endpos", o.endpos),
+            ("lastindex", o.lastindex),
+        ]
+    ),
+    date: _value("state", lambda o: date.__reduce__(o)[1]),
+    datetime: _value("state", lambda o: datetime.__reduce_ex__(o, 4)[1]),
+    time: _value("state", lambda o: time.__reduce_ex__(o, 4)[1]),
+    timedelta: _value("state", lambda o: timedelta.__reduce__(o)[1]),
+    timezone: _value("state", timezone.__getinitargs__),  # type: ignore[attr-defined]  # pickles use it
+    struct.Struct: Accessor(parts=members(struct.Struct, "format", "size")),
+    io.BytesIO: _stream_state(io.BytesIO),
+    io.StringIO: _stream_state(io.StringIO),
+    random.Random.__base__: _value("state", random.Random.__base__.getstate),  # type: ignore[dict-item, union-attr]  # _random.Random
+}
+
+_EXACT: dict[type, Accessor] = {
+    kind: _value("value", str)
+    for kind in (
+        pathlib.PurePosixPath,
+        pathlib.PureWindowsPath,
+        pathlib.PosixPath,
+        pathlib.WindowsPath,
+    )
+}
+_EXACT[decimal.Context] = reduction(decimal.Context)
+_EXACT[random.SystemRandom] = Accessor(parts=_nothing)
+_EXACT[zoneinfo.ZoneInfo] = Accessor(parts=_zone)
+
+
+def _views() -> dict[type, Accessor]:
+    """The views of dicts, which have no names."""
+    plain: dict[Any, Any] = {}
+    ordered: Any = collections.OrderedDict()
+    views = [
+        view
+        for each in (plain, ordered)
+        for view in (each.keys(), each.values(), each.items())
+    ]
+    return dict.fromkeys(map(type, views), Accessor(parts=_view))
+
+
+def _links() -> dict[type, Accessor]:
+    """What links the entries of a cache; the cache itself tells what is in them."""
+    cache = functools.lru_cache(1)(_nothing)
+    cache(None)
+    links: list[type] = [
+        type(each)
+        for held in gc.get_referents(cache)
+        if type(held) is dict
+        for each in held.values()
+        if type(each).__name__ == "_lru_list_elem"
+    ]
+    return dict.fromkeys(links, Accessor(parts=_nothing))
+
+
+def _type_parameters() -> dict[type, Accessor]:
+    """Type variables and their like, which C makes from Python 3.12 on.
+
+    They have attributes without showing the dict of them; their referents do.
+    """
+    found = {}
+    for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType"):
+        kind = getattr(typing, name, None)
+        if kind is not None and "__name__" in namespace_of(kind):
+            told = (types.MemberDescriptorType, types.GetSetDescriptorType)
+            flags = ("__covariant__", "__contravariant__", "__infer_variance__")
+            names = ("__name__", *(each for each in flags if hasattr(kind, each)))
+            if type(namespace_of(kind)["__name__"]) in told:
+                found[kind] = Accessor(parts=_parameter(members(kind, *names)))
+    return found
+
+
+def _parameter(flags: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
+    def read(o: Any) -> Parts:
+        return flags(o) + _referents(o)
+
+    return read
+
+
+_field = type(collections.namedtuple("_Field", "x").x)  # type: ignore[attr-defined]  # only C makes them
+_TABLE |= ITERATORS | _views() | _links() | EXCEPTIONS
+_TABLE[_field] = reduction(_field)
+_EXACT |= _type_parameters()
+
+
+# By id: a metaclass may say how its classes are hashed.
+_BY_ID = {id(kind): accessor for kind, accessor in _TABLE.items()}
+_EXACT_BY_ID = {id(kind): accessor for kind, accessor in _EXACT.items()}
+add_readable(_BY_ID.keys())
+
+
+def accessor_of(kind: type) -> Accessor | None:
+    """How to read the base of an instance whose chain of classes ends at a type."""
+    return None if kind is object else _BY_ID.get(id(kind))
+
+
+def exact_accessor(kind: type) -> Accessor | None:
+    """How to read instances of exactly this type, if that is special."""
+    return _EXACT_BY_ID.get(id(kind)) or array_reader(kind) or loop_reader(kind)
+
+
+def set_exact_accessor(kind: type, accessor: Accessor) -> None:
+    """Read instances of exactly this type by that accessor from here on."""
+    _EXACT_BY_ID[id(kind)] = accessor

@@ -1,0 +1,544 @@
+"""Which C functions operations call, and which of them may hide state.
+
+A C function can keep state where no object shows it: `_codecs.register` appends to a
+list of the interpreter, `time.time` reads a clock, `id` tells an address.  No canonical
+form sees that.  So one pass over the operations is played under a profiler, which lists
+the C functions called; one that is not known to be pure is an assumption of any proof.
+
+Rules:
+- *pure* means: keeps and reads nothing but objects that the canonical form sees.  A
+  `dict.pop` is pure, though it changes the dict;
+- PURE is the whole knowledge; what it does not name is impure;
+- calls made by the harness's own frames, by pytest's and by an event loop's are not the
+  operations' business;
+- a profiler that is there already is left alone, and then nothing is known.
+
+How it works: `sys.setprofile` tells each call of a C function with the frame that makes
+it.  C code that calls C code is not told (`map(time.time, ...)`), so each Python
+function that runs is read once as well: a C function that it loads without calling it
+itself is taken for called.  One that it gets from objects (`map(TABLE["now"], ...)`) is
+met by the canonical form, and `names_of` says which of those hide state.  Types that
+are called (`count()`) are not told either; what they keep is in their instances, which
+the canonical form shows or calls opaque.  A `methodcaller` calls what it is asked to by
+name: it is taken for a C function that hides state.
+"""
+
+import dis
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    TracebackType,
+)
+from typing import Any, NamedTuple, Self
+
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.state.layout import (
+    Memo,
+    mro_of,
+    namespace_of,
+    qualname_of,
+    raw_module_of,
+)
+from everyorder.harness.state.scope import package_of
+
+# By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
+# functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the
+# hash seed), `print`, `open`, `input` (streams), `__sizeof__` of anything (capacity),
+# and whatever the interpreter keeps for itself.
+PURE: Mapping[str, str] = {
+    "builtins": """
+        __build_class__ __import__ abs aiter all anext any ascii bin callable chr
+        compile delattr dir divmod eval exec format getattr globals hasattr hex
+        isinstance issubclass iter len locals max min next oct ord pow repr round
+        setattr sorted sum vars
+        BaseException.* BaseExceptionGroup.* ImportError.* OSError.*
+        SystemExit.* UnicodeDecodeError.* UnicodeEncodeError.* async_generator.*
+        async_generator_asend.* async_generator_athrow.* bool.* bytearray.*
+        bytearray_iterator.* bytes.* bytes_iterator.* classmethod.* code.* complex.*
+        coroutine.* coroutine_wrapper.* dict.* dict_itemiterator.* dict_items.*
+        dict_keyiterator.* dict_keys.* dict_reverseitemiterator.*
+        dict_reversekeyiterator.* dict_reversevalueiterator.* dict_valueiterator.*
+        dict_values.* enumerate.* filter.* float.* frame.clear frozenset.* function.*
+        generator.* int.* iterator.* list.* list_iterator.* list_reverseiterator.*
+        map.* mappingproxy.* memoryview.* method.* module.* object.* property.* range.*
+        range_iterator.* reversed.* set.* set_iterator.* slice.* staticmethod.* str.*
+        str_iterator.* super.* traceback.* tuple.* tuple_iterator.* type.* zip.*
+    """,
+    # What they cache is a function of classes, unless a hook decides: see `_has_hook`.
+    "_abc": "_abc_init _abc_instancecheck _abc_subclasscheck _get_dump",
+    # Each fresh system has a loop of its own; the tasks that are left are state.
+    "_asyncio": "*",
+    "_bisect": "*",
+    # Not what writes into a hash or goes on with a stream: it shows in no object.
+    "_blake2": "blake2b.digest blake2b.hexdigest blake2s.digest blake2s.hexdigest",
+    # Look-ups; `register` and its like, which write what they read, are not here.
+    "_codecs": """
+        ascii_decode ascii_encode charmap_build charmap_decode charmap_encode decode
+        encode escape_decode escape_encode latin_1_decode latin_1_encode lookup
+        lookup_error raw_unicode_escape_decode raw_unicode_escape_encode
+        unicode_escape_decode unicode_escape_encode utf_16_be_decode utf_16_be_encode
+        utf_16_decode utf_16_encode utf_16_le_decode utf_16_le_encode utf_32_decode
+        utf_32_encode utf_7_decode utf_7_encode utf_8_decode utf_8_encode
+    """,
+    "_collections": "*",
+    # A context variable is state that the canonical form reads by its current value.
+    "_contextvars": "copy_context Context.* ContextVar.* Token.*",
+    "_csv": "reader writer",
+    "_functools": "*",
+    "_heapq": "*",
+    "_imp": "acquire_lock lock_held release_lock",
+    "_io": "text_encoding BytesIO.* StringIO.*",
+    "_json": "*",
+    "_md5": "md5 md5.digest md5.hexdigest",
+    "_operator": "*",
+    "_pickle": "dumps loads",
+    "_queue": "SimpleQueue.*",
+    "_sha1": "sha1 sha1.digest sha1.hexdigest",
+    "_sha2": """
+        sha224 sha256 sha384 sha512 SHA224Type.digest SHA224Type.hexdigest
+        SHA256Type.digest SHA256Type.hexdigest SHA384Type.digest SHA384Type.hexdigest
+        SHA512Type.digest SHA512Type.hexdigest
+    """,
+    "_sre": """
+        ascii_iscased ascii_tolower compile getcodesize template unicode_iscased
+        unicode_tolower
+    """,
+    "_stat": "*",
+    "_statistics": "*",
+    "_string": "*",
+    "_struct": "*",
+    # There is one thread, so its number is a constant.
+    "_thread": "allocate_lock get_ident RLock.* _local.* lock.*",
+    "_typing": "*",
+    "_weakref": "*",
+    "array": "*",
+    "binascii": "*",
+    "cmath": "*",
+    "collections": "*",
+    # Not `now`, `today`, `timestamp` and their like, which read clock or time zone.
+    "datetime": """
+        date.__format__ date.__reduce__ date.ctime date.fromisocalendar
+        date.fromisoformat date.fromordinal date.isocalendar date.isoformat
+        date.isoweekday date.replace date.strftime date.timetuple date.toordinal
+        date.weekday datetime.__reduce__ datetime.__reduce_ex__ datetime.combine
+        datetime.ctime datetime.date datetime.dst datetime.fromisoformat
+        datetime.isoformat datetime.replace datetime.strptime datetime.time
+        datetime.timetuple datetime.timetz datetime.tzname datetime.utcoffset
+        datetime.utctimetuple time.* timedelta.* timezone.*
+    """,
+    "decimal": "Decimal.*",
+    "functools": "*",
+    "itertools": "*",
+    "marshal": "dumps loads",
+    "math": "*",
+    "numpy": """
+        arange array asanyarray asarray ascontiguousarray bincount can_cast concatenate
+        copyto dot dtype.* frombuffer fromiter generic.* inner lexsort may_share_memory
+        min_scalar_type ndarray.* promote_types result_type shares_memory vdot where
+        zeros
+    """,
+    "nt": "fspath",
+    "operator": "*",
+    "posix": "fspath",
+    "re": "*",
+    "sys": """
+        _getframe audit call_tracing exc_info exception getdefaultencoding
+        getfilesystemencodeerrors getfilesystemencoding intern is_finalizing
+    """,
+    "types": "*",
+    "typing": "*",
+    "unicodedata": "*",
+    "weakref": "*",
+    "zlib": "adler32 compress compressobj crc32 decompress decompressobj",
+}
+_KNOWN = {module: frozenset(names.split()) for module, names in PURE.items()}
+
+# What some functions of the standard library call soundly, with the reason.
+SOUND: Mapping[str, frozenset[str]] = {
+    # an object met before is known by its id, which goes no further
+    "copy": frozenset({"id"}),
+    "dataclasses": frozenset({"id"}),
+    "inspect": frozenset({"id", "sys.getrecursionlimit"}),
+    "json.encoder": frozenset({"id"}),
+    "pprint": frozenset({"id"}),
+    "reprlib": frozenset({"id"}),
+    # a dispatcher forgets its cache when the counter of registrations moved
+    "functools": frozenset({"_abc.get_cache_token"}),
+    # the counter moves with `warnings.filters`, which is a list in plain sight
+    "warnings": frozenset({"_warnings._filters_mutated"}),
+}
+# A hash ends in a hash table, whose order is assumed unread in every proof.
+SOUND_IN_HASH = frozenset({"hash", "id"})
+
+# What no state decides, so that nothing is proven of who calls it.  The functions of
+# `random` are not among it: they have a state, which is read.
+CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
+
+# Frames that belong to whoever plays the operations: pytest's, and the event loop's,
+# which waits and reads the clock for every coroutine; and those of hypothesis, which
+# takes the time of the collector.
+MACHINERY = frozenset(
+    {
+        "_pytest",
+        "asyncio.base_events",
+        "asyncio.events",
+        "asyncio.runners",
+        "asyncio.selector_events",
+        "asyncio.unix_events",
+        "asyncio.windows_events",
+        "hypothesis",
+        "pytest",
+        "selectors",
+    }
+)
+
+_HARNESS = str(Path(__file__).parents[1])
+_LIBRARY = str(Path(dis.__file__).resolve().parent)
+_IMPORTER = ("<frozen importlib", "<frozen zipimport")
+_NOTHING = "nothing was played under the audit"
+_ABC_CHECKS = frozenset({"_abc._abc_instancecheck", "_abc._abc_subclasscheck"})
+# Modules as everybody calls them.
+_SHOWN = {"posix": "os", "nt": "os", "_io": "io"}
+_C_METHODS = (
+    MethodDescriptorType,
+    ClassMethodDescriptorType,
+    BuiltinFunctionType,
+    staticmethod,
+)
+_CALLS = "calls "
+_BY_CHANCE = ", which answers by chance"
+_CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+class CallAudit:
+    """Lists the C functions called while it is entered; it may be entered repeatedly.
+
+    It holds names only.  An audit that found a profiler at work, or whose profiler was
+    replaced by an operation, is not `complete`, and its caveats say so.
+    """
+
+    def __init__(self) -> None:
+        self._calls: set[str] = set()
+        self._impure: set[str] = set()
+        self._gap = _NOTHING
+        self._callers: dict[int, tuple[CodeType, frozenset[str] | None]] = {}
+        self._hook: Callable[[FrameType, str, Any], None] | None = None
+
+    def __enter__(self) -> Self:
+        found = sys.getprofile()
+        if found is None:
+            if self._gap == _NOTHING:
+                self._gap = ""
+            # One object for both looks: each access makes another bound method.
+            self._hook = self._event
+            sys.setprofile(self._hook)
+        else:
+            self._hook = None
+            self._gap = "a profiler is installed"
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._hook is not None:
+            if sys.getprofile() is self._hook:
+                sys.setprofile(None)
+            else:
+                self._gap = "an operation replaced the profiler"
+            self._hook = None
+        # Code of functions made by operations must not live on here.
+        self._callers.clear()
+
+    def count(self, function: object) -> None:
+        """Counts an operation that is a C function itself; any other is ignored.
+
+        The harness calls it, so the profiler takes it for the harness's own call.
+        """
+        while type(function) is partial:
+            function = function.func
+        if type(function) is BuiltinFunctionType:
+            name, pure = _identify(function)
+            self._calls.add(name)
+            if not pure:
+                self._impure.add(name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call of the operations played was seen."""
+        return not self._gap
+
+    def calls(self) -> tuple[str, ...]:
+        """The names of all C functions called, sorted."""
+        return tuple(sorted(self._calls))
+
+    def impure_calls(self) -> tuple[str, ...]:
+        """Those called that are not known to be pure, sorted."""
+        return tuple(sorted(self._impure))
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What a proof has to assume, in one line; nothing when all calls are pure.
+
+        Nothing is proven of what is decided by chance.
+        """
+        why_not = self._gap and (
+            f"C functions that hide state were not audited: {self._gap}"
+        )
+        return caveats_of(self._impure, why_not)
+
+    def _event(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Takes one event of the profiler."""
+        if event == "c_call":
+            sound = self._caller(frame)
+            if sound is not None:
+                self._record(arg, sound, frame)
+        elif event == "call" and id(frame.f_code) not in self._callers:
+            sound = self._caller(frame)
+            if sound is not None:
+                for function in _passed_functions(frame):
+                    self._record(function, sound, frame)
+
+    def _caller(self, frame: FrameType) -> frozenset[str] | None:
+        """What this frame may call soundly; None if its calls do not count."""
+        code = frame.f_code
+        known = self._callers.get(id(code))
+        if known is None:
+            known = self._callers[id(code)] = (code, _judge(frame))
+        if (
+            code.co_name == "_find_and_load_unlocked"
+            and code.co_filename.startswith(_IMPORTER)
+            and (name := frame.f_locals.get("name")) is not None
+        ):
+            self._calls.add(f"__import__({name!r})")
+            self._impure.add(f"__import__({name!r})")
+        return known[1]
+
+    def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
+        name, pure = _identify(function)
+        self._calls.add(name)
+        if (not pure and name not in sound) or (
+            name in _ABC_CHECKS and _has_hook(frame.f_locals.get("cls"))
+        ):
+            self._impure.add(name)
+
+
+def caveats_of(names: Iterable[str], more: str = "") -> tuple[Caveat, ...]:
+    """What calls of functions that hide state leave open, and what else is assumed."""
+    impure = set(names)
+    chance = sorted(impure & CHANCE)
+    hiding = sorted(impure - CHANCE)
+    told = [f"{_CALLS}{', '.join(hiding)}"] if hiding else []
+    if more:
+        told.append(more)
+    caveats = [Caveat("assumed", "; ".join(told))] if told else []
+    if chance:
+        text = f"{_CALLS}{', '.join(chance)}{_BY_CHANCE}"
+        caveats.append(Caveat("outside", text))
+    return tuple(caveats)
+
+
+def merge_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+    """Caveats without repetition, and all calls in one line of each kind.
+
+    They come from the audit, from the objects, and from other processes.
+    """
+    kept: dict[Caveat, None] = {}
+    names: set[str] = set()
+    for each in caveats:
+        told, _, more = each.text.partition("; ")
+        if not told.startswith(_CALLS):
+            kept[each] = None
+            continue
+        told = told.removeprefix(_CALLS).removesuffix(_BY_CHANCE)
+        names.update(told.split(", "))
+        if more:
+            kept[Caveat(each.kind, more)] = None
+    return (*kept, *caveats_of(names))
+
+
+def names_of(functions: Iterable[Any]) -> frozenset[str]:
+    """The names of those C functions that are not known to be pure."""
+    told = map(_identify, functions)
+    return frozenset([name for name, pure in told if not pure])
+
+
+@contextmanager
+def pause_call_audit() -> Iterator[None]:
+    """Context: what the harness itself does is not listed.
+
+    A profiler that is not an audit's goes on: one that is written in C could not be
+    installed again.
+    """
+    hook = sys.getprofile()
+    if type(getattr(hook, "__self__", None)) is not CallAudit:
+        yield
+        return
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(hook)
+
+
+def _identify(function: Any) -> tuple[str, bool]:
+    """A C function's name as told, and whether PURE knows it."""
+    if function is operator.methodcaller:
+        return "operator.methodcaller", False
+    if type(function) in (MethodDescriptorType, ClassMethodDescriptorType):
+        return _of_type(function.__objclass__, function.__name__)
+    owner = function.__self__
+    name = function.__name__
+    if owner is None or type(owner) is ModuleType:
+        module = function.__module__
+        if type(module) is not str:
+            module = "?"
+        place = "" if module == "builtins" else f"{_SHOWN.get(module, module)}."
+        return f"{place}{name}", _is_pure(module, name)
+    kinds = (owner, type(owner)) if _is_class(owner) else (type(owner),)
+    for kind in kinds:
+        for base in mro_of(kind):
+            if type(namespace_of(base).get(name)) in _C_METHODS:
+                return _of_type(base, name)
+    return _of_type(type(owner), name)
+
+
+def _of_type(kind: type, name: str) -> tuple[str, bool]:
+    module, method = raw_module_of(kind), f"{qualname_of(kind)}.{name}"
+    return method, type(module) is str and _is_pure(module, method)
+
+
+def _is_pure(module: str, name: str) -> bool:
+    if name.endswith("__sizeof__"):
+        return False
+    known = _KNOWN.get(module, frozenset())
+    return name in known or "*" in known or f"{name.rpartition('.')[0]}.*" in known
+
+
+def _judge(frame: FrameType) -> frozenset[str] | None:
+    """What a frame may call soundly; None for frames whose calls do not count."""
+    file = frame.f_code.co_filename
+    if file.startswith((_HARNESS, *_IMPORTER)):
+        return None
+    module = dict.get(frame.f_globals, "__name__")
+    if type(module) is not str:
+        return frozenset()
+    if module in MACHINERY or package_of(module) in MACHINERY:
+        return None
+    if frame.f_code.co_name == "__hash__":
+        return SOUND_IN_HASH
+    return SOUND.get(module, frozenset()) if _in_library(file) else frozenset()
+
+
+def _in_library(file: str) -> bool:
+    return file.startswith("<frozen ") or (
+        file.startswith(_LIBRARY) and "-packages" not in file
+    )
+
+
+def _has_hook(kind: Any) -> bool:
+    """Whether an ABC decides by a `__subclasshook__` of its own, which may change."""
+    if not _is_class(kind):
+        return False
+    for base in mro_of(kind):
+        hook = namespace_of(base).get("__subclasshook__")
+        if hook is not None:
+            inner = hook.__func__ if type(hook) is classmethod else hook
+            return type(inner) is FunctionType and not _in_library(
+                inner.__code__.co_filename
+            )
+    return False
+
+
+class _Load(NamedTuple):
+    """One instruction that loads a name, by what it begins or goes on with."""
+
+    name: str
+    goes_on: bool
+    is_callee: bool
+
+
+def _loaded(code: CodeType) -> list[_Load]:
+    """What code loads by name."""
+    found: list[_Load] = []
+    attached = False
+    for instruction in dis.get_instructions(code):
+        begins = instruction.opname in _CODE_GLOBAL
+        goes_on = attached and instruction.opname in _CODE_ATTRIBUTE
+        attached = begins or goes_on
+        if attached:
+            found.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
+    return found
+
+
+_loads_of = Memo(_loaded)
+
+
+def _passed_functions(frame: FrameType) -> list[Any]:
+    """The impure C functions that a frame's code loads and does not call itself."""
+    code = frame.f_code
+    if not any(_reach(frame, name) is not None for name in code.co_names):
+        return []
+    passed: list[Any] = []
+    value: Any = None
+    for load in _loads_of(code):
+        if not load.goes_on:
+            value = _reach(frame, load.name)
+        elif value is not None:
+            value = _attribute(value, load.name)
+        if value is operator.methodcaller or (
+            _is_c_function(value) and not load.is_callee and not _identify(value)[1]
+        ):
+            passed.append(value)
+    return passed
+
+
+def _reach(frame: FrameType, name: Any) -> Any:
+    """A global that is or may hold a C function."""
+    value = dict.get(frame.f_globals, name)
+    if value is None:
+        value = dict.get(frame.f_builtins, name)
+    if type(value) is ModuleType or _is_class(value) or _is_c_function(value):
+        return value
+    return None
+
+
+def _attribute(value: Any, name: str) -> Any:
+    if type(value) is ModuleType:
+        return value.__dict__.get(name)
+    if _is_class(value):
+        for base in mro_of(value):
+            if name in namespace_of(base):
+                return namespace_of(base)[name]
+    return None
+
+
+def _is_class(value: object) -> bool:
+    # Not `isinstance`, which asks the object for its `__class__`.
+    return issubclass(type(value), type)
+
+
+def _is_c_function(value: object) -> bool:
+    return type(value) in (
+        BuiltinFunctionType,
+        MethodDescriptorType,
+        ClassMethodDescriptorType,
+    )
+
+
+def _is_callee(instruction: dis.Instruction) -> bool:
+    """Whether an instruction loads what is called next; NULL stands beside it."""
+    return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr

@@ -1,0 +1,568 @@
+"""What functions and modules reach: code, closures, defaults, and globals by name.
+
+A function reaches every global that its code, or code nested in it, loads or stores;
+`module.attribute` for modules that are followed, as far as an unbroken chain of
+attributes goes; and what it imports while it runs.  A module that is used in another
+way is reached as a whole, and so are all globals of a function that asks for them
+(`globals()`, `eval`).
+
+A global is written once in a walk, by the record that reads it first, as the number of
+its module's dict, its name and its value.  Functions of one module share most of what
+they read, so this costs little.  The instructions are decoded once for each code
+object; the byte code is that of CPython 3.11 and later: `dis` would give the same at
+fifty times the cost.
+"""
+
+import builtins
+import dis
+import functools
+import hashlib
+import marshal
+import sys
+import types
+from typing import Any, NamedTuple
+
+from everyorder.harness.state.layout import ABSENT, Memo, module_dict
+from everyorder.harness.state.scope import FACE, NOISE_IN_FUNCTOOLS, function_modules
+from everyorder.harness.state.tokens import IGNORED, NOTHING, Space, Tokens
+
+_MODERN = sys.version_info >= (3, 12)
+_EXTENDED = dis.opmap["EXTENDED_ARG"]
+_LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
+_LOAD_CONST = dis.opmap["LOAD_CONST"]
+_LOAD_SMALL_INT = dis.opmap.get("LOAD_SMALL_INT", -1)
+_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
+_ATTRIBUTES = {
+    dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap
+}
+_PLAIN_NAMES = {
+    dis.opmap[name]
+    for name in (
+        "STORE_GLOBAL",
+        "DELETE_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_FROM_DICT_OR_GLOBALS",
+    )
+    if name in dis.opmap
+}
+_SKIPPED = {
+    dis.opmap[name] for name in ("CACHE", "NOP", "PUSH_NULL") if name in dis.opmap
+}
+
+# Whoever loads one of these may read or write any global of the function's module.
+_WHOLE = frozenset({"globals", "eval", "exec"})
+_WHOLE_ATTRIBUTES = frozenset({"__globals__", "f_globals"})
+
+# Constants of code that are values all through.
+_VALUES = (int, str, bytes, float, complex, bool, type(None), type(...))
+
+
+class Reads(NamedTuple):
+    """What a code object, with all code nested in it, may read of its surroundings.
+
+    `chains` are global names with the attributes that are taken from them at once;
+    `imports` are (level, module, names or None for the module itself); `whole` says
+    that any global may be read.
+    """
+
+    names: tuple[str, ...]
+    chains: tuple[tuple[str, ...], ...]
+    imports: tuple[tuple[int, str, tuple[str, ...] | None], ...]
+    whole: bool
+
+
+class Code(NamedTuple):
+    """A code object as a value, apart from constants that are objects.
+
+    `strange` are the places of those; `text` is what a function of this code has for
+    its documentation.
+    """
+
+    digest: bytes
+    reads: Reads
+    strange: tuple[int, ...]
+    text: str | None
+
+
+def _read_code(code: types.CodeType) -> Code:
+    strange: list[int] = []
+    digest = _digest(code, strange)
+    first = code.co_consts[0] if code.co_consts else None
+    text = first if type(first) is str else None
+    return Code(digest, _reads(code), tuple(strange), text)
+
+
+read_code = Memo(_read_code)
+"""A code object as a value, and what it reads."""
+
+
+def _digest(code: types.CodeType, strange: list[int]) -> bytes:
+    fields = (
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+        code.co_stacksize,
+        code.co_name,
+        code.co_qualname,
+        code.co_filename,
+        code.co_firstlineno,
+        code.co_linetable,
+        code.co_exceptiontable,
+        [_constant(each, place, strange) for place, each in enumerate(code.co_consts)],
+    )
+    return hashlib.blake2b(marshal.dumps(fields, 2), digest_size=16).digest()
+
+
+def _constant(value: Any, place: int, strange: list[int]) -> Any:
+    """A constant in a form that `marshal` writes alike in every process."""
+    kind = type(value)
+    if any(kind is each for each in _VALUES):
+        return value
+    if kind is tuple:
+        return tuple(_constant(each, place, strange) for each in value)
+    if kind is frozenset:
+        members = [marshal.dumps(_constant(each, place, strange), 2) for each in value]
+        return ["frozenset", *sorted(members)]
+    if kind is types.CodeType:
+        inner = read_code(value)
+        if inner.strange and place not in strange:
+            strange.append(place)
+        return ["code", inner.digest]
+    if kind is slice:
+        parts = (value.start, value.stop, value.step)
+        return ["slice", *(_constant(each, place, strange) for each in parts)]
+    if place not in strange:
+        strange.append(place)
+    return ["strange"]
+
+
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """All names in a code object and in all code nested in it, of whatever kind."""
+    inner = (each for each in code.co_consts if type(each) is types.CodeType)
+    return frozenset(code.co_names).union(*map(names_in, inner))
+
+
+def _reads(code: types.CodeType) -> Reads:
+    names: set[str] = set()
+    chains: set[tuple[str, ...]] = set()
+    imports: set[tuple[int, str, tuple[str, ...] | None]] = set()
+    whole = not _WHOLE_ATTRIBUTES.isdisjoint(code.co_names)
+    _scan(code, names, chains, imports)
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:
+            inner = read_code(constant).reads
+            names.update(inner.names)
+            chains.update(inner.chains)
+            imports.update(inner.imports)
+            whole = whole or inner.whole
+    return Reads(
+        tuple(sorted(names)),
+        tuple(sorted(chains)),
+        tuple(sorted(imports, key=repr)),
+        whole or not _WHOLE.isdisjoint(names),
+    )
+
+
+def _scan(
+    code: types.CodeType,
+    names: set[str],
+    chains: set[tuple[str, ...]],
+    imports: set[tuple[int, str, tuple[str, ...] | None]],
+) -> None:
+    written = code.co_names
+    if not written:
+        return
+    raw = code.co_code
+    steps: list[tuple[int, int]] = []
+    extended = 0
+    for at in range(0, len(raw), 2):
+        operation = raw[at]
+        argument = raw[at + 1] | extended
+        if operation == _EXTENDED:
+            extended = argument << 8
+            continue
+        extended = 0
+        if operation not in _SKIPPED:
+            steps.append((operation, argument))
+    for at, (operation, argument) in enumerate(steps):
+        if operation == _LOAD_GLOBAL:
+            name = written[argument >> 1]
+            names.add(name)
+            chains.add((name, *_attributes(steps, at + 1, written)))
+        elif operation in _PLAIN_NAMES:
+            names.add(written[argument])
+            chains.add((written[argument], *_attributes(steps, at + 1, written)))
+        elif operation == _IMPORT_NAME:
+            level = _constant_of(code, steps[at - 2])
+            taken = _constant_of(code, steps[at - 1])
+            imports.add(
+                (
+                    level if type(level) is int else 0,
+                    written[argument],
+                    tuple(taken) if type(taken) is tuple else None,
+                )
+            )
+
+
+def _attributes(
+    steps: list[tuple[int, int]], at: int, written: tuple[str, ...]
+) -> list[str]:
+    found = []
+    while at < len(steps) and steps[at][0] in _ATTRIBUTES:
+        operation, argument = steps[at]
+        modern = _MODERN and operation == dis.opmap["LOAD_ATTR"]
+        found.append(written[argument >> 1 if modern else argument])
+        at += 1
+    return found
+
+
+def _constant_of(code: types.CodeType, step: tuple[int, int]) -> Any:
+    operation, argument = step
+    if operation == _LOAD_CONST:
+        return code.co_consts[argument]
+    return argument if operation == _LOAD_SMALL_INT else None
+
+
+_BUILTINS = vars(builtins)
+_ORIGINAL = dict(_BUILTINS)
+
+_FUNCTOOLS = vars(functools)
+_GENERIC = sys.version_info >= (3, 12)
+# From 3.14 on, reading annotations runs code.
+_EAGER = sys.version_info < (3, 14)
+
+# What the import system keeps in a module; only who names them reads them.
+_OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
+
+
+def write_function(stream: Tokens, o: Any) -> None:
+    """Write a function: by name if it is outside of the scope, else whole.
+
+    What its code says as well (its name, its text) is written only if it differs.
+    There are many functions in every state, so this calls as little as it can.
+    """
+    values = o.__globals__
+    told = o.__module__
+    if type(told) is not str or not stream.inside.get(told):
+        name = _outside(stream, o)
+        if name:
+            stream.emit_name("function", name)
+            return
+    out, seen, order = stream.out, stream.seen, stream.order
+    code = o.__code__
+    number = seen.get(id(code))
+    if number is None:
+        number = seen[id(code)] = len(order)
+        order.append(code)
+    name = o.__qualname__
+    if type(name) is not str:  # the object that it is would be left out
+        stream.opaque.append(stream.number)
+        name = str.__str__(name)
+    out += ("function", name, number)
+    read = read_code(code)
+    if (
+        o.__defaults__ is not None
+        or o.__kwdefaults__ is not None
+        or o.__doc__ is not read.text
+        or o.__name__ is not code.co_name
+        or told is not values.get("__name__", ABSENT)
+        or o.__builtins__ is not _BUILTINS
+        or (_GENERIC and o.__type_params__)
+    ):
+        _differences(stream, o, code, read.text)
+    out.append(None)
+    stream.emit_rare_dict(o.__dict__)
+    if _EAGER:
+        stream.emit_rare_dict(o.__annotations__)
+    else:
+        out.append(None)
+    cells = o.__closure__
+    if not cells:  # there may be a tuple of none
+        out.append(0)
+    else:
+        out.append(len(cells))
+        if values is _FUNCTOOLS:
+            _exclude(stream, o, cells)
+        for cell in cells:
+            place = seen.get(id(cell))
+            if place is None:
+                place = seen[id(cell)] = len(order)
+                order.append(cell)
+            out.append(place)
+        out.append(code.co_freevars)
+    space = stream.spaces.get(id(values)) or _space(stream, values)
+    out.append(space.number)
+    if number not in space.done:  # numbers of code are in there as well
+        space.done.add(number)
+        _globals(stream, space, read.reads, o.__builtins__)
+    out.append(None)
+
+
+def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
+    """Have caches that a function of the library keeps stand for nothing.
+
+    Others refer to them as well, such as what empties them.
+    """
+    found = [
+        cell
+        for name, cell in zip(o.__code__.co_freevars, cells, strict=True)
+        if name in NOISE_IN_FUNCTOOLS
+    ]
+    emptying = dict.get(o.__dict__, "_clear_cache")
+    if type(emptying) is types.MethodType:
+        found.append(emptying.__self__)
+    for each in found:
+        stream.exclude(each)
+
+
+def _outside(stream: Tokens, o: Any) -> str:
+    """The name of a function outside of the scope, if it yields this very function."""
+    told, real = function_modules(o)
+    name = o.__qualname__
+    if type(name) is not str or stream.follows(told) or stream.follows(real):
+        return ""
+    return f"{told}.{name}" if stream.resolve(told, name) is o else ""
+
+
+def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> None:
+    """Write what a function has besides its code, labelled."""
+    labels = ["__defaults__", "__kwdefaults__"]
+    if _GENERIC and o.__type_params__:
+        labels.append("__type_params__")
+    read = [(label, getattr(o, label)) for label in labels]
+    found = [(label, value) for label, value in read if value is not None]
+    if o.__name__ is not code.co_name:
+        found.append(("__name__", o.__name__))
+    if o.__module__ is not o.__globals__.get("__name__", ABSENT):
+        found.append(("__module__", o.__module__))
+    if o.__doc__ is not text:
+        found.append(("__doc__", o.__doc__))
+    if o.__builtins__ is not _BUILTINS:
+        found.append(("__builtins__", o.__builtins__))
+    for label, value in found:
+        stream.out.append(label)
+        stream.emit(value)
+
+
+def _globals(stream: Tokens, space: Space, reads: Reads, given: Any) -> None:
+    """Write the globals that code reads, as far as nobody wrote them before."""
+    done = space.done
+    if reads.whole:
+        _whole(stream, space)
+    for name in reads.names:
+        if name not in done:
+            _global(stream, space, name, given)
+    for chain in reads.chains:
+        if chain not in done:
+            done.add(chain)
+            _chain(stream, space, chain)
+    for level, module, names in reads.imports:
+        _import(stream, space, level, module, names)
+
+
+def write_code(stream: Tokens, o: types.CodeType) -> None:
+    """Write a code object: a value, apart from constants that are objects."""
+    value = read_code(o)
+    stream.out += ("code", o.co_qualname, value.digest, len(value.strange))
+    for place in value.strange:
+        stream.emit(o.co_consts[place])
+
+
+def write_module(stream: Tokens, o: Any) -> None:
+    """Write a module: by name if it is outside of the scope, else all its globals."""
+    values = module_dict(o)
+    name = stream.look_up(values, "__name__")
+    told = name if type(name) is str else ""
+    if not stream.follows(told) and _loaded(stream, told) is o:
+        stream.emit_name("module", told)
+        return
+    stream.out.append("module")
+    stream.emit(name)
+    stream.emit(type(o))
+    plan = stream.plan(type(o))
+    if plan.opaque:
+        stream.opaque.append(stream.number)
+    stream.slots(o, plan.slots)
+    stream.out.append(NOTHING)
+    space = _space(stream, values)
+    stream.out.append(space.number)
+    _whole(stream, space)
+    stream.out.append(None)
+
+
+def _space(stream: Tokens, values: dict[str, Any]) -> Space:
+    """The globals of a module; the first to ask writes their number and name."""
+    space = stream.spaces.get(id(values))
+    if space is None:
+        space = Space(len(stream.spaces), values, set())
+        stream.spaces[id(values)] = space
+        name = stream.look_up(values, "__name__")
+        stream.out += ("space", space.number, name if type(name) is str else None)
+    return space
+
+
+def _whole(stream: Tokens, space: Space) -> None:
+    """Write all globals of a module that are not written yet."""
+    if "*" in space.done:
+        return
+    space.done.add("*")
+    keys = [key for key in space.values if type(key) is str]
+    if len(keys) < len(space.values):
+        stream.out += (space.number, "__dict__")
+        stream.emit(space.values)
+    arranged = sorted(keys)
+    if arranged != keys:
+        stream.orders.append((stream.number, space.number, tuple(keys)))
+    for key in arranged:
+        if type(space.values[key]) is types.BuiltinFunctionType:
+            stream.functions.append(space.values[key])
+        if key not in space.done and key not in _OF_IMPORT:
+            _global(stream, space, key, _BUILTINS)
+
+
+def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
+    """Write one global; one that is not there is looked for among the built-in ones."""
+    space.done.add(name)
+    value = stream.look_up(space.values, name)
+    out = stream.out
+    if value is ABSENT:
+        value = stream.look_up(given, name)
+        if value is ABSENT or value is _ORIGINAL.get(name, ABSENT):
+            out += (space.number, name, NOTHING)
+        else:
+            out += (space.number, f"builtins.{name}")
+            stream.emit(value)
+        return
+    out += (space.number, name)
+    if stream.ignoring and stream.ignores_path(f"{_told(space)}.{name}"):
+        out.append(IGNORED)
+    elif issubclass(type(value), types.ModuleType):
+        # Its attributes are written one by one; see `_chain`.
+        told = stream.look_up(module_dict(value), "__name__")
+        plain = type(value) is types.ModuleType
+        if plain and type(told) is str and _loaded(stream, told) is value:
+            out.append(("module", told))
+        else:
+            stream.emit(value)
+    elif type(value) is types.BuiltinFunctionType and (
+        told := _of_library(stream, value)
+    ):
+        # No object of this walk: whoever else holds it may have C code call it, which
+        # no profiler sees.
+        out.append(("function", told))
+    else:
+        stream.emit(value)
+
+
+def _of_library(stream: Tokens, function: Any) -> str:
+    """The name of a C function of a module, if it yields this very function."""
+    module, name = function.__module__, function.__qualname__
+    if type(module) is not str or stream.resolve(module, name) is not function:
+        return ""
+    return f"{module}.{name}"
+
+
+def _told(space: Space) -> object:
+    return space.values.get("__name__")
+
+
+def _chain(stream: Tokens, space: Space, chain: tuple[str, ...]) -> None:
+    """Write what `module.attribute` reads; a module used otherwise is written whole."""
+    value = dict.get(space.values, chain[0], ABSENT)
+    for attribute in chain[1:]:
+        inner = _followed(stream, value)
+        if inner is None:
+            value = _below_face(stream, value, attribute)
+            if value is None:
+                return
+            continue
+        if attribute == "__dict__":
+            break
+        value = _attribute(stream, inner, attribute)
+    if _followed(stream, value) is not None:
+        stream.out += (space.number, ".".join(chain))
+        stream.emit(value)
+
+
+def _attribute(stream: Tokens, space: Space, name: str) -> Any:
+    """Write an attribute of a module, and its `__getattr__` where that would answer."""
+    if name not in space.done:
+        _global(stream, space, name, {})
+    if name not in space.values:
+        hook = "__getattr__"
+        found = stream.look_up(space.values, hook) is not ABSENT
+        if found and hook not in space.done:
+            _global(stream, space, hook, {})
+    return dict.get(space.values, name, ABSENT)
+
+
+def _import(
+    stream: Tokens, space: Space, level: int, name: str, names: tuple[str, ...] | None
+) -> None:
+    """Write what an import inside of a function would find."""
+    absolute = name
+    if level:
+        package = stream.look_up(space.values, "__package__")
+        above = package.split(".") if type(package) is str else []
+        kept = above[: len(above) - level + 1]
+        absolute = ".".join([*kept, name] if name else kept)
+    if absolute == FACE and names:
+        for each in names:
+            _import(stream, space, 0, f"{FACE}.{each}", None)
+        return
+    key = ("import", absolute, names)
+    if key in space.done or not stream.follows(absolute):
+        return
+    space.done.add(key)
+    pieces = absolute.split(".")
+    for end in range(1, len(pieces) + 1):
+        path = ".".join(pieces[:end])
+        module = _loaded(stream, path)
+        stream.out += (space.number, f"import {path}", module is not None)
+        inner = None if module is None else _followed(stream, module)
+        if inner is None:
+            if module is not None and not issubclass(type(module), types.ModuleType):
+                stream.out += (space.number, f"import {path}")
+                stream.emit(module)
+            continue
+        if names is None or "*" in names:
+            stream.out += (space.number, f"import {path}")
+            stream.emit(module)
+        elif end == len(pieces):
+            for each in names:
+                value = _attribute(stream, inner, each)
+                if _followed(stream, value) is not None:
+                    stream.out += (space.number, f"import {path}.{each}")
+                    stream.emit(value)
+
+
+def _below_face(stream: Tokens, value: Any, name: str) -> Any:
+    """Return a package of `everyorder` that is read as its attribute, or None."""
+    if not issubclass(type(value), types.ModuleType):
+        return None
+    if stream.look_up(module_dict(value), "__name__") != FACE:
+        return None
+    return _loaded(stream, f"{FACE}.{name}")
+
+
+def _followed(stream: Tokens, value: Any) -> Space | None:
+    """The globals of a module that belongs to the scope."""
+    if not issubclass(type(value), types.ModuleType):
+        return None
+    values = module_dict(value)
+    name = stream.look_up(values, "__name__")
+    if type(name) is not str or not stream.follows(name):
+        return None
+    return _space(stream, values)
+
+
+def _loaded(stream: Tokens, name: str) -> Any:
+    """The module of a name, or None."""
+    module = stream.look_up(sys.modules, name)
+    return None if module is ABSENT else module

@@ -1,0 +1,338 @@
+"""What two scans met, container by container, and how one object names another.
+
+A level of a scan (`scan.py`) is taken apart when one of its containers is asked for: of
+two scans most levels are the same, and are compared as a whole.
+
+Names (`.name`, `[3]`, `['key']`) are for people.  They are found by identity, by the
+descriptors of base classes and without user code; a name that cannot be had that way is
+`.<Type>`.  A module, class, function or instance that refers to its own namespace names
+it "", and the namespace names its values `.name`, so that steps join to a path.  An
+instance whose attributes stand in no dict yet gets one when it is asked for a name,
+which nobody can tell.
+
+Of a module that only caches, like `re`, the contents are noise.  Its functions are not:
+whoever puts others in their place (`re.compile = traced`) and back again keeps a stack
+of his own, and forgets it in the wrong order.  So such modules and their classes are
+looked at by name, one level deep, by ids; what is no function or class, and begins with
+an underscore, is a cache or a flag.
+"""
+
+import _thread
+import gc
+import sys
+import types
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import _lru_cache_wrapper
+from itertools import accumulate, compress
+from typing import Any, NamedTuple, TypeAlias
+
+from everyorder.harness.state.layout import (
+    HEAP_TYPE,
+    bases_of,
+    flags_of,
+    module_dict,
+    module_of,
+    mro_of,
+    namespace_of,
+)
+from everyorder.harness.state.scan import MARK, Level, thread_dict
+
+_Ids: TypeAlias = tuple[int, ...]
+
+
+class ContainerNode(NamedTuple):
+    """One container, by ids; `token` is the state that it keeps in C."""
+
+    kind: int
+    slots: _Ids
+    keys: _Ids
+    token: Hashable
+
+
+class ContainerTable:
+    """The containers of some levels by their ids."""
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        self.levels = levels
+        # The collector looks into every set, but not into a dict of numbers.
+        self.places: dict[int, int] = {}
+        for at, level in enumerate(levels):
+            self.places.update(dict.fromkeys(level.nodes, at))
+        self._parts: dict[int, dict[int, ContainerNode]] = {}
+
+    def __contains__(self, owner: int) -> bool:
+        return owner in self.places
+
+    def __getitem__(self, owner: int) -> ContainerNode:
+        return self._part(self.places[owner])[owner]
+
+    def kind(self, owner: int) -> int | None:
+        """The type of a container, by its id; None for what is none."""
+        place = self.places.get(owner)
+        return None if place is None else self._part(place)[owner].kind
+
+    def references(self, owner: int) -> _Ids:
+        """All that a container refers to."""
+        node = self[owner]
+        return node.slots + node.keys
+
+    def differences(self, other: "ContainerTable") -> list[int]:
+        """The containers that both tables have and that are not the same in both."""
+        found = []
+        for at, level in enumerate(self.levels):
+            if at < len(other.levels) and _is_same(level, other.levels[at]):
+                continue  # so none of its containers is on another level there
+            for owner, node in self._part(at).items():
+                if owner in other and other[owner] != node:
+                    found.append(owner)
+        return found
+
+    def forget(self) -> None:
+        """Put together what was taken apart, which is large."""
+        self._parts.clear()
+
+    def _part(self, at: int) -> dict[int, ContainerNode]:
+        part = self._parts.get(at)
+        if part is None:
+            part = self._parts[at] = _nodes_of(self.levels[at])
+        return part
+
+
+def _is_same(one: Level, other: Level) -> bool:
+    """Whether all is the same in two levels; a reader may be another each time."""
+    return one is other or (
+        one.nodes == other.nodes
+        and one.kinds == other.kinds
+        and one.slots == other.slots
+        and one.keyed == other.keyed
+        and one.sizes == other.sizes
+        and one.keys == other.keys
+        and one.tokens == other.tokens
+        and one.locals == other.locals
+    )
+
+
+def _nodes_of(level: Level) -> dict[int, ContainerNode]:
+    special = level.nodes[len(level.nodes) - len(level.codes) :]
+    read = compress(special, level.readers)
+    tokens: dict[int, Hashable] = dict(zip(read, level.tokens, strict=True))
+    inner: dict[int, _Ids] = {}
+    for owner, each in level.locals:
+        inner[owner] = (*inner.get(owner, ()), each)
+    keys: dict[int, _Ids] = {}
+    given, start = tuple(level.keys), 0
+    for owner, size in zip(level.keyed, level.sizes, strict=True):
+        keys[owner] = given[start : start + size]
+        start += size
+    found: dict[int, ContainerNode] = {}
+    mark, slots, start = id(MARK), tuple(level.slots), 0
+    for owner, kind in zip(level.nodes, level.kinds, strict=True):
+        end = slots.index(mark, start)
+        referents = slots[start:end] + inner.get(owner, ())
+        found[owner] = ContainerNode(
+            kind, referents, keys.get(owner, ()), tokens.get(owner)
+        )
+        start = end + 1
+    return found
+
+
+def shortest_path(levels: Sequence[Level], owner: int) -> list[int]:
+    """A shortest way to a container from a root, by what refers to the next."""
+    way = [owner]
+    depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
+    for level in reversed(levels[:depth]):
+        if way[-1] in level.slots:
+            at = level.slots.index(way[-1])
+            way.append(level.nodes[level.slots[:at].count(id(MARK))])
+        elif way[-1] in level.keys:
+            at = level.keys.index(way[-1])
+            ends = accumulate(level.sizes)
+            way.append(
+                next(o for o, end in zip(level.keyed, ends, strict=True) if at < end)
+            )
+        else:
+            way.append(next(o for o, inner in level.locals if inner == way[-1]))
+    return way[::-1]
+
+
+# Attributes of C types that are no members and read without side effects.
+_ATTRIBUTES: Mapping[type, tuple[str, ...]] = {
+    types.FunctionType: ("__closure__", "__defaults__", "__kwdefaults__"),
+    types.MethodType: ("__self__", "__func__"),
+    types.BuiltinFunctionType: ("__self__",),
+    types.CellType: ("cell_contents",),
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+}
+_BY_ID = {id(kind): names for kind, names in _ATTRIBUTES.items()}
+_NAMESPACE_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_SHOWN_KEYS = (str, int, bytes, bool, float, type(None))
+_LONGEST_KEY = 40
+_SYSTEM = {"posix": "os", "nt": "os"}  # where everybody looks for their names
+_base_of = type.__dict__["__base__"].__get__
+
+
+def reference(owner: Any, child: Any, namespace: bool = False) -> str:
+    """How `owner` names `child`; `namespace` says that `owner` is a dict of names."""
+    kind = type(owner)
+    if issubclass(kind, dict):
+        for key, value in [*dict.items(owner)]:
+            if value is child:
+                if owner is sys.modules:
+                    return _SYSTEM.get(key, str(key))
+                return f".{key}" if namespace else f"[{_short(key)}]"
+            if key is child:
+                return f".keys()[{_short(key)}]"
+    for base in (list, tuple, deque):
+        if issubclass(kind, base):
+            for at, member in enumerate([*base.__iter__(owner)]):
+                if member is child:
+                    return f"[{at}]"
+    if issubclass(kind, (set, frozenset)):
+        return "[...]"
+    for name in _BY_ID.get(id(kind), ()):
+        if getattr(owner, name) is child:
+            return f".{name}"
+    if kind is types.FunctionType and owner.__globals__ is child:
+        return ".__globals__"
+    if kind is _lru_cache_wrapper and type(child) is not dict:
+        return ".__wrapped__" if type(child) is types.FunctionType else "(...)"
+    if issubclass(kind, type):
+        return _of_class(owner, child)
+    if type(child) is dict and _namespace(owner, child) is child:
+        return ""
+    return f".{_attribute(owner, child) or f'<{type(child).__name__}>'}"
+
+
+def _of_class(owner: Any, child: Any) -> str:
+    if gc.get_referents(namespace_of(owner))[0] is child:
+        return ""
+    if _base_of(owner) is child:
+        return ".__base__"
+    if mro_of(owner) is child:
+        return ".__mro__"
+    if bases_of(owner) is child:
+        return ".__bases__"
+    return f".<{type(child).__name__}>"
+
+
+def _namespace(owner: Any, child: dict[Any, Any]) -> object:
+    """The namespace of an object that is no class, when `child` may be it."""
+    kind = type(owner)
+    if issubclass(kind, types.ModuleType):
+        return module_dict(owner)
+    if issubclass(kind, _thread._local):
+        return thread_dict(owner, "__dict__")
+    if kind is types.FunctionType:
+        # Asking a function for its annotations or attributes makes them.
+        parameters = {"return", *owner.__code__.co_varnames}
+        return None if parameters.issuperset(child) else child
+    for base in mro_of(kind):
+        slot = namespace_of(base).get("__dict__")
+        if type(slot) in _NAMESPACE_SLOTS:
+            return slot.__get__(owner)
+    return None
+
+
+def _attribute(owner: Any, child: Any) -> str | None:
+    """The name of the slot or attribute of an instance that holds `child`."""
+    kind = type(owner)
+    for base in mro_of(kind):
+        for name, slot in [*namespace_of(base).items()]:
+            if (
+                type(slot) is types.MemberDescriptorType
+                and _slot_value(slot, owner) is child
+            ):
+                return str(name)
+    if kind is types.FunctionType:
+        return "__annotations__" if type(child) is dict else None
+    inner = _namespace(owner, {})
+    if type(inner) is dict:
+        for name, value in [*inner.items()]:
+            if value is child:
+                return str(name)
+    return None
+
+
+def _slot_value(slot: types.MemberDescriptorType, owner: Any) -> object:
+    try:
+        return slot.__get__(owner)
+    except AttributeError:
+        return None
+
+
+def _short(key: Any) -> str:
+    if issubclass(type(key), type):
+        return str(type.__dict__["__name__"].__get__(key))
+    if type(key) not in _SHOWN_KEYS:
+        return f"<{type(key).__name__}>"
+    shown = repr(key)
+    return shown if len(shown) <= _LONGEST_KEY else f"{shown[:_LONGEST_KEY]}..."
+
+
+# The noise of `scope.py`, without the tools that look on.
+_MODULES = (
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+    "linecache",
+    "re",
+    "re._compiler",
+    "re._parser",
+    "tokenize",
+    "traceback",
+    "zipimport",
+)
+_CALLED = (types.FunctionType, types.BuiltinFunctionType)
+
+
+class Binding(NamedTuple):
+    """The ids of a namespace and of what a name in it is bound to."""
+
+    space: int
+    value: int
+
+
+Bindings: TypeAlias = Mapping[str, Binding]
+
+
+def bindings() -> Bindings:
+    """All names, as in `{"re.compile": ...}`; nothing is kept alive."""
+    found: dict[str, Binding] = {}
+    for name in _MODULES:
+        module = dict.get(sys.modules, name)
+        if not issubclass(type(module), types.ModuleType):
+            continue
+        space = module_dict(module)
+        for key, value in _names_of(space):
+            found[f"{name}.{key}"] = Binding(id(space), id(value))
+            if issubclass(type(value), type) and _is_own(value, name):
+                inner = namespace_of(value)
+                for own, each in _names_of(inner):
+                    found[f"{name}.{key}.{own}"] = Binding(id(value), id(each))
+    return found
+
+
+def _names_of(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The names that mean something to others, with what they are bound to."""
+    for key, value in list(space.items()):
+        if type(key) is str and (
+            not key.startswith("_")
+            or type(value) in _CALLED
+            or issubclass(type(value), type)
+        ):
+            yield key, value
+
+
+def _is_own(kind: type, module: str) -> bool:
+    """Whether a class is one of the module's own, and can be changed."""
+    home = module_of(kind).replace("importlib._bootstrap", "_frozen_importlib")
+    return home == module and bool(flags_of(kind) & HEAP_TYPE)
+
+
+def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
+    """The names that are bound to something else, each with the id of its namespace."""
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            yield name, (now.get(name) or before[name]).space

@@ -1,0 +1,599 @@
+"""A stream of tokens read back: nodes, their edges and paths; and where two differ.
+
+This is the inverse of `form.py`, record by record.  It sees tokens only, never an
+object.  A record becomes an `ObjectNode`: what kind of thing it is, a value that says
+all that is not an edge, and its edges, each with a label that is written behind the
+path of the node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a path of
+its own: globals are told by their module, wherever they were met first.
+
+A *portrait* is a state as it was, as a value: it can be pickled, refers to no object,
+and stays what it is when the state goes on.  Two portraits are compared by walking both
+in parallel, breadth first, so that the shortest paths come first; below a difference
+nothing is compared.
+"""
+
+import marshal
+import re
+from collections import deque
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from everyorder.harness.state.accessors import NAN
+
+_NOTHING = StopIteration
+_PATHLESS = "@"
+_APART = ("builtins.", "import ")
+_DICTS = ("__dict__", "__annotations__")
+_NAN = f".{NAN}"
+_NUMBERS = ("class builtins.float", "class builtins.complex")
+_INSTANCES = ("object", "opaque", "suspended")
+
+
+# The number of an object whose text stands in a label once it is known.
+_KEY = re.compile("\0([0-9]+)\0")
+_PARTS = 3
+
+
+def _marked(number: int) -> str:
+    return f"\0{number}\0"
+
+
+class ObjectNode(NamedTuple):
+    """One object as recorded: its kind, a text for people, a value, and edges."""
+
+    kind: str
+    text: str
+    value: Any
+    edges: list[tuple[str, Any]]
+
+
+def _nan(node: ObjectNode) -> str:
+    """Of a number that is not equal to itself: its text, and its bits; else nothing."""
+    tokens = (token for label, token in node.edges if label == _NAN)
+    return next((token for token in tokens if type(token) is str), "")
+
+
+class Records:
+    """The nodes of a stream that may still be growing."""
+
+    def __init__(self, tokens: list[Any]) -> None:
+        self.tokens = tokens
+        self.roots: list[tuple[str, Any]] = []
+        self.nodes: dict[int, ObjectNode] = {}
+        self.globals: dict[str, Any] = {}
+        self.callbacks: list[tuple[int, ...]] = []
+        self._parents: dict[int, tuple[int, str]] = {}
+        self._spaces: dict[int, str] = {}
+        self._extra: dict[int, list[tuple[str, Any]]] = {}
+        self._at = 0
+        self._next = 0
+        self._begun = False
+
+    def read(self) -> None:
+        """Read all records that are complete by now."""
+        while self._at < len(self.tokens):
+            at = self._at
+            try:
+                if not self._begun:
+                    self._read_roots()
+                elif type(self.tokens[at]) is not str:
+                    rest = self.tokens[at:]
+                    self.callbacks = [each for each in rest if type(each) is tuple]
+                    return
+                else:
+                    self._record()
+            except IndexError:  # the record is still being written
+                self._at = at
+                return
+
+    def path(self, number: int) -> str:
+        """The shortest path to a node: `registry._cache['json']`."""
+        pieces: list[str] = []
+        while True:
+            node = self.nodes.get(number)
+            if node is not None and node.kind == "class":
+                pieces.append(node.value)
+                break
+            parent, label = self._parents.get(number, (-1, "?"))
+            if label.startswith(_PATHLESS):
+                pieces.append(label[1:])
+                break
+            pieces.append(label)
+            if parent < 0:
+                break
+            number = parent
+        return self.label("".join(reversed(pieces)))
+
+    def label(self, label: str) -> str:
+        """A label with the keys in it as people read them."""
+        if "\0" not in label:
+            return label
+        return _KEY.sub(lambda found: self._key_text(int(found.group(1)), 2), label)
+
+    def edges(self, node: ObjectNode) -> dict[str, Any]:
+        """Tokens by label; equal labels are told apart by counting."""
+        found: dict[str, Any] = {}
+        for label, token in node.edges:
+            text = name = self.label(label)
+            place = 1
+            while name in found:
+                place += 1
+                name = f"{text}<{place}>"
+            found[name] = token
+        return found
+
+    def _key_text(self, token: Any, depth: int) -> str:
+        """A key or a member of a set, told apart from others as well as may be."""
+        node = self.nodes.get(token) if type(token) is int else None
+        if node is None or not depth:
+            return self.text(token)
+        if node.kind in ("tuple", "list", "frozenset"):
+            inner = [self._key_text(each, depth - 1) for _, each in node.edges]
+            return f"({', '.join(inner)})"
+        if node.kind != "object":
+            return self.node_text(node)
+        if self.node_text(node)[:1] != "<":  # a number
+            return self.node_text(node)
+        parts = [
+            f"{self.label(label)[1:]}={self._key_text(each, depth - 1)}"
+            for label, each in node.edges[1:]
+            if (type(each) is not int or label == ".target") and label != _NAN
+        ]
+        return f"{self.node_text(node)[:-1]} {', '.join(parts[:_PARTS])}".rstrip() + ">"
+
+    def text(self, token: Any) -> str:
+        """A token as people read it, without what is inside."""
+        kind = type(token)
+        if kind is int:
+            node = self.nodes.get(token)
+            return self.node_text(node) if node is not None else "<object>"
+        if kind is tuple:
+            if len(token) == 1:
+                return repr(token[0])
+            return f"<{token[1] if not token[0] else ' '.join(token)}>"
+        if kind is list:
+            number = token[0]
+            return f"id({self.path(number)})"
+        if token is _NOTHING:
+            return "<absent>"
+        return repr(token)
+
+    def node_text(self, node: ObjectNode) -> str:
+        """A node as people read it, without what is inside."""
+        if node.kind not in _INSTANCES:
+            return node.text
+        cls = self.nodes.get(node.edges[0][1])
+        name: str = cls.value if cls is not None else "object"
+        short = name.removeprefix("class ").removeprefix("builtins.").rpartition(".")[2]
+        if bits := _nan(node):
+            text: str = bits.partition(" ")[0]
+            return text if name in _NUMBERS else f"<{short} {text}>"
+        body = {label: token for label, token in node.edges if label == ".value"}
+        return f"<{short} {self.text(body['.value'])}>" if body else f"<{short}>"
+
+    # Reading
+
+    def _take(self) -> Any:
+        token = self.tokens[self._at]
+        self._at += 1
+        return token
+
+    def _read_roots(self) -> None:
+        roots = []
+        while (name := self._take()) is not _NOTHING:
+            roots.append((name, self._take()))
+        self._begun = True
+        self.roots += roots
+        for name, token in roots:
+            if type(token) is int:  # by its own name, whatever met it first
+                self._parents[token] = (-1, name)
+
+    def _link(self, parent: int, label: str, token: Any) -> None:
+        if type(token) is int:
+            self._parents.setdefault(token, (parent, label))
+
+    def _record(self) -> None:
+        kind = self._take()
+        if kind == "members":
+            self._members()
+            return
+        if kind == "roots":
+            self._read_roots()
+            return
+        node = getattr(self, f"_read_{kind}")(kind)
+        number = self._next
+        self._next += 1
+        self.nodes[number] = node
+        for label, token in node.edges:
+            self._link(number, label, token)
+
+    def _members(self) -> None:
+        number = self._take()
+        tokens = [self._take() for _ in range(self._take())]
+        edges = self.nodes[number].edges
+        for each in tokens:
+            label = f"{{{_marked(each)}}}"
+            edges.append((label, each))
+            self._link(number, label, each)
+
+    def _read_list(self, kind: str) -> ObjectNode:
+        edges = self._sequence()
+        return ObjectNode(kind, f"<{kind} of {len(edges)}>", None, edges)
+
+    _read_tuple = _read_list
+
+    def _sequence(self) -> list[tuple[str, Any]]:
+        return [(f"[{place}]", self._take()) for place in range(self._take())]
+
+    def _read_dict(self, kind: str) -> ObjectNode:
+        edges = self._items()
+        return ObjectNode(kind, f"<dict of {len(edges)}>", None, edges)
+
+    def _items(self) -> list[tuple[str, Any]]:
+        edges: list[tuple[str, Any]] = []
+        for _ in range(self._take()):
+            key, value = self._take(), self._take()
+            if type(key) is int:
+                edges.append((f"<key {_marked(key)}>", key))
+            edges.append((f"[{self._key(key)}]", value))
+        return edges
+
+    def _key(self, key: Any) -> str:
+        return _marked(key) if type(key) is int else self.text(key)
+
+    def _attributes(self) -> list[tuple[str, Any]]:
+        edges: list[tuple[str, Any]] = []
+        for _ in range(self._take()):
+            key, value = self._take(), self._take()
+            if type(key) is str:
+                edges.append((f".{key}", value))
+            else:
+                edges.append((f".__dict__[{self._key(key)}]", value))
+        return edges
+
+    def _read_cell(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, "<cell>", None, [("", self._take())])
+
+    def _read_set(self, kind: str) -> ObjectNode:
+        edges = self._set()
+        return ObjectNode(kind, f"<{kind}>", None, edges)
+
+    _read_frozenset = _read_set
+
+    def _set(self) -> list[tuple[str, Any]]:
+        edges: list[tuple[str, Any]] = []
+        for _ in range(self._take()):
+            member = self._take()
+            edges.append((f"{{{self.text(member)}}}", member))
+        for each in self._take():
+            token: Any = (each,)
+            if type(each) is tuple:
+                token = [each[1]] if each[0] == 0 else (each[1],)
+            edges.append((f"{{{self.text(token)}}}", token))
+        self._take()
+        return edges
+
+    def _read_object(self, kind: str) -> ObjectNode:
+        cls = self._take()
+        edges: list[tuple[str, Any]] = [(".__class__", cls), *self._slots()]
+        body = self._take()
+        if body == "sequence":
+            edges += self._sequence()
+        elif body in ("dict", "ordered"):
+            edges += self._items()
+        elif body == "set":
+            edges += self._set()
+        if body is not None:
+            edges += self._parts()
+        attributes = self._take()
+        if attributes is True:
+            edges += self._attributes()
+        elif attributes is not None:
+            edges.append((".__dict__", attributes))
+        return ObjectNode(kind, "", body, edges)
+
+    _read_opaque = _read_object
+
+    def _slots(self) -> list[tuple[str, Any]]:
+        edges: list[tuple[str, Any]] = []
+        while (name := self._take()) is not _NOTHING:
+            edges.append((f".{name}", self._take()))
+        return edges
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        edges: list[tuple[str, Any]] = []
+        counted: dict[str, int] = {}
+        for _ in range(self._take()):
+            label, token = self._take(), self._take()
+            place = counted.get(label, 0)
+            counted[label] = place + 1
+            edges.append((f".{label}" + (f"[{place}]" if place else ""), token))
+        return edges
+
+    def _read_written(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, "<dict>", None, [])
+
+    def _read_named(self, kind: str) -> ObjectNode:
+        what, name = self._take(), self._take()
+        return ObjectNode(kind, f"<{what} {name}>", f"{what} {name}", [])
+
+    def _read_class(self, kind: str) -> ObjectNode:
+        name = f"{self._take()}.{self._take()}"
+        edges = [(".__class__", self._take())]
+        for label in ("__bases__", "__mro__"):
+            edges += [(f".{label}{at}", token) for at, token in self._sequence()]
+        for _ in range(self._take()):
+            key, value = self._take(), self._take()
+            text = key if type(key) is str else f"<{self._key(key)}>"
+            edges.append((f".{text}", value))
+        edges += [(f".__subclasses__(){at}", token) for at, token in self._sequence()]
+        if self._take() is not None:
+            edges.append((".__abstractmethods__", self._take()))
+            for _ in range(3):
+                self._take()
+        return ObjectNode(kind, f"<class {name}>", name, edges)
+
+    def _read_function(self, kind: str) -> ObjectNode:
+        name = self._take()
+        edges = [(".__code__", self._take())]
+        while (label := self._take()) is not None:
+            edges.append((f".{label}", self._take()))
+        edges += [(f".{label}", self._take()) for label in _DICTS]
+        cells = [self._take() for _ in range(self._take())]
+        variables = self._take() if cells else ()
+        edges += [
+            (f".<{variable}>", cell)
+            for variable, cell in zip(variables, cells, strict=True)
+        ]
+        self._entries()
+        return ObjectNode(kind, f"<function {name}>", name, edges)
+
+    def _entries(self) -> None:
+        """Globals that this record is the first to write; their space comes first."""
+        first = True
+        while (entry := self._take()) is not None:
+            if entry == "space":
+                number, name = self._take(), self._take()
+                self._spaces[number] = name if type(name) is str else f"<{number}>"
+            elif first:
+                first = False
+            else:
+                name = self._take()
+                apart = name.startswith(_APART)
+                label = name if apart else f"{self._spaces[entry]}.{name}"
+                value = self._take()
+                self.globals[label] = value
+                self._link(-1, f"{_PATHLESS}{label}", value)
+
+    def _read_code(self, kind: str) -> ObjectNode:
+        name, digest = self._take(), self._take()
+        return ObjectNode(kind, f"<code {name}>", digest, self._sequence())
+
+    def _read_module(self, kind: str) -> ObjectNode:
+        name = self._take()
+        edges = [(".__class__", self._take()), *self._slots()]
+        self._entries()
+        return ObjectNode(kind, f"<module {self.text(name)}>", name, edges)
+
+    def _read_builtin(self, kind: str) -> ObjectNode:
+        name = self._take()
+        return ObjectNode(
+            kind, f"<function {name}>", name, [(".__self__", self._take())]
+        )
+
+    def _read_descriptor(self, kind: str) -> ObjectNode:
+        name = self._take()
+        edges = [(".__objclass__", self._take())]
+        return ObjectNode(kind, f"<descriptor {name}>", name, edges)
+
+    def _read_suspended(self, kind: str) -> ObjectNode:
+        cls = self._take()
+        edges = [(".__class__", cls), *self._parts()]
+        return ObjectNode(kind, "", None, edges)
+
+    def _read_frame(self, kind: str) -> ObjectNode:
+        return ObjectNode(kind, f"<{kind}>", None, self._parts())
+
+    _read_traceback = _read_frame
+    _read_finalizer = _read_frame
+    _read_cache = _read_frame
+
+    def _read_proxy(self, kind: str) -> ObjectNode:
+        name = self._take()
+        return ObjectNode(kind, f"<{name}>", name, self._parts())
+
+
+_ABSENT = "<absent>"
+_NO_EDGE: Any = object()
+# A difference is one line for people: longer values are cut.
+_LONGEST = 120
+# So much is shown of what two long values have in common before they differ.
+_CONTEXT = 20
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_QUOTE = re.compile(r"""\bb?['"]|['"]""")
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """The recorded form of a state; `differences` reads it."""
+
+    tokens: bytes
+    orders: bytes
+
+    def records(self) -> Records:
+        """The nodes of this state."""
+        records = Records(marshal.loads(self.tokens))  # noqa: S302  # our own bytes
+        records.read()
+        return records
+
+
+def differences(one: Portrait, other: Portrait, most: int = 8) -> tuple[str, ...]:
+    """Where two states differ, shortest paths first, `most` of them at most.
+
+    Each line is `registry._cache['json']: <absent> / <function as_json>`, first what
+    `one` has there, then the `other`.
+    """
+    if one == other:
+        return ()
+    return _Comparison(one, other, most).run()
+
+
+class _Comparison:
+    def __init__(self, one: Portrait, other: Portrait, most: int) -> None:
+        self.orders = (one.orders, other.orders)
+        self.one = one.records()
+        self.other = other.records()
+        self.most = most
+        self.lines: list[str] = []
+        self.queue: deque[tuple[str, int, int]] = deque()
+        self.there: dict[int, tuple[int, str]] = {}
+        self.back: dict[int, int] = {}
+
+    def run(self) -> tuple[str, ...]:
+        self._edges("", dict(self.one.roots), dict(self.other.roots))
+        for label in dict.fromkeys([*self.one.globals, *self.other.globals]):
+            left = self.one.globals.get(label, _NO_EDGE)
+            right = self.other.globals.get(label, _NO_EDGE)
+            if left is not _NO_EDGE and right is not _NO_EDGE:
+                self._edge(label, left, right)
+        while self.queue and len(self.lines) < self.most:
+            path, left, right = self.queue.popleft()
+            self._nodes(path, self.one.nodes[left], self.other.nodes[right])
+        if not self.lines:
+            self._one_sided()
+        if not self.lines:
+            self._orders()
+        return tuple(self.lines[: self.most])
+
+    def _one_sided(self) -> None:
+        """Globals that only one state reaches: mostly below another difference."""
+        for label in sorted(self.one.globals.keys() ^ self.other.globals.keys()):
+            left = self.one.globals.get(label, _NO_EDGE)
+            self._edge(label, left, self.other.globals.get(label, _NO_EDGE))
+
+    def _nodes(self, path: str, left: ObjectNode, right: ObjectNode) -> None:
+        if left.kind == right.kind == "class":
+            path = left.value
+        if left.kind != right.kind or left.value != right.value:
+            self._line(path, self.one.node_text(left), self.other.node_text(right))
+            return
+        if left.kind in _INSTANCES and _nan(left) != _nan(right):
+            one, other = self.one.node_text(left), self.other.node_text(right)
+            bits = " with other bits" if one == other else ""
+            self._line(path, one, other + bits)
+            return
+        self._edges(path, self.one.edges(left), self.other.edges(right))
+
+    def _edges(self, path: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+        for label in dict.fromkeys([*ours, *theirs]):
+            one = ours.get(label, _NO_EDGE)
+            other = theirs.get(label, _NO_EDGE)
+            if label.startswith("<key ") and (one is _NO_EDGE or other is _NO_EDGE):
+                continue  # the value below tells it
+            self._edge(f"{path}{label}", one, other)
+
+    def _edge(self, path: str, left: Any, right: Any) -> None:
+        if left is _NO_EDGE or right is _NO_EDGE:
+            self._line(
+                path,
+                _ABSENT if left is _NO_EDGE else self.one.text(left),
+                _ABSENT if right is _NO_EDGE else self.other.text(right),
+            )
+        elif type(left) is int and type(right) is int:
+            self._pair(path, left, right)
+        elif type(left) is list and type(right) is list:
+            self._pair(path, left[0], right[0])
+        elif type(left) is not type(right) or marshal.dumps(left, 2) != marshal.dumps(
+            right, 2
+        ):
+            self._line(path, self.one.text(left), self.other.text(right))
+
+    def _pair(self, path: str, left: int, right: int) -> None:
+        known = self.there.get(left)
+        if known is None and right not in self.back:
+            self.there[left] = (right, path)
+            self.back[right] = left
+            self.queue.append((path, left, right))
+        elif known is None or known[0] != right:
+            # Each is an object met before, or a new one: what is shared differs.
+            one, other = self.one.text(left), self.other.text(right)
+            twin = self.back.get(right)
+            is_nan = _nan(self.one.nodes[left]) and _nan(self.other.nodes[right])
+            another = "another " if is_nan else ""
+            one = f"<same as {known[1]}>" if known else f"{another}{one}"
+            other = (
+                f"<same as {self.there[twin][1]}>"
+                if twin is not None
+                else f"{another}{other}"
+            )
+            self._line(path, one, other)
+
+    def _line(self, path: str, left: str, right: str) -> None:
+        begin = _beginning(left, right)
+        one, other = _short(left, begin), _short(right, begin)
+        self.lines.append(f"{path}: {one} / {other}")
+
+    def _orders(self) -> None:
+        """What no form tells, or the exact one alone: orders, and what caches count."""
+        for first, second in zip(
+            self.one.callbacks, self.other.callbacks, strict=False
+        ):
+            if first != second:
+                before = ", ".join(map(self.one.path, first))
+                after = ", ".join(map(self.other.path, second))
+                self._line("order of callbacks", before, after)
+        ours, theirs = _by_number(self.orders[0]), _by_number(self.orders[1])
+        for number in sorted({*ours, *theirs}):
+            path = self.one.path(number)
+            left, right = ours.get(number, {}), theirs.get(number, {})
+            for kind in sorted({*left, *right}):
+                one, other = left.get(kind), right.get(kind)
+                if one != other:
+                    before = _order_text(kind, one, other)
+                    self._line(f"{kind} {path}", before, _order_text(kind, other, one))
+
+
+def _by_number(orders: bytes) -> dict[int, dict[str, Any]]:
+    """Orders by the number of their object, and by what they are called."""
+    found: dict[int, dict[str, Any]] = {}
+    for number, *order in marshal.loads(orders):  # noqa: S302  # our own bytes
+        if type(order[0]) is int and type(order[-1]) is int:
+            kind = "hits of"
+        elif type(order[-1]) is int:
+            kind, order = "set order of", order[0]
+        else:
+            kind, order = "order of", order[-1]
+        found.setdefault(number, {})[kind] = order
+    return found
+
+
+def _order_text(kind: str, order: Any, other: Any) -> str:
+    """An order as people read it; one that is not recorded is the sorted one."""
+    if kind == "hits of":
+        hits, misses = order or (0, 0)
+        return f"{hits} hits, {misses} misses"
+    if kind == "set order of":
+        return ", ".join(repr(marshal.loads(each)) for each in order or ())  # noqa: S302  # our own bytes
+    return ", ".join(map(repr, sorted(other) if order is None else order))
+
+
+def _beginning(left: str, right: str) -> int:
+    """Where texts are shown from: what differs would be cut off if it stood later."""
+    pairs = zip(left, right, strict=False)
+    same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], pairs))
+    if same < _LONGEST - 3 or left == right:
+        return 0
+    comma = left.rfind(", ", same - _CONTEXT, same)
+    return comma + 2 if comma >= 0 and not _quote(left[:comma]) else same - _CONTEXT
+
+
+def _quote(beginning: str) -> str:
+    """The quote that is open where a beginning ends, if one is."""
+    quote = _QUOTE.search(_QUOTED.sub("", beginning))
+    return quote[0] if quote else ""
+
+
+def _short(text: str, begin: int) -> str:
+    text = f"{_quote(text[:begin])}...{text[begin:]}" if begin else text
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -1,0 +1,508 @@
+"""States as forms and portraits, what they leave open, and the part that stays.
+
+Most of what a registry reaches are classes, functions, their code and the globals that
+these read.  No operation changes them in most scenarios, so the walk through them from
+the roots that every state has is kept (`Base`), and the next one goes on from where it
+ended: "base containers" are not described again as long as a scan finds the same
+references.
+
+That is the one place that keeps objects of a program alive between two looks.  It does
+so only while the state reaches no weak reference and no finalizer, by which somebody
+could notice, and only until a fresh system is made.  A weak reference that stands
+elsewhere could tell.
+
+Rules:
+- a walk that goes on from a base writes the same tokens as one that begins anew
+  (`tests/state/test_base.py` compares both over all registries of the zoo);
+- kinds of which the scan might miss anything are not kept: `_KEPT` and `_KEPT_BASES`
+  list the others.  Anything else in reach means that there is no base;
+- what is read by name, without a reference (globals, `sys.modules`, whether a name
+  yields this very object), is read again each time.
+"""
+
+import gc
+import hashlib
+import marshal
+import operator
+import re
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta, timezone
+from functools import partial
+from types import CodeType, MappingProxyType
+from typing import Any
+
+from everyorder.harness.engine.protocol import Caveat, StateForm
+from everyorder.harness.state.accessors import accessor_of
+from everyorder.harness.state.c_call_audit import names_of
+from everyorder.harness.state.code_references import names_in
+from everyorder.harness.state.decode import Portrait, Records
+from everyorder.harness.state.encode import Walk
+from everyorder.harness.state.layout import (
+    ABSENT,
+    Getter,
+    cached_answers,
+    changeable,
+    exact_name,
+    forget_answers,
+    is_abstract,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+)
+from everyorder.harness.state.scan import ChangeDetector
+from everyorder.harness.state.scope import (
+    IgnorePatterns,
+    Scope,
+    join,
+    paths_named,
+    resolve,
+)
+from everyorder.harness.state.tokens import InstancePlan, Placeholder, Space, room_of
+from everyorder.harness.state.untracked_writes import Extent
+
+# Kinds that are written by a handler, and whose state the scan sees: all references,
+# and what classes keep in C.  Code and descriptors of C never change.
+_KEPT = frozenset(
+    map(
+        id,
+        (
+            Placeholder,
+            dict,
+            list,
+            tuple,
+            set,
+            frozenset,
+            type,
+            types.BuiltinFunctionType,
+            types.CellType,
+            types.ClassMethodDescriptorType,
+            types.CodeType,
+            types.FunctionType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+            types.MethodDescriptorType,
+            types.MethodWrapperType,
+            types.ModuleType,
+            types.WrapperDescriptorType,
+        ),
+    )
+)
+# Of instances that are read by their layout: what their nearest known type may be.
+_KEPT_BASES = frozenset(
+    id(accessor_of(kind))
+    for kind in (
+        # Values, which never change, and their subclasses.
+        *(int, str, float, complex, bytes, range, slice, re.Pattern),
+        *(date, datetime, time, timedelta, timezone),
+        # Nothing but references.
+        *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
+        *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
+        *(partial, property, classmethod, staticmethod),
+        *(types.GenericAlias, types.UnionType),
+    )
+)
+
+
+class Base:
+    """A walk from some roots, as it stood when all that they reach was described."""
+
+    def __init__(self, scope: Scope, roots: Mapping[str, object], walk: Walk) -> None:
+        self._scope = scope
+        self._names, self._roots = list(roots), list(roots.values())
+        self.done = len(walk.order)
+        self._walk = _copied(scope, walk)
+        self._read_names = walk.read_names[:]
+        self._resolved = walk.resolved[:]
+        outside = set(walk.outside)
+        inside = [o for n, o in enumerate(walk.order) if n not in outside]
+        classes = [o for o in inside if issubclass(type(o), type)]
+        # Classes that are mere names as long as they have these.
+        self._named = [
+            (o, module_of(o), qualname_of(o))
+            for o in map(walk.order.__getitem__, walk.outside)
+            if issubclass(type(o), type) and changeable(o)
+        ]
+        self._abstract = [each for each in classes if is_abstract(each)]
+        self._empty = [each for _, each in walk.empty]
+        self._room = [(o, room_of(o)) for o in map(walk.order.__getitem__, walk.sets)]
+        self._plans = 0
+        self._detector = ChangeDetector([*inside, *_attributes(walk, inside)])
+
+    @classmethod
+    def build(
+        cls, scope: Scope, roots: Mapping[str, object], walk: Walk
+    ) -> "Base | None":
+        """A base, if all that a walk met up to now may be kept and scanned."""
+        if (
+            scope.ignore
+            or walk.waiting
+            or walk.groups
+            or walk.opaque
+            or not all(_is_kept(walk, each) for each in walk.order)
+        ):
+            return None
+        return cls(scope, roots, walk)
+
+    def is_valid(self, roots: Mapping[str, object]) -> bool:
+        """Whether a walk from these roots would be the same."""
+        return (
+            list(roots) == self._names
+            and all(map(operator.is_, roots.values(), self._roots))
+            and all(
+                dict.get(values, name, ABSENT) is value
+                for values, name, value in self._read_names
+            )
+            and all(resolve(*told) is found for *told, found in self._resolved)
+            and not any(self._empty)
+            and all(
+                module_of(kind) == module and qualname_of(kind) is name
+                for kind, module, name in self._named
+            )
+            and self._detector.unchanged()
+            and all(room_of(o) == room for o, room in self._room)
+            and all(not any(cached_answers(kind)) for kind in self._abstract)
+        )
+
+    def walk(self) -> Walk:
+        """A walk that goes on from here, at `done`."""
+        return _copied(self._scope, self._walk)
+
+    def learn(self, walk: Walk) -> None:
+        """Keep how types are read that are part of this base, or never change."""
+        mine = self._walk
+        if len(walk.plans) == self._plans:
+            return
+        self._plans = len(walk.plans)
+        mine.plans |= {
+            key: plan
+            for key, plan in walk.plans.items()
+            if key in mine.seen or not changeable(plan.kind)
+        }
+
+
+def _copied(scope: Scope, walk: Walk) -> Walk:
+    copy = Walk(scope, None)
+    copy.out = walk.out[:]
+    copy.order = walk.order[:]
+    copy.seen = walk.seen.copy()
+    copy.orders = walk.orders[:]
+    copy.variants = walk.variants[:]
+    copy.sets = walk.sets[:]
+    copy.outside = walk.outside[:]
+    copy.addresses = walk.addresses[:]
+    copy.empty = walk.empty[:]
+    copy.functions = walk.functions[:]
+    copy.inside = walk.inside
+    copy.plans = walk.plans.copy()
+    copy.spaces = {
+        key: Space(space.number, space.values, space.done.copy())
+        for key, space in walk.spaces.items()
+    }
+    return copy
+
+
+def _is_kept(walk: Walk, o: Any) -> bool:
+    kind = type(o)
+    if id(kind) in _KEPT:
+        return True
+    if issubclass(kind, type):
+        return not walk.plan(kind).opaque
+    plan: InstancePlan = walk.plan(kind)
+    if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
+        return False
+    if plan.accessor is not None and id(plan.accessor) not in _KEPT_BASES:
+        return False
+    return all(map(partial(_is_set, o), plan.slots))
+
+
+def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
+    """Whether a slot refers to something: empty ones have no place in a scan."""
+    try:
+        slot[1](o)
+    except AttributeError:
+        return False
+    return True
+
+
+def _attributes(walk: Walk, inside: list[Any]) -> list[dict[Any, Any]]:
+    """Dicts that are written with their owners, not by themselves."""
+    found = [space.values for space in walk.spaces.values() if "*" in space.done]
+    for o in inside:
+        kind = type(o)
+        if issubclass(kind, type):
+            found += [each for each in gc.get_referents(o) if type(each) is dict]
+        elif id(kind) not in _KEPT:
+            dict_of = walk.plan(kind).dict_of
+            if dict_of is not None:
+                found.append(dict_of(o))
+    return found
+
+
+# How many paths a caveat names before it counts the rest.
+_NAMED = 3
+# States whose paths are worked out, of those where the same numbers are not read:
+# it takes as long as some twenty forms.
+_NOTED_STATES = 8
+# Forms until what all states have in common is looked at once more, where it changes.
+_LONGEST_WAIT = 64
+_NO_ROOTS: Mapping[str, object] = MappingProxyType({})
+
+
+class Heap:
+    """Canonical forms of everything that some roots reach within a scope.
+
+    Two states with equal forms are isomorphic: an isomorphism of their object graphs
+    fixes roots and values.  What this leaves open is told by `caveats`.
+    """
+
+    def __init__(self, scope: Scope, excluded: object = None) -> None:
+        self.scope = scope
+        # What is met, and not described.
+        self._excluded = excluded
+        self._opaque: dict[str, tuple[int, str]] = {}
+        self._sets: dict[str, None] = {}
+        self._counters: dict[str, None] = {}
+        self._traces: dict[str, None] = {}
+        self._frames: dict[str, None] = {}
+        self._ignored: dict[str, None] = {}
+        self._impure_functions: set[str] = set()
+        # States whose paths were noted, by the numbers of what is not read there.
+        self._noted: dict[tuple[tuple[int, ...], ...], set[bytes]] = {}
+        # By their ids, the paths above to which some state may add that was not noted.
+        self._uncounted: set[int] = set()
+        self._abstract: dict[int, weakref.ref[type]] = {}
+        self._base: Base | None = None
+        # How often in a row a base did not hold, and how many forms to wait for it.
+        self._missed = self._wait = 0
+        # Whether a weak reference or a finalizer was ever in reach.
+        self._watched = False
+
+    def form(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
+    ) -> StateForm:
+        """The state that the roots reach, as digests of 16 bytes.
+
+        `lasting` are roots that every state has: what they reach is described first,
+        and not again as long as it stays the same.  Equal states have equal forms
+        where both were told with the same lasting ones.
+        """
+        with pause_collector():
+            walk = self._walk(roots, lasting)
+            tokens = marshal.dumps(walk.out, 2)
+            orders = marshal.dumps(walk.orders, 2)
+            variants = marshal.dumps(walk.variants, 2)
+            objects = len(walk.order)
+            weak = walk.weak
+            blind = hashlib.blake2b(tokens, digest_size=16).digest()
+            if walk.sets or walk.counters or walk.traces or walk.frames:
+                self._note_unread(walk, blind)
+            del walk
+        exact = hashlib.blake2b(blind + orders, digest_size=16).digest()
+        variant = hashlib.blake2b(exact + variants, digest_size=16).digest()
+        return StateForm(blind, exact, weak, objects, variant)
+
+    def portrait(self, roots: Mapping[str, object]) -> Portrait:
+        """The state that the roots reach, as a value that `differences` compares."""
+        with pause_collector():
+            walk = self._walk(roots)
+            tokens = marshal.dumps(walk.out, 2)
+            orders = walk.orders + walk.variants
+            return Portrait(tokens, marshal.dumps(orders, 2))
+
+    def extent(self, roots: Mapping[str, object]) -> Extent:
+        """What belongs to the state that the roots reach, and where it ends.
+
+        A walk makes objects of its own, copies of what is left of an iterator: while
+        the first ones live, a second walk has others.
+        """
+        with pause_collector():
+            one, other = self._walk(roots), self._walk(roots)
+            outside = {id(one.order[number]) for number in one.outside}
+            return Extent(
+                members=frozenset(one.seen.keys() & other.seen.keys() - outside),
+                names=frozenset(
+                    (id(space.values), name)
+                    for space in one.spaces.values()
+                    for name in space.done
+                    if type(name) is str
+                ),
+                modules=frozenset(
+                    name for name, followed in one.inside.items() if not followed
+                ),
+                noise=paths_named(
+                    names_in(each) for each in one.order if type(each) is CodeType
+                ),
+            )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no form made so far met something opaque."""
+        return not self._opaque
+
+    @property
+    def impure_functions(self) -> frozenset[str]:
+        """Names of C functions that hide state and that objects met so far hold.
+
+        C code may call them where no audit hears it: a `partial`, `map`, `reduce`.
+        What code reads by name is not among them; `CallAudit` sees that.
+        """
+        return frozenset(self._impure_functions)
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What the forms made so far leave open, opaque objects first.
+
+        Calls are apart (`impure_functions`): a caveat names them together with those
+        that an audit heard.
+        """
+        found = [
+            Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
+            for name, (count, path) in sorted(self._opaque.items())
+        ]
+        assumed = (
+            (self._sets, "the order of a set of 2 or more ({}) is not read"),
+            (self._counters, "how often a cache was hit ({}) is not read"),
+            (self._traces, "the frames of a traceback ({}) are not read"),
+            (self._frames, "who called a frame ({}) is not read"),
+            (self._ignored, "{} is ignored"),
+        )
+        for paths, text in assumed:
+            if paths:
+                listed = _listed(list(paths), exact=id(paths) not in self._uncounted)
+                found.append(Caveat("assumed", text.format(listed)))
+        return tuple(found)
+
+    def forget(self) -> None:
+        """Keep no object of the program any longer."""
+        self._base = None
+
+    def empty_caches(self) -> bool:
+        """Have abstract classes that were met forget whom they took for theirs.
+
+        What they answered is state within the life of one registry, and kept for
+        longer.  Whether some answer was one that does not follow from their bases.
+        """
+        found = [
+            kind for each in self._abstract.values() if (kind := each()) is not None
+        ]
+        mattered = any(any(cached_answers(kind)) for kind in found)
+        for kind in found:
+            forget_answers(kind)
+        return mattered
+
+    def _walk(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
+    ) -> Walk:
+        patterns = self.scope.ignore
+        walk = Walk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        if self._excluded is not None:
+            walk.exclude(self._excluded)
+        if lasting:
+            walk = self._run(walk, roots, lasting)
+        else:
+            walk.run(roots)
+        if walk.opaque or walk.left_out:
+            self._note(walk)
+        for kind in walk.abstract:
+            self._abstract[id(kind)] = weakref.ref(kind)
+        if walk.functions:
+            self._impure_functions |= names_of(walk.functions)
+        if id(operator.methodcaller) in walk.seen:
+            self._impure_functions |= names_of([operator.methodcaller])
+        return walk
+
+    def _run(
+        self, walk: Walk, roots: Mapping[str, object], lasting: Mapping[str, object]
+    ) -> Walk:
+        base = self._base
+        if base is not None and base.is_valid(lasting):
+            self._missed = 0
+            walk, done = base.walk(), base.done
+        else:
+            done = walk.open(lasting)
+            self._base = None
+            if self._wait:
+                self._wait -= 1
+            elif not self._watched:
+                self._base = Base.build(self.scope, lasting, walk)
+                self._missed += 1
+                self._wait = min(self._missed**2, _LONGEST_WAIT)
+        walk.close(done, roots)
+        if walk.weak:  # somebody might notice what a base keeps alive
+            self._base, self._watched = None, True
+        elif self._base is not None:
+            self._base.learn(walk)
+        return walk
+
+    def _note(self, walk: Walk) -> None:
+        """Remember what this walk leaves open; paths are worked out only for news."""
+        records = Records(walk.out)
+        counted: dict[str, list[int]] = {}
+        for number in walk.opaque:
+            name = exact_name(type(walk.order[number]))
+            counted.setdefault(name, []).append(number)
+        news = {
+            name: numbers
+            for name, numbers in counted.items()
+            if len(numbers) > self._opaque.get(name, (0, ""))[0]
+        }
+        if not news and not walk.left_out:
+            return
+        records.read()
+        for name, numbers in news.items():
+            path = self._opaque.get(name, (0, records.path(numbers[0])))[1]
+            self._opaque[name] = (len(numbers), path)
+        for number, label in walk.left_out:
+            path = label if number < 0 else join(records.path(number), label)
+            self._ignored[path] = None
+
+    def _note_unread(self, walk: Walk, blind: bytes) -> None:
+        """Remember where something is that no form tells.
+
+        One number may belong to different paths in different states, so that some of
+        the states that have the same numbers are looked at.
+        """
+        unread = walk.sets, walk.counters, walk.traces, walk.frames
+        noted = self._noted.setdefault(tuple(map(tuple, unread)), set())
+        kinds = self._sets, self._counters, self._traces, self._frames
+        if blind in noted:
+            return
+        if len(noted) == _NOTED_STATES:
+            pairs = zip(unread, kinds, strict=True)
+            self._uncounted |= {id(paths) for numbers, paths in pairs if numbers}
+            return
+        noted.add(blind)
+        records = Records(walk.out)
+        records.read()
+        for numbers, paths in zip(unread, kinds, strict=True):
+            paths.update(dict.fromkeys(map(records.path, numbers)))
+
+
+@contextmanager
+def pause_collector() -> Iterator[None]:
+    """Without the cycle collector, which could run finalizers during a walk."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _more(count: int) -> str:
+    return f", and {count - 1} more" if count > 1 else ""
+
+
+def _listed(paths: list[str], *, exact: bool) -> str:
+    rest = len(paths) - _NAMED
+    count = f"{rest}" if exact else f"at least {rest}"
+    return ", ".join(paths[:_NAMED]) + (f" and {count} more" if rest > 0 else "")

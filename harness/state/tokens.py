@@ -1,0 +1,530 @@
+"""The stream of tokens that describes a graph, and the order of what has none in it.
+
+Tokens of a value: an `int` is the number of an object; `(5,)` is the integer 5; `[5]`
+is the address of object 5; a tuple of two texts is the name of something outside;
+`StopIteration` is nothing at all (an empty cell); all else stands for itself.
+`marshal` writes all of them, version 2 of it alike in every process.  A number that is
+not equal to itself (NaN) is an object: containers find it by its identity.
+
+Items of dicts and members of sets are sorted: values come first, by type and value;
+then objects that have a number; then the others by their shape, which is what they look
+like from near, apart from addresses and the orders of dicts.  Where shapes are equal a
+dict keeps its own order.  Sorting chooses an order and never merges anything, so a
+coarse shape can cost a proof, but never its soundness.
+
+Rule: types are told apart by identity.  Neither a type nor an object is hashed or
+compared, because a metaclass may say how, and that is code of a user.
+"""
+
+import marshal
+import operator
+import types
+import weakref
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from everyorder.harness.state.accessors import accessor_of, exact_accessor
+from everyorder.harness.state.layout import (
+    ABSENT,
+    Accessor,
+    Getter,
+    Parts,
+    Unreadable,
+    exact_name,
+    layout_of,
+    module_of,
+    mro_of,
+)
+from everyorder.harness.state.scope import (
+    ONLOOKERS,
+    IgnorePatterns,
+    Scope,
+    function_modules,
+    noise_of,
+    package_of,
+    resolve,
+)
+
+ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
+ATOM_IDS = frozenset(map(id, ATOMS))
+TEXT_IDS = frozenset({id(str)})
+# `marshal` writes this one class; as a value of a user it is an object with a number.
+NOTHING = StopIteration
+IGNORED = ("", "ignored")
+
+# Integers below, or not divisible by 8, are no addresses of objects.
+LOWEST_ADDRESS = 1 << 20
+
+
+_REFERENCE = accessor_of(weakref.ReferenceType)
+_target_of = weakref.ReferenceType.__call__
+
+
+class Placeholder:
+    """The type of what stands in the queue for what is not described by itself."""
+
+
+PLACEHOLDER = Placeholder()
+
+
+class InstancePlan(NamedTuple):
+    """How instances of one type are read during one walk."""
+
+    kind: type
+    slots: tuple[tuple[str, Getter], ...]
+    dict_of: Getter | None
+    accessor: Accessor | None
+    opaque: bool
+    left_out: frozenset[str] = frozenset()
+
+
+class Space(NamedTuple):
+    """Globals of one module: its number, the dict, and what of it is written."""
+
+    number: int
+    values: dict[str, Any]
+    done: set[Any]
+
+
+class Tokens:
+    """A stream that grows, and what has to be known about it.
+
+    `out` are the tokens; `order` the objects by number, and `seen` their numbers by id;
+    `orders` the orders of dicts; `variants` the orders of sets and the counters of
+    caches, which no form tells, because equal ones need not go on alike; `number`
+    is that of the object that is being written.  `opaque` are the numbers of opaque
+    objects, `sets` those of sets of two or more, `counters` those of caches that count,
+    `traces` those of tracebacks, `frames` those of frames that have a caller and are
+    not `traced`, which are the ids of those of tracebacks; `outside` those of things
+    that are mere names;
+    `functions` are the C functions that something else than code holds, which C code
+    may call; `abstract` are the classes that remember whom they took for theirs;
+    `left_out` is what was ignored.  `weak` says that a weak reference or a finalizer
+    was met.  `waiting` are objects in sets, which have no order, by the number of their
+    set; `inside` says of modules whether they are followed.
+
+    What was read by name, where no object refers to it, is listed for `base.py`:
+    `read_names` by dict, key and value, `resolved` by module, dotted name and object.
+    """
+
+    def __init__(self, scope: Scope, ignoring: IgnorePatterns | None = None) -> None:
+        self.scope = scope
+        self.ignoring = ignoring
+        self.out: list[Any] = []
+        self.order: list[Any] = []
+        self.seen: dict[int, int] = {}
+        self.orders: list[Any] = []
+        self.variants: list[Any] = []
+        self.number = -1
+        self.weak = False
+        self.opaque: list[int] = []
+        self.sets: list[int] = []
+        self.counters: list[int] = []
+        self.traces: list[int] = []
+        self.traced: set[int] = set()
+        self.frames: list[int] = []
+        self.outside: list[int] = []
+        self.functions: list[Any] = []
+        self.abstract: list[type] = []
+        self.left_out: list[tuple[int, str]] = []
+        self.waiting: list[tuple[int, list[Any]]] = []
+        self.spaces: dict[int, Space] = {}
+        self.groups: list[list[Any]] = []
+        self.addresses: list[int] = []
+        self._references: list[Any] = []
+        self.empty: list[tuple[int, dict[Any, Any]]] = []
+        self.inside: dict[str, bool] = {}
+        self.plans: dict[int, InstancePlan] = {}
+        self.read_names: list[tuple[dict[str, Any], str, Any]] = []
+        self.resolved: list[tuple[str, str, object]] = []
+
+    # Values
+
+    def emit(self, value: Any) -> None:
+        """Write one value; an object is put into the queue."""
+        kind = type(value)
+        if kind is int:
+            if value & 7 or value < LOWEST_ADDRESS:
+                self.out.append((value,))
+            else:
+                self.address(value)
+        elif id(kind) in ATOM_IDS and value == value:
+            self.out.append(value)
+        elif value is ABSENT:
+            self.out.append(NOTHING)
+        else:
+            number = self.seen.get(id(value))
+            if number is None:
+                number = self.seen[id(value)] = len(self.order)
+                self.order.append(value)
+            self.out.append(number)
+
+    def address(self, value: int) -> None:
+        """Write an integer that may turn out to be the address of an object."""
+        self.addresses.append(len(self.out))
+        self.out.append((value,))
+
+    def emit_rare_dict(self, value: dict[Any, Any]) -> None:
+        """Write a dict that hardly ever has something in it.
+
+        Without contents it is an object only if something else refers to it as well,
+        which can be known only at the end.
+        """
+        if type(value) is not dict or value:
+            self.emit(value)
+        else:
+            self.empty.append((len(self.out), value))
+            self.out.append(None)
+
+    def exclude(self, value: Any) -> None:
+        """Give an object a number without ever describing it."""
+        if id(value) not in self.seen:
+            self.seen[id(value)] = len(self.order)
+            self.order.append(PLACEHOLDER)
+
+    def emit_name(self, kind: str, name: str) -> None:
+        """Write the record of something that is told by its name alone."""
+        self.outside.append(self.number)
+        self.out += ("named", kind, name)
+
+    def parts(self, parts: Parts) -> None:
+        """Write labelled values."""
+        self.out.append(len(parts))
+        for label, value in parts:
+            self.out.append(label)
+            if self.ignoring is not None and self.ignores(label):
+                self.out.append(IGNORED)
+            else:
+                self.emit(value)
+
+    def read(self, accessor: Accessor, o: Any) -> None:
+        """Write the parts of an instance of a known type."""
+        if accessor.parts is None:
+            self.out.append(0)
+            return
+        if accessor is _REFERENCE:
+            self._references.append(o)
+        try:
+            parts = accessor.parts(o)
+        except Unreadable:
+            self.opaque.append(self.number)
+            parts = []
+        self.parts(parts)
+
+    def pairs(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Write keys and values of a dict."""
+        for key, value in pairs:
+            self.emit(key)
+            if self.ignoring is not None and self.ignores_key(key):
+                self.out.append(IGNORED)
+            else:
+                self.emit(value)
+
+    def slots(self, o: Any, slots: tuple[tuple[str, Getter], ...]) -> None:
+        """Write slots by name."""
+        for name, getter in slots:
+            self.out.append(name)
+            if self.ignoring is not None and self.ignores(name):
+                self.out.append(IGNORED)
+                continue
+            try:
+                value = getter(o)
+            except AttributeError:
+                self.out.append(NOTHING)
+            else:
+                self.emit(value)
+
+    def finish(self) -> None:
+        """Write what can be known only at the end."""
+        find = self.seen.get
+        for place in self.addresses:
+            number = find(self.out[place][0])
+            if number is not None:
+                self.out[place] = [number]
+        for place, value in self.empty:
+            self.out[place] = find(id(value))
+        for group in self.groups:
+            tokens = [(0, n) if (n := find(v)) is not None else (1, v) for v in group]
+            group[:] = sorted(tokens)
+        for space in self.spaces.values():
+            self.out.append(find(id(space.values)))
+        if len(self._references) > 1:
+            self.out += self._callbacks()
+
+    def _callbacks(self) -> list[tuple[int, ...]]:
+        """In which order references to one object will be told of its end."""
+        targets = [_target_of(each) for each in self._references]
+        orders = []
+        for target in {id(each): each for each in targets if each is not None}.values():
+            numbers = [self.seen.get(id(r)) for r in weakref.getweakrefs(target)]
+            order = tuple(number for number in numbers if number is not None)
+            if len(order) > 1:
+                orders.append(order)
+        return orders
+
+    # Types
+
+    def plan(self, kind: type) -> InstancePlan:
+        """How instances of a type are read."""
+        plan = self.plans.get(id(kind))
+        if plan is None:
+            accessor = exact_accessor(kind)
+            layout = layout_of(kind)
+            if self._is_onlooker(kind):
+                plan = InstancePlan(kind, (), None, None, False)
+            elif accessor is not None:
+                dict_of = None if accessor.ignores_attributes else layout.dict_of
+                plan = InstancePlan(kind, (), dict_of, accessor, False)
+            else:
+                base = layout.base
+                self.weak = self.weak or base is weakref.ReferenceType
+                accessor = accessor_of(base)
+                parts = layout.slots, layout.dict_of, accessor, layout.opaque
+                plan = InstancePlan(kind, *parts, noise_of(kind))
+            self.plans[id(kind)] = plan
+        return plan
+
+    def _is_onlooker(self, kind: type) -> bool:
+        """Whether instances belong to who explores, unless that is what is explored."""
+        module = module_of(kind)
+        package = package_of(module)
+        return bool(ONLOOKERS & {module, package}) and not self.follows(package)
+
+    def resolve(self, module: str, qualname: str) -> object:
+        """What a module has under a dotted name, or None."""
+        found = resolve(module, qualname)
+        self.resolved.append((module, qualname, found))
+        return found
+
+    def look_up(self, values: dict[str, Any], name: str) -> Any:
+        """What a dict has under a name, or `ABSENT`."""
+        value = dict.get(values, name, ABSENT)
+        self.read_names.append((values, name, value))
+        return value
+
+    def follows(self, module: str) -> bool:
+        """Whether a module belongs to the scope."""
+        inside = self.inside.get(module)
+        if inside is None:
+            inside = package_of(module) in self.scope.packages
+            self.inside[module] = inside
+        return inside
+
+    # Ignored paths
+
+    def ignores(self, label: str) -> bool:
+        """Whether an attribute of the object that is being written is ignored."""
+        ignoring = self.ignoring
+        if ignoring is None or not ignoring.ends(label):
+            return False
+        if ignoring.matches(self.out, self.number, label):
+            self.left_out.append((self.number, label))
+            return True
+        return False
+
+    def ignores_key(self, key: Any) -> bool:
+        """Whether a key of the dict that is being written is ignored."""
+        return type(key) is str and self.ignores(f"[{key!r}]")
+
+    def ignores_path(self, path: str) -> bool:
+        """Whether a path that begins with a module is ignored."""
+        if self.ignoring is None:
+            return False
+        if self.ignoring.path(path):
+            self.left_out.append((-1, path))
+            return True
+        return False
+
+
+# How far, at how many neighbours of one object, and at how many in all a shape looks.
+_DEPTH = 3
+_WIDTH = 32
+_MOST = 64
+
+_first = operator.itemgetter(0)
+
+
+def arrange(stream: Tokens, items: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Items of a dict in an order that does not depend on that of the dict."""
+    pairs = list(items)
+    if len(pairs) < 2:
+        return pairs
+    keys = tuple(map(_first, pairs))
+    if TEXT_IDS.issuperset(map(id, map(type, keys))):
+        arranged = sorted(pairs, key=_first)
+        if keys != tuple(map(_first, arranged)):
+            stream.orders.append((stream.number, keys))
+        return arranged
+    ranked = sorted(
+        (rank(stream, key, value), place) for place, (key, value) in enumerate(pairs)
+    )
+    places = [place for _, place in ranked]
+    if places != sorted(places):
+        stream.orders.append((stream.number, tuple(places)))
+    return [pairs[place] for place in places]
+
+
+def rank(stream: Tokens, key: Any, value: Any = ABSENT) -> tuple[int, Any, Any]:
+    """Where a key belongs among others."""
+    kind = type(key)
+    if kind is str:
+        return (0, "str", key)
+    if kind is int:
+        if key & 7 or key < LOWEST_ADDRESS:
+            return (0, "int", key)
+        number = stream.seen.get(key)
+        if number is not None:
+            return (1, number, 0)
+        return (2, b"", shape(stream, value))
+    if id(kind) in ATOM_IDS and key == key:
+        return (0, kind.__name__, marshal.dumps(key, 2))
+    number = stream.seen.get(id(key))
+    if number is not None:
+        return (1, number, 1)
+    return (2, shape(stream, key), shape(stream, value))
+
+
+def shape(stream: Tokens, value: Any) -> bytes:
+    """What a value looks like from near; equal values look alike, not only they."""
+    return _Look(stream).at(value, _DEPTH)
+
+
+class _Look:
+    """One look at a value and its neighbours, as far as the budget reaches.
+
+    Neighbours are visited in an order that depends on neither addresses nor dicts.
+    """
+
+    def __init__(self, stream: Tokens) -> None:
+        self.stream = stream
+        self.left = _MOST
+
+    def at(self, value: Any, depth: int) -> bytes:
+        if value is ABSENT:
+            return b""
+        seen = self.stream.seen
+        kind = type(value)
+        if kind is int:
+            if value & 7 or value < LOWEST_ADDRESS:
+                return marshal.dumps(value, 2)
+            number = seen.get(value)
+            return marshal.dumps(("address", number), 2)
+        if id(kind) in ATOM_IDS:
+            return marshal.dumps((kind.__name__, value), 2)
+        number = seen.get(id(value))
+        if number is not None:
+            return marshal.dumps(("number", number), 2)
+        if issubclass(kind, type):
+            return marshal.dumps(("class", exact_name(value)), 2)
+        self.left -= 1
+        text: Any = exact_name(kind)
+        near: list[bytes] = []
+        if kind is types.FunctionType:
+            text = (*function_modules(value), value.__qualname__)
+            text = (*text, value.__code__.co_firstlineno)
+            if depth:
+                cells = [_contents(cell) for cell in value.__closure__ or ()]
+                near = [self.at(each, depth - 1) for each in cells]
+        elif kind is types.BuiltinFunctionType or kind is types.MethodWrapperType:
+            text = (text, value.__qualname__)
+            near = [self.at(value.__self__, depth - 1)] if depth else []
+        elif depth and self.left > 0 and not issubclass(kind, types.ModuleType):
+            near = self._near(value, kind, depth - 1)
+        return marshal.dumps((text, near), 2)
+
+    def _near(self, value: Any, kind: type, depth: int) -> list[bytes]:
+        """Some of what an object refers to, enough to tell most objects apart."""
+        if kind is types.CellType:
+            return [self.at(_contents(value), depth)]
+        plan = self.stream.plan(kind)
+        found: list[bytes] = []
+        for name, getter in plan.slots:
+            try:
+                found += [name.encode(), self.at(getter(value), depth)]
+            except AttributeError:
+                continue
+        if plan.dict_of is not None:
+            found += self._items(dict.items(plan.dict_of(value)), depth)
+        accessor = plan.accessor
+        if accessor is None:
+            return found
+        if accessor.body == "sequence" and accessor.items is not None:
+            for place, each in enumerate(accessor.items(value)):
+                if place == _WIDTH:
+                    break
+                found.append(self.at(each, depth))
+        elif accessor.body in ("dict", "ordered"):
+            found += self._items(dict.items(value), depth)
+        elif accessor.body == "set" and accessor.items is not None:
+            found += self._items(
+                ((each, None) for each in accessor.items(value)), depth
+            )
+        if accessor.parts is not None:
+            try:
+                parts = accessor.parts(value)
+            except Unreadable:
+                parts = []
+            found += [self.at(part, depth) for _, part in parts[:_WIDTH]]
+        return found
+
+    def _items(self, items: Iterable[tuple[Any, Any]], depth: int) -> list[bytes]:
+        """Items with keys that are values, by key; the others are counted."""
+        plain = []
+        count = 0
+        for key, value in items:
+            count += 1
+            if type(key) is str or id(type(key)) in ATOM_IDS:
+                plain.append((rank(self.stream, key), value))
+        found = [marshal.dumps(count, 2)]
+        plain.sort(key=_first)
+        for (_, kind, key), value in plain[:_WIDTH]:
+            found += [marshal.dumps((kind, key), 2), self.at(value, depth)]
+        return found
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
+    """Write the values of a set; its objects wait until they are numbered."""
+    out = stream.out
+    atoms: list[Any] = []
+    addresses: list[Any] = []
+    objects: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is int:
+            small = value & 7 or value < LOWEST_ADDRESS
+            (atoms if small else addresses).append(value)
+        elif id(kind) in ATOM_IDS and value == value:
+            atoms.append(value)
+        else:
+            objects.append(value)
+    if len(values) > 1:
+        stream.sets.append(stream.number)
+        if len(atoms) == len(values):
+            # Order of iteration and capacity: what `pop` and `for` would show.
+            plain = tuple(marshal.dumps(each, 2) for each in atoms)
+            stream.variants.append((stream.number, plain, room_of(o)))
+    if len(atoms) > 1:
+        atoms.sort(key=lambda each: rank(stream, each))
+    out.append(len(atoms))
+    for value in atoms:
+        stream.emit(value)
+    group: list[Any] = addresses
+    out.append(group)
+    if group:
+        stream.groups.append(group)
+    out.append(len(objects))
+    if objects:
+        stream.waiting.append((stream.number, objects))
+
+
+def room_of(o: Any) -> int:
+    """How large the table of a set is, which decides about the order of what comes."""
+    changeable = any(each is set for each in mro_of(type(o)))
+    return (set if changeable else frozenset).__sizeof__(o)

@@ -1,0 +1,361 @@
+"""Answers as values, and as people read them: never `==`, never by reference.
+
+An answer is recorded at once, because it may be a live object that goes on changing.
+`True`, `1` and `1.0` are three answers, and so are dicts of different order.
+
+Lists, tuples, dicts and sets are values all through, compared by what is in them, not
+by which are the same object, and so are objects that nobody can change (numbers, dates,
+paths, members of enumerations, frozen data).  Whatever else is in them is told by its
+canonical form and by which ones are the same.  The registry itself, to which an answer
+may lead back, is no more than that: what is in it is its state, not its answer.
+
+The digest is compared, the text is for people: short, and without addresses.  No
+`__repr__` of a user runs for it: of an object its class and attributes are shown, of a
+class or a function its name; built-in values are shown as Python does.
+"""
+
+import datetime
+import decimal
+import fractions
+import hashlib
+import marshal
+import pathlib
+import re
+import types
+import uuid
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from everyorder.harness.state.accessors import NAN, accessor_of, exact_accessor
+from everyorder.harness.state.heap import Heap, pause_collector
+from everyorder.harness.state.layout import (
+    ABSENT,
+    Accessor,
+    Unreadable,
+    layout_of,
+    module_dict,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+)
+from everyorder.harness.state.scope import Scope, noise_of
+from everyorder.harness.state.tokens import ATOM_IDS
+
+# An answer is shown whole as long as a person could still read it.
+_LONGEST = 4_000
+_DEEPEST = 5
+_MOST = 200
+# What stands for more than is shown, until the text is complete: no repr writes it.
+_LEFT_OUT = "\0..."
+
+_PLAIN = frozenset(
+    map(
+        id,
+        (
+            *(int, str, bytes, bytearray, float, complex, bool, type(None), type(...)),
+            *(type(NotImplemented), range, decimal.Decimal, fractions.Fraction),
+            *(datetime.date, datetime.timedelta, uuid.UUID, re.Pattern),
+            *(pathlib.PosixPath, pathlib.PurePosixPath),
+            *(pathlib.WindowsPath, pathlib.PureWindowsPath),
+        ),
+    )
+)
+_BRACKETS = {id(list): "[]", id(tuple): "()", id(set): "{}", id(frozenset): "{}"}
+_SHOWN_VALUES = frozenset(map(id, (int, str, bytes, bytearray, float, complex)))
+
+
+def text_of(
+    value: object, unordered: bool = False, registry: object = None
+) -> tuple[str, bool]:
+    """A value as people read it, without what is in the registry; whether it is cut."""
+    text = _text(value, 0, unordered, set() if registry is None else {id(registry)})
+    whole = text.replace(_LEFT_OUT, "...")
+    if len(whole) <= _LONGEST:
+        return whole, whole != text
+    return f"{whole[: _LONGEST - 3]}...", True
+
+
+def _text(value: Any, depth: int, unordered: bool, above: set[int]) -> str:
+    kind = type(value)
+    if id(kind) in _PLAIN:
+        return _repr(kind)(value)
+    if issubclass(kind, type):
+        return f"<class {_name(module_of(value), str.__str__(qualname_of(value)))}>"
+    if kind is types.FunctionType:
+        module = value.__module__
+        return f"<function {_name(module, str.__str__(value.__qualname__))}>"
+    if kind is types.BuiltinFunctionType or kind is types.MethodWrapperType:
+        return f"<function {str.__str__(value.__qualname__)}>"
+    if issubclass(kind, types.ModuleType):
+        values = module_dict(value)
+        return f"<module {values.get('__name__')}>"
+    if id(value) in above:
+        return "..."
+    if depth > _DEEPEST:
+        return _LEFT_OUT
+    above = above | {id(value)}
+
+    def inner(each: Any) -> str:
+        return _text(each, depth + 1, unordered, above)
+
+    if kind is types.MethodType:
+        return f"<method {inner(value.__func__)} of {inner(value.__self__)}>"
+    if kind is dict:
+        return _dict(value.items(), inner, unordered)
+    if id(kind) in _BRACKETS:
+        return _sequence(value, kind, inner, unordered)
+    return _object(value, kind, inner, unordered)
+
+
+def _repr(kind: Any) -> Callable[[Any], str]:
+    written: Callable[[Any], str] = kind.__repr__
+    return written
+
+
+def _name(module: object, qualname: str) -> str:
+    outside = type(module) is str and module not in ("", "builtins")
+    return f"{module}.{qualname}" if outside else qualname
+
+
+def _dict(items: Any, inner: Any, unordered: bool) -> str:
+    first, rest = _first(items)
+    parts = [f"{inner(key)}: {inner(each)}" for key, each in first]
+    if unordered:
+        parts.sort()
+    return f"{{{', '.join(parts + rest)}}}"
+
+
+def _sequence(values: Any, kind: type, inner: Any, unordered: bool) -> str:
+    first, rest = _first(values)
+    parts = [inner(each) for each in first]
+    if unordered or kind is set or kind is frozenset:
+        parts.sort()
+    parts += rest
+    if kind is tuple and len(parts) == 1:
+        return f"({parts[0]},)"
+    if kind is set and not parts:
+        return "set()"
+    start, end = tuple(_BRACKETS[id(kind)])
+    text = f"{start}{', '.join(parts)}{end}"
+    return f"frozenset({text if parts else ''})" if kind is frozenset else text
+
+
+def _first(values: Any) -> tuple[list[Any], list[str]]:
+    """As many of these as are shown, and what stands for others if there are any."""
+    found: list[Any] = []
+    for each in values:
+        if len(found) == _MOST:
+            return found, [_LEFT_OUT]
+        found.append(each)
+    return found, []
+
+
+def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
+    name = str.__str__(qualname_of(kind)).rpartition(".")[2]
+    layout = layout_of(kind)
+    attributes = layout.dict_of(value) if layout.dict_of is not None else {}
+    member = dict.get(attributes, "_name_")
+    if type(member) is str and "_member_map_" in namespace_of(kind):
+        return f"{name}.{member}"
+    if issubclass(kind, BaseException):
+        args = BaseException.__dict__["args"].__get__(value)
+        return f"{name}({', '.join(map(inner, args))})"
+    parts = []
+    accessor = exact_accessor(kind) or accessor_of(layout.base) or Accessor()
+    if id(layout.base) in _SHOWN_VALUES and accessor.parts is not None:
+        label, base = accessor.parts(value)[0]
+        parts.append(base.partition(" ")[0] if label == NAN else inner(base))
+    elif accessor.body == "dict":
+        parts.append(_dict(dict.items(value), inner, unordered))
+    elif accessor.body == "ordered" and accessor.items is not None:
+        parts.append(_dict(accessor.items(value), inner, False))
+    elif accessor.body and accessor.items is not None:
+        shape = tuple if layout.base is tuple else list
+        parts.append(_sequence(list(accessor.items(value)), shape, inner, unordered))
+        if layout.base is tuple:
+            fields = _fields(value, kind, inner)
+            parts[-1:] = fields or parts[-1:]
+    elif accessor.parts is not None:
+        parts += _parts(accessor, value, inner)
+    for slot, getter in layout.slots:
+        try:
+            parts.append(f"{slot}={inner(getter(value))}")
+        except AttributeError:
+            continue
+    left_out = noise_of(kind)
+    first, rest = _first(attributes.items())
+    parts += [
+        f"{key}={inner(each)}"
+        for key, each in first
+        if type(key) is not str or key not in left_out
+    ]
+    parts += rest
+    return f"{name}({', '.join(parts)})"
+
+
+def _parts(accessor: Accessor, value: Any, inner: Any) -> list[str]:
+    if accessor.parts is None:
+        return []
+    try:
+        parts = accessor.parts(value)
+    except Unreadable:
+        return []
+    return [f"{label}={inner(each)}" for label, each in parts if each is not ABSENT]
+
+
+def _fields(value: Any, kind: type, inner: Any) -> list[str]:
+    """The fields of a named tuple by name."""
+    names = namespace_of(kind).get("_fields")
+    if type(names) is not tuple or len(names) != tuple.__len__(value):
+        return []
+    values = tuple.__iter__(value)
+    return [f"{name}={inner(each)}" for name, each in zip(names, values, strict=True)]
+
+
+_SETS = frozenset({id(set), id(frozenset)})
+_CONTAINERS = _SETS | {id(list), id(tuple), id(dict)}
+# They and what is derived from them.
+_VALUES = frozenset(
+    map(
+        id,
+        (
+            *(int, str, float, complex, bytes, tuple, frozenset, range, re.Pattern),
+            *(date, time, timedelta, tzinfo, Decimal, Fraction, Enum, PurePath, UUID),
+        ),
+    )
+)
+_DATACLASS = type(vars(dataclass(type("_", (), {})))["__dataclass_params__"])
+_ATOMS = ATOM_IDS | {id(int)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as a value: a text for people, and a digest of its exact form.
+
+    `cut` says that the text leaves something out.
+    """
+
+    text: str
+    digest: bytes
+    cut: bool = field(default=False, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def canonical(
+    value: object,
+    *,
+    unordered: bool = False,
+    scope: Scope | None = None,
+    registry: object = None,
+) -> Hashable:
+    """An answer that can be kept and compared; a plain text is its own.
+
+    With `unordered`, the order of dicts, lists and tuples does not count.  What is in
+    `registry` does not, either.
+    """
+    if type(value) is str:
+        return value
+    with pause_collector():
+        digest = _Digest(unordered, Heap(scope or Scope(), registry)).of(value)
+        text, cut = text_of(value, unordered, registry)
+        return Answer(text, digest, cut)
+
+
+class _Cycle(Exception):
+    """A container holds itself."""
+
+
+class _Digest:
+    """Digests of values, bottom up; one for each answer."""
+
+    def __init__(self, unordered: bool, heap: Heap) -> None:
+        self.unordered = unordered
+        self.heap = heap
+        self.numbers: dict[int, int] = {}
+        self.known: dict[tuple[int, bool], bytes] = {}
+
+    def of(self, value: Any) -> bytes:
+        try:
+            return self._of(value)
+        except _Cycle:
+            form = self.heap.form({"": value})
+            return form.blind if self.unordered else form.exact
+
+    def _of(self, root: Any) -> bytes:
+        """Iterative: a container is pushed twice, before and after its contents."""
+        numbered = not self.unordered
+        pending: list[tuple[Any, bool, bool]] = [(root, numbered, False)]
+        open_: set[tuple[int, bool]] = set()
+        while pending:
+            value, numbered, complete = pending.pop()
+            kind = type(value)
+            key = (id(value), numbered)
+            if id(kind) not in _CONTAINERS or key in self.known:
+                continue
+            if complete:
+                open_.discard(key)
+                self.known[key] = self._container(value, kind, numbered)
+                continue
+            if key in open_:
+                raise _Cycle
+            open_.add(key)
+            pending.append((value, numbered, True))
+            inner = numbered and id(kind) not in _SETS
+            pending += [(each, inner, False) for each in reversed(_contents(value))]
+        return self._token(root, not self.unordered)
+
+    def _token(self, value: Any, numbered: bool) -> bytes:
+        kind = type(value)
+        if id(kind) in _ATOMS:
+            return marshal.dumps((kind.__name__, value), 2)
+        if id(kind) in _CONTAINERS:
+            return self.known[id(value), numbered]
+        digest = self.known.get((id(value), False))
+        if digest is None:
+            form = self.heap.form({"": value})
+            digest = form.blind if self.unordered else form.exact
+            self.known[id(value), False] = digest
+        if not numbered or _is_value(kind):
+            return b"object" + digest
+        number = self.numbers.setdefault(id(value), len(self.numbers))
+        return b"object%d " % number + digest
+
+    def _container(self, value: Any, kind: type, numbered: bool) -> bytes:
+        inner = numbered and id(kind) not in _SETS
+        if kind is dict:
+            parts = [
+                marshal.dumps((self._token(key, inner), self._token(each, inner)), 2)
+                for key, each in value.items()
+            ]
+        else:
+            parts = [self._token(each, inner) for each in value]
+        if self.unordered or id(kind) in _SETS:
+            parts.sort()
+        written = marshal.dumps((kind.__name__, parts), 2)
+        return hashlib.blake2b(written, digest_size=16).digest()
+
+
+def _is_value(kind: type) -> bool:
+    """Whether nobody can tell instances from equal ones, but by `is`."""
+    bases = mro_of(kind)
+    if any(id(base) in _VALUES for base in bases):
+        return True
+    parameters = namespace_of(kind).get("__dataclass_params__")
+    return type(parameters) is _DATACLASS and parameters.frozen
+
+
+def _contents(value: Any) -> list[Any]:
+    if type(value) is dict:
+        return [each for pair in value.items() for each in pair]
+    contents: Iterable[Any] = value
+    return list(contents)

@@ -1,0 +1,1 @@
+"""Registries as the engine sees them."""

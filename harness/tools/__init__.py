@@ -1,0 +1,1 @@
+"""Import orders, and first scenarios of installed registries."""

@@ -1,0 +1,61 @@
+"""The order of imports: played in fresh processes, compared, told.
+
+Names load when they are first asked for: the process that looks at what was imported
+imports `harness.tools.imports.import_observation` and must not import what it does not
+need.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from everyorder.harness.tools.imports.import_observation import LEFT_OUT, Difference
+    from everyorder.harness.tools.imports.import_orders import (
+        SECONDS,
+        ImportOrders,
+        of_imports,
+    )
+    from everyorder.harness.tools.imports.import_report import (
+        Finding,
+        ImportReport,
+        Row,
+    )
+    from everyorder.harness.tools.imports.order_processes import (
+        Isolation,
+        usual_isolation,
+    )
+
+_PLACES = {
+    "exploration": ("SECONDS", "ImportOrders", "of_imports"),
+    "observation": ("LEFT_OUT", "Difference"),
+    "processes": ("Isolation", "usual_isolation"),
+    "report": ("Finding", "ImportReport", "Row"),
+}
+
+__all__ = [
+    "LEFT_OUT",
+    "SECONDS",
+    "Difference",
+    "Finding",
+    "ImportOrders",
+    "ImportReport",
+    "Isolation",
+    "Row",
+    "of_imports",
+    "usual_isolation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{place}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(
+        f"module 'everyorder.harness.tools.imports' has no attribute {name!r}"
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,303 @@
+"""The process that has imported nothing, and its children that import in one order.
+
+It is run as a script, never imported: it is asked for orders on its standard input and
+forks a child for each; where nothing can be forked it plays one order itself and ends.
+A child imports the modules, and observes what is there then
+(`harness.tools.imports.import_observation`).
+
+Rules:
+- before the modules, nothing is imported but what is part of the interpreter or was
+  imported when it started: a module that is there already is not imported again, so
+  its place in the order would be lost; what looks is imported after the modules;
+- a child that takes too long writes its stack and is killed, with all that it started;
+- when the standard input ends, the child is killed and this process ends;
+- nothing is written beside the modules, compiled files included;
+- a child has no input, and the end of what it prints is kept in case that it dies.
+
+A message is eight bytes of length, then `marshal`: the first is the code of our own
+modules, the others are requests (dicts that `processes.py` makes); a reply is how a
+child ended, its exit code, what it printed, and a packed `Observation`.
+"""
+
+import faulthandler
+import marshal
+import os
+import sys
+import time
+from _frozen_importlib import ModuleSpec
+
+TYPE_CHECKING = False  # `typing` imports what the modules may be about to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, ModuleType
+    from typing import Any, TypeAlias
+
+    # By the name of a module: its file, whether it is a package, and its code.
+    Codes: TypeAlias = dict[str, tuple[str, bool, CodeType]]
+
+if sys.platform != "win32":
+    import select
+
+# `signal` would import `enum`; POSIX fixes this number.
+SIGKILL = 9
+
+# After its stack is written, a child gets this long to end by itself.
+GRACE_SECONDS = 0.5
+
+# How often it is asked whether a child lives whose pipes are held by its children.
+POLL_SECONDS = 0.1
+
+# A traceback fits; who prints more at an import is no child that dies.
+MOST_PRINTED = 8_000
+
+# A child of ours that fails to look, as `sysexits.h` has it for internal errors.
+INTERNAL_ERROR = 70
+
+
+def serve(start: frozenset[str], codes: "Codes") -> None:
+    """Fork a child for each request until the input ends."""
+    while (request := _receive(0)) is not None:
+        reply = _run_in_child(request, start, codes)
+        if reply is None:
+            return
+        _send(1, marshal.dumps(reply))
+
+
+def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
+    """Import in the order of the request; what is seen then, packed."""
+    _taken = _scatter_memory(request["disturbance"])
+    raised: list[tuple[str, str, str, str]] = []
+    names: dict[str, object] = {}
+    for module in request["modules"]:
+        try:
+            names[module.partition(".")[0]] = __import__(module)
+        except BaseException as error:
+            raised.append((module, *_error_texts(error)))
+    modules = dict(sys.modules)
+    observe = _observer(codes)
+    return observe(request, start, modules, names, tuple(raised))
+
+
+def _scatter_memory(disturbance: int) -> list[bytearray]:
+    """Memory taken with holes in it, so that what is made next lies in another order.
+
+    Which are the holes, and which is filled first, is drawn (Knuth's MMIX generator:
+    `random` is not to be imported here), so that objects made one after another lie in
+    an order that no other play has as well.
+    """
+    drawn, kept, holes = disturbance, [], {}
+    for _ in range(9_973 * disturbance):
+        drawn = (drawn * 6364136223846793005 + 1442695040888963407) % 2**64
+        block = bytearray((drawn >> 40) % 480)
+        if drawn >> 63:
+            kept.append(block)
+        else:
+            holes[drawn] = block
+    for place in sorted(holes):
+        del holes[place]
+    return kept
+
+
+def _error_texts(error: BaseException) -> tuple[str, str, str]:
+    """The type of an error, its text, and the module whose code raised it."""
+    where, traceback = "", error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_globals.get("__name__")
+        if isinstance(name, str) and name != "__main__" and "importlib" not in name:
+            where = name
+        traceback = traceback.tb_next
+    kind = type(error)
+    named = kind.__qualname__
+    if kind.__module__ != "builtins":
+        named = f"{kind.__module__}.{named}"
+    try:
+        return named, str(error), where
+    except Exception as second:
+        return named, f"<its text raises {type(second).__name__}>", where
+
+
+def _observer(codes: "Codes") -> "Callable[..., bytes]":
+    """The function that looks: ours, also where they have a package of that name."""
+    theirs = {
+        name: sys.modules.pop(name) for name in list(sys.modules) if _is_own(name)
+    }
+    finder = _Finder(codes)
+    sys.meta_path.insert(0, finder)
+    try:
+        from everyorder.harness.tools.imports.import_observation import observe
+    finally:
+        sys.meta_path.remove(finder)
+        if theirs:
+            for name in [name for name in sys.modules if _is_own(name)]:
+                del sys.modules[name]
+            sys.modules.update(theirs)
+    return observe
+
+
+class _Finder:
+    """Our own modules, which were compiled where this process was started."""
+
+    def __init__(self, codes: "Codes") -> None:
+        self._codes = codes
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """As `importlib.abc.MetaPathFinder` has it."""
+        if name not in self._codes:
+            return None
+        file, is_package, _code = self._codes[name]
+        spec = ModuleSpec(
+            name,
+            self,  # type: ignore[arg-type]  # a loader by what it does
+            origin=file,
+            is_package=is_package,
+        )
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(file)]
+        spec.has_location = True
+        return spec
+
+    def create_module(self, _: ModuleSpec) -> None:
+        """As `importlib.abc.Loader` has it."""
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """As `importlib.abc.Loader` has it."""
+        exec(self._codes[module.__name__][2], module.__dict__)  # noqa: S102  # ours
+
+
+def _is_own(name: str) -> bool:
+    return name == "everyorder" or name.startswith("everyorder.")
+
+
+def _run_in_child(
+    request: "dict[str, Any]", start: frozenset[str], codes: "Codes"
+) -> tuple[str, int, bytes, bytes] | None:
+    """The result of a child; None where the parent has gone."""
+    seen_out, seen_in = os.pipe()
+    printed_out, printed_in = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setsid()
+            os.close(seen_out)
+            os.close(printed_out)
+            _redirect(printed_in)
+            faulthandler.dump_traceback_later(request["seconds"], file=2)
+            _send(seen_in, play(request, start, codes))
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(INTERNAL_ERROR)
+    os.close(seen_in)
+    os.close(printed_in)
+    try:
+        return _wait_for(
+            child, seen_out, printed_out, request["seconds"] + GRACE_SECONDS
+        )
+    finally:
+        os.close(seen_out)
+        os.close(printed_out)
+
+
+def _redirect(printed: int) -> None:
+    """No input; the two outputs go where they are kept."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(printed, 1)
+    os.dup2(printed, 2)
+    os.close(nothing)
+    os.close(printed)
+
+
+def _wait_for(
+    child: int, seen_out: int, printed_out: int, seconds: float
+) -> tuple[str, int, bytes, bytes] | None:
+    """The kind of end of a child, its exit code, its output and its message."""
+    deadline = time.monotonic() + seconds
+    texts = {seen_out: b"", printed_out: b""}
+    waited, code, how = {0, seen_out, printed_out}, None, ""
+    while not how:
+        left = deadline - time.monotonic()
+        ready, _, _ = select.select(waited, (), (), max(0.0, min(left, POLL_SECONDS)))
+        for pipe in ready:
+            data = os.read(pipe, 1 << 16)
+            if not pipe:
+                _kill(child)
+                return None
+            if not data:
+                waited.discard(pipe)
+            texts[pipe] += data
+        texts[printed_out] = texts[printed_out][-MOST_PRINTED:]
+        sent = texts[seen_out]
+        if len(sent) >= 8 and len(sent) - 8 == int.from_bytes(sent[:8], "little"):
+            how = "seen"
+        elif left <= 0:
+            how = "hung"
+        elif not ready or waited == {0}:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                how, code = "died", os.waitstatus_to_exitcode(status)
+    _kill(child, ended=code is not None)
+    return how, code or 0, texts[printed_out], texts[seen_out][8:]
+
+
+def _kill(child: int, *, ended: bool = False) -> None:
+    """Kill the child and all that it started; the latter only if it has ended."""
+    try:
+        os.killpg(child, SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        if not ended:  # it has not come to make a session of its own
+            os.kill(child, SIGKILL)
+    if not ended:
+        os.waitpid(child, 0)
+
+
+def _receive(source: int) -> "dict[str, Any] | None":
+    head = _exactly(source, 8)
+    body = head and _exactly(source, int.from_bytes(head, "little"))
+    if not body:
+        return None
+    request: dict[str, Any] = marshal.loads(body)  # noqa: S302  # of our parent
+    return request
+
+
+def _exactly(source: int, size: int) -> bytes:
+    """That many bytes; none where the input ended before."""
+    parts = b""
+    while len(parts) < size:
+        part = os.read(source, size - len(parts))
+        if not part:
+            return b""
+        parts += part
+    return parts
+
+
+def _send(target: int, body: bytes) -> None:
+    rest = memoryview(len(body).to_bytes(8, "little") + body)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
+
+def _play_once(start: frozenset[str], codes: "Codes") -> None:
+    """Play one order in this very process, where nothing can be forked."""
+    request = _receive(0)
+    assert request is not None, "whoever starts this sends a request at once"
+    target = os.dup(1)
+    os.dup2(2, 1)
+    faulthandler.dump_traceback_later(request["seconds"], file=2)
+    _send(target, play(request, start, codes))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    sys.path[0] = sys.argv[1]
+    isolation, seeded = sys.argv[2:]
+    if seeded:
+        del os.environ["PYTHONHASHSEED"]
+    sys.argv[:] = ["-c"]
+    before, ours = frozenset(sys.modules), _receive(0)
+    assert ours is not None, "whoever starts this sends our modules at once"
+    if isolation == "fork":
+        serve(before, ours)
+    else:
+        _play_once(before, ours)

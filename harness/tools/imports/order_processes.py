@@ -1,0 +1,338 @@
+"""Which orders of imports are played, and the processes that play them.
+
+Up to `MOST_EXHAUSTIVE` modules, every subset is imported in every order.  Above that,
+each module alone, each pair in both orders, and all modules in the rows of a sequence
+covering array (`harness.engine.covering_arrays`), in which any `STRENGTH` of them come
+in every one of their orders.
+
+Each thread of a pool has a zygote (`harness.tools.imports.import_zygote`) that forks a
+child for each order; with isolation "spawn", or where nothing can be forked, each order
+starts an interpreter of its own.
+
+Rules:
+- the hash seed is the same in all of them, because sets of texts are in another order
+  under another seed; it is 0 unless the environment has one, and no child sees that;
+- a zygote has a session of its own, so that Ctrl-C is heard here alone, and ends when
+  its input is closed, here or because this process has ended.
+"""
+
+import marshal
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+from itertools import combinations, permutations
+from pathlib import Path
+from pkgutil import iter_modules
+from queue import SimpleQueue
+from tempfile import TemporaryFile
+from types import CodeType
+from typing import IO, Any, Literal, Self, TypeAlias
+
+from everyorder.harness.engine.covering_arrays import rows
+from everyorder.harness.engine.reference import count_arrangements
+from everyorder.harness.tools.imports.import_observation import Observation, unpack
+
+Order: TypeAlias = tuple[str, ...]
+
+# Five modules have 325 orders, ten to twenty seconds of a core; six have 1,956.
+MOST_EXHAUSTIVE = 5
+
+# Import cycles and patches of patches take two or three modules.
+STRENGTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPlan:
+    """Sets of modules, smallest first, with the orders that are played of each."""
+
+    sets: tuple[tuple[Order, ...], ...]
+    possible: int
+    every: bool
+
+    @property
+    def orders(self) -> int:
+        """The number of orders to play."""
+        return sum(map(len, self.sets))
+
+
+def plan(modules: Order) -> OrderPlan:
+    """The orders to play of these modules.  Raises `BadStrategy`."""
+    count = len(modules)
+    possible = count_arrangements(count) - 1
+    if count <= MOST_EXHAUSTIVE:
+        sets = tuple(
+            tuple(permutations(chosen))
+            for size in range(1, count + 1)
+            for chosen in combinations(modules, size)
+        )
+        return OrderPlan(sets, possible, every=True)
+    covering = tuple(
+        tuple(modules[index] for index in row) for row in rows(count, STRENGTH)
+    )
+    small = tuple(
+        tuple(permutations(chosen))
+        for size in (1, 2)
+        for chosen in combinations(modules, size)
+    )
+    return OrderPlan((*small, covering), possible, every=False)
+
+
+def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:
+    """Pairs of orders that differ by the exchange of two adjacent modules."""
+    known = set(orders)
+    found = []
+    for order in orders:
+        for place in range(len(order) - 1):
+            other = swap(order, place)
+            if other in known and orders.index(order) < orders.index(other):
+                found.append((order, other))
+    return found
+
+
+def swap(order: Order, place: int) -> Order:
+    """The order with the module at `place` and the next one exchanged."""
+    first, second = order[place : place + 2]
+    return (*order[:place], second, first, *order[place + 2 :])
+
+
+def path(first: Order, second: Order) -> list[Order]:
+    """From one order to the other, two neighbouring modules swapped at a time."""
+    found, current = [first], first
+    for index, module in enumerate(second):
+        place = current.index(module)
+        while place > index:
+            place -= 1
+            current = swap(current, place)
+            found.append(current)
+    return found
+
+
+Isolation: TypeAlias = Literal["fork", "spawn"]
+
+SCRIPT = Path(__file__).with_name("import_zygote.py")
+
+# An interpreter of its own has to start before it can be asked anything.
+START_SECONDS = 10.0
+
+# What a child imports of ours, beside all of `harness.state`.
+OWN_MODULES = (
+    "everyorder",
+    "everyorder.harness",
+    "everyorder.harness.base",
+    "everyorder.harness.base.errors",
+    "everyorder.harness.engine",
+    "everyorder.harness.engine.protocol",
+    "everyorder.harness.state",
+    "everyorder.harness.tools",
+    "everyorder.harness.tools.imports",
+    "everyorder.harness.tools.imports.import_observation",
+)
+
+FACES = ("everyorder", "everyorder.harness", "everyorder.harness.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """A process that ended or was ended before it could tell what it sees."""
+
+    kind: Literal["died", "hung"]
+    code: int
+    printed: str
+
+    @property
+    def reason(self) -> str:
+        """The end in words."""
+        if self.kind == "hung":
+            return "did not end in time"
+        if self.code < 0:
+            return f"died of signal {-self.code}, {signal.strsignal(-self.code)}"
+        return f"ended by itself with exit code {self.code}"
+
+
+Outcome: TypeAlias = Observation | ProcessEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options that all orders share; `seconds` is for each order."""
+
+    uses: tuple[str, ...]
+    watch: tuple[str, ...]
+    path: str
+    seconds: float
+    isolation: Isolation
+
+
+def usual_isolation() -> Isolation:
+    """A forked child where the platform has it."""
+    return "fork" if hasattr(os, "fork") else "spawn"
+
+
+class Processes:
+    """Plays orders, several at a time; a context manager that leaves no process."""
+
+    def __init__(self, request: Request, jobs: int) -> None:
+        self._request = request
+        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._zygotes: list[subprocess.Popen[bytes]] = []
+        self._spawned: set[subprocess.Popen[bytes]] = set()
+        self._pool = ThreadPoolExecutor(jobs)
+        if request.isolation == "fork":
+            for _ in range(jobs):
+                zygote = _start(request, subprocess.DEVNULL)
+                assert zygote.stdin is not None, "it was started with a pipe"
+                with suppress(OSError):
+                    zygote.stdin.write(_frame(_codes()))
+                self._zygotes.append(zygote)
+                self._idle.put(zygote)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for zygote in self._zygotes:
+            assert zygote.stdin is not None, "it was started with a pipe"
+            with suppress(OSError):
+                zygote.stdin.close()
+        for process in tuple(self._spawned):
+            process.kill()
+        self._pool.shutdown(cancel_futures=True)
+        for zygote in self._zygotes:
+            assert zygote.stdout is not None, "it was started with a pipe"
+            zygote.stdout.close()
+            zygote.wait()
+
+    def play(
+        self,
+        orders: Sequence[Order],
+        *,
+        whole: bool = False,
+        disturbance: int = 0,
+        tell: Callable[[], None] = lambda: None,
+    ) -> list[Outcome]:
+        """The observation after each of the orders; with `whole`, the states as well.
+
+        `disturbance` is how much memory is taken before, so that addresses differ, and
+        `tell` is called when one is done.
+        """
+        futures: list[Future[Outcome]] = [
+            self._pool.submit(self._play, order, whole, disturbance) for order in orders
+        ]
+        outcomes = []
+        for future in futures:
+            outcomes.append(future.result())
+            tell()
+        return outcomes
+
+    def _play(self, order: Order, whole: bool, disturbance: int) -> Outcome:
+        request = self._request
+        message = _frame(
+            {
+                "modules": list(order),
+                "uses": list(request.uses),
+                "watch": list(request.watch),
+                "seconds": request.seconds,
+                "whole": whole,
+                "disturbance": disturbance,
+            }
+        )
+        if request.isolation == "spawn":
+            return self._play_spawned(message)
+        zygote = self._idle.get()
+        try:
+            how, code, printed, seen = _request(zygote, message)
+        finally:
+            self._idle.put(zygote)
+        if how == "seen":
+            return unpack(seen)
+        return ProcessEnd(how, code, printed.decode(errors="replace"))
+
+    def _play_spawned(self, message: bytes) -> Outcome:
+        """Play one order in an interpreter of its own."""
+        request = self._request
+        with TemporaryFile() as printed:
+            process = _start(request, printed)
+            self._spawned.add(process)
+            try:
+                body, _ = process.communicate(
+                    _frame(_codes()) + message, request.seconds + START_SECONDS
+                )
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return ProcessEnd("hung", 0, _text(printed))
+            finally:
+                self._spawned.discard(process)
+            if len(body) > 8:
+                return unpack(body[8:])
+            return ProcessEnd("died", process.returncode, _text(printed))
+
+
+@cache
+def _codes() -> dict[str, tuple[str, bool, CodeType]]:
+    """The modules of ours that a child needs: file, whether a package, and code."""
+    heap = find_spec("everyorder.harness.state")
+    assert heap is not None, "it is a part of us"
+    found = iter_modules(heap.submodule_search_locations)
+    names = (*OWN_MODULES, *(f"everyorder.harness.state.{each.name}" for each in found))
+    codes = {}
+    for name in names:
+        spec = find_spec(name)
+        assert spec is not None, "it is a part of us"
+        assert spec.origin is not None, "all of us is in files"
+        # Not by its own loader: pytest's would rewrite assertions, and import itself.
+        code = SourceFileLoader(name, spec.origin).get_code(name)
+        # Of these nothing is needed but what is below them; their faces import more.
+        if code is None or name in FACES:
+            code = compile("", spec.origin, "exec")
+        codes[name] = (spec.origin, spec.submodule_search_locations is not None, code)
+    return codes
+
+
+def _frame(message: dict[str, Any]) -> bytes:
+    body = marshal.dumps(message)
+    return len(body).to_bytes(8, "little") + body
+
+
+def _start(request: Request, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ)
+    seeded = "" if "PYTHONHASHSEED" in environment else "seeded"
+    environment.setdefault("PYTHONHASHSEED", "0")
+    return subprocess.Popen(  # noqa: S603  # this interpreter and a file of ours
+        [sys.executable, str(SCRIPT), request.path, request.isolation, seeded],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _request(
+    zygote: subprocess.Popen[bytes], message: bytes
+) -> tuple[Literal["seen", "died", "hung"], int, bytes, bytes]:
+    """The zygote's reply; that it died, where it does not reply."""
+    assert zygote.stdin is not None, "it was started with a pipe"
+    assert zygote.stdout is not None, "it was started with a pipe"
+    try:
+        zygote.stdin.write(message)
+        zygote.stdin.flush()
+        head = zygote.stdout.read(8)
+        body = zygote.stdout.read(int.from_bytes(head, "little"))
+        reply = marshal.loads(body)  # noqa: S302  # of a process of ours
+    except (OSError, ValueError, EOFError):
+        return "died", zygote.poll() or 0, b"", b""
+    return reply  # type: ignore[no-any-return]  # as the zygote sends it
+
+
+def _text(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    return printed.read().decode(errors="replace")

@@ -1,0 +1,329 @@
+"""Source text evaluated on fresh registries, each time in a process of its own.
+
+No trial can harm the next one.  Each is a forked child with a time limit, in an empty
+folder, without input; where nothing can be forked, trials share one process, whose
+whole time the process that started it limits.
+
+A trial for which there is no time is never taken for one that failed: it raises.
+
+A trial's names are those of the printed file: its imports and definitions, `registry`,
+and `result`.
+"""
+
+import os
+import pickle
+import re
+import select
+import signal
+import time
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from everyorder.harness.base.errors import TrialEnded
+from everyorder.harness.state import Heap, Scope, canonical
+from everyorder.harness.tools.scaffold.draft import RETURNED, StepDraft
+from everyorder.harness.tools.scaffold.target import (
+    KINDS,
+    SLOTS,
+    THING,
+    Argument,
+    Arguments,
+)
+
+T = TypeVar("T")
+
+# A registry answers at once; what takes longer waits for something.
+TRIAL_SECONDS = 0.5
+
+# What makes one may import what it needs first.
+CREATION_SECONDS = 1.0
+
+# What a trial may cost of making a registry and reading its state: at most five times
+# each, and both cost twice as much while others use the machine.
+TIME_FACTOR = 10
+
+# What takes longer has so much once more, before it is said to hang.
+RETRY_SECONDS = 4.0
+HANG_TEXT = f"did not return in {RETRY_SECONDS:g} s"
+
+# What did not return so often is tried no more: other arguments seldom change it.
+MOST_HANGS = 2
+
+SIGKILL = 9
+
+# Members of a listed look-up that are read: what has not ended by then may never end,
+# and takes memory until it is killed.  Some tables begin with a thousand.
+MOST_MEMBERS = 2_000
+
+# The module that definitions belong to.
+MODULE_NAME = "__everyorder_written__"
+
+
+@dataclass(slots=True)
+class Bench:
+    """Evaluates texts on fresh registries.
+
+    `packages` have the state of the registry; `create` makes one, with `given` in it;
+    nothing is tried after `until`, and `is_cut` says that something was not.  A trial
+    has `seconds`, and `RETRY_SECONDS` if these are not enough; `hangs` counts the
+    trials that did not return, by their subject.
+    """
+
+    target: str
+    packages: frozenset[str]
+    imports: tuple[str, ...]
+    until: float
+    create: str = ""
+    given: Arguments = ()
+    seconds: float = CREATION_SECONDS
+    hangs: Counter[str] = field(default_factory=Counter)
+    is_cut: bool = False
+
+    def is_given_up(self, subject: str) -> bool:
+        """Whether a subject is tried no more, because its trials did not return."""
+        return self.hangs[subject] >= MOST_HANGS
+
+    def run(self, subject: str, trial: Callable[[], T]) -> T | None:
+        """The result of a trial of the subject; None where it raised, died or hung.
+
+        Raises `TrialEnded` where there is no time for it.
+        """
+        if time.monotonic() > self.until:
+            raise self._timeout()
+        if self.is_given_up(subject):
+            return None
+        if not hasattr(os, "fork"):
+            with suppress(BaseException):
+                return trial()
+            return None
+        try:
+            return _run_in_child(trial, self.seconds)
+        except TimeoutError:
+            pass
+        if not self.hangs[subject]:
+            began = time.monotonic()
+            if began + self.seconds > self.until:
+                raise self._timeout()
+            seconds = max(RETRY_SECONDS, 2 * self.seconds)
+            with suppress(TimeoutError):
+                found = _run_in_child(trial, min(seconds, self.until - began))
+                # Others of it take as long.
+                self.seconds = max(self.seconds, 2 * (time.monotonic() - began))
+                return found
+        self.hangs[subject] += 1
+        return None
+
+    def _timeout(self) -> TrialEnded:
+        self.is_cut = True
+        return TrialEnded(target=self.target, reason="time was up")
+
+    def measure(self) -> None:
+        """Give each trial as long as a registry of this size needs."""
+        self.seconds = TIME_FACTOR * CREATION_SECONDS
+        took = self.run("its state", self._state_seconds)
+        self.seconds = (
+            max(TRIAL_SECONDS, TIME_FACTOR * took)
+            if took is not None
+            else TRIAL_SECONDS
+        )
+
+    def _state_seconds(self) -> float:
+        began = time.monotonic()
+        self.state(self.names())
+        return time.monotonic() - began
+
+    def names(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
+        """The names of the printed file, with a fresh registry among them.
+
+        `given` are arguments whose definitions are needed.
+        """
+        names: dict[str, Any] = {"__name__": MODULE_NAME}
+        given = (*self.given, *given)
+        for module in (
+            *self.imports,
+            *(name for each in given for name in each.imports),
+        ):
+            names[module.partition(".")[0]] = __import__(module)
+        for text in definitions(given):
+            exec(text, names)  # noqa: S102  # what will be printed
+        names["registry"] = evaluate(create or self.create, names)
+        return names
+
+    def state(self, names: dict[str, Any]) -> bytes:
+        """A digest of the registry's state."""
+        roots = {"registry": names["registry"]}
+        return Heap(Scope(self.packages)).form(roots).exact
+
+
+def evaluate(text: str, names: dict[str, Any]) -> Any:
+    """The value of a text; of a coroutine, what it returns."""
+    value = eval(text, names)  # noqa: S307  # what will be printed
+    return _await(value, names) if isinstance(value, CoroutineType) else value
+
+
+def _await(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
+    import asyncio  # few registries need it
+
+    loop = names.get("__loop__") or asyncio.new_event_loop()
+    names["__loop__"] = loop
+    return loop.run_until_complete(value)
+
+
+def definitions(given: Iterable[Argument]) -> list[str]:
+    """The definitions that arguments need in all slots, each once."""
+    given = tuple(given)
+    texts = [each.definition(slot) for each in given for slot in range(SLOTS + 1)]
+    if any(each.kind == "object" for each in given):
+        texts.insert(0, THING)
+    kept = dict.fromkeys(filter(None, texts))
+    return sorted(kept, key=_place)
+
+
+def _place(text: str) -> tuple[int, int]:
+    """Classes, then functions, then what is made of them; each as they are counted."""
+    word, name = text.split(maxsplit=1)
+    name = name.partition("(")[0].removesuffix(":\n    pass\n")
+    counted = [*KINDS["class"], *KINDS["function"]]
+    place = counted.index(name) if name in counted else -1
+    return ({"class": 0, "def": 1}.get(word, 2), place)
+
+
+def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
+    """Do a step; what undoes it."""
+    result = evaluate(step.do, names)
+    undo = step.undo
+    if undo is None:
+        return lambda: None
+    if undo != RETURNED:
+        return lambda: evaluate(undo, {**names, "result": result})
+    if callable(getattr(result, "close", None)):
+        return result.close  # type: ignore[no-any-return]  # it can be called
+    if hasattr(result, "__enter__"):
+        result.__enter__()
+        return lambda: result.__exit__(None, None, None)
+    return result  # type: ignore[no-any-return]  # it can be called, or raises
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpAnswer:
+    """The canonical answer of a look-up; its members, if only their order may differ.
+
+    `error` is the type of what it raised; `passes` that it is an iterator, which no
+    scenario takes: what it gives is compared.
+    """
+
+    text: str
+    members: tuple[str, ...] | None = None
+    plain: bool = False
+    error: str = ""
+    passes: bool = False
+
+
+_LISTED = re.compile(r"list\((.*)\)", re.DOTALL)
+
+
+def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
+    """The answer of a look-up; of `list(...)`, a `TypeError` if it does not end."""
+    listed = _LISTED.fullmatch(text)
+    try:
+        value = eval(listed[1] if listed else text, names)  # noqa: S307  # what will be printed
+        if listed:
+            value = [*islice(value, MOST_MEMBERS + 1)]
+            if len(value) > MOST_MEMBERS:
+                raise TypeError(f"{text} does not end")
+        if isinstance(value, CoroutineType):
+            value = _await(value, names)
+            return LookUpAnswer(canonical_text(value), _members(value))
+        if isinstance(value, AsyncIterator):
+            raise TypeError(type(value).__name__)
+        if isinstance(value, Iterator):
+            return LookUpAnswer("", passes=True)
+        return LookUpAnswer(canonical_text(value), _members(value), _plain(value))
+    except Exception as error:
+        return LookUpAnswer(
+            f"{type(error).__name__}: {error}", error=type(error).__name__
+        )
+
+
+def canonical_text(value: Any) -> str:
+    """A value as canonical text."""
+    return repr(canonical(value))
+
+
+def _members(value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, Mapping | ItemsView):
+        value = [*value.items()] if isinstance(value, Mapping) else [*value]
+    if isinstance(value, Sequence | KeysView | ValuesView) and not isinstance(
+        value, str
+    ):
+        return tuple(sorted(map(canonical_text, value)))
+    return None
+
+
+def _plain(value: Any) -> bool:
+    """Whether `str` of it says all, or of each of its members."""
+    plain = (str, int, float, type(None))
+    several = (list, tuple, set, frozenset, KeysView)
+    return isinstance(value, plain) or (
+        isinstance(value, several) and all(isinstance(each, plain) for each in value)
+    )
+
+
+def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
+    """The result of a trial in a child; None where it raised or died.
+
+    Raises `TimeoutError` where it took longer.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            os.setsid()
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            data = pickle.dumps(trial())
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(data)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    data = b""
+    deadline = time.monotonic() + 2 * seconds
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select((pipe,), (), (), left)[0]:
+                break
+            part = pipe.read(1 << 16)
+            if not part:
+                break
+            data += part
+    is_late = time.monotonic() > deadline
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(child, SIGKILL)
+    _, status = os.waitpid(child, 0)
+    try:
+        found: T = pickle.loads(data)  # noqa: S301  # of a child of ours
+    except (EOFError, pickle.UnpicklingError):
+        if is_late or os.waitstatus_to_exitcode(status) == -signal.SIGALRM:
+            raise TimeoutError from None
+        return None
+    return found

@@ -1,1 +1,0 @@
-"""The derivatives of the operators of namespace `core`, by family."""

@@ -1,0 +1,1 @@
+"""The base: locks, generated functions, and extension points of all areas."""

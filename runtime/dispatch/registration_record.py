@@ -1,0 +1,383 @@
+"""Tokens: what can be live in a dispatcher, and what each says of itself.
+
+A token is what a handle owns.  Its *identity* says which registration it is (two equal
+registrations are two tokens); its *fields* say everything else.  Definitions and
+kernels keep what they say, without what they do, in a *reading*: text, numbers and
+types, never a function, so texts and laws can be remembered by readings without keeping
+a kernel alive.  There is one reading for each way of registering (remembered within
+bounds), so registering the same thing again gives an equal token and costs little, and
+the state that holds it reads the same (see `fingerprint`).
+
+Rules:
+- a token holds no counter, no time and no address;
+- two tokens with one reading differ in their kernel at most, and kernels with equal
+  descriptions are taken to behave alike.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from everyorder.runtime.dispatch.call_stub import Maker, maker_of
+from everyorder.runtime.dispatch.kernel import (
+    Facts,
+    Kernel,
+    describe,
+    text_of,
+    wrong_argument,
+)
+from everyorder.runtime.keys import DispatchKey
+from everyorder.runtime.schema.binding import (
+    binder,
+    converters_of,
+    presenters_of,
+    returner,
+)
+from everyorder.runtime.schema.defaults import stripper
+from everyorder.runtime.schema.schema import (
+    DEFINED_TENSORS,
+    INTEGERS_ONLY,
+    NUMBERS_AS_TENSORS,
+    Schema,
+)
+from everyorder.runtime.schema.signature import AliasKind, OperatorName
+from everyorder.runtime.schema.types import is_dispatch_type
+from everyorder.runtime.schema.values import Converter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extractor:
+    """Which arguments contribute dispatch keys: positions of tensors and of lists."""
+
+    tensors: tuple[int, ...]
+    lists: tuple[int, ...]
+
+
+# Without a schema no argument is looked at.
+NO_EXTRACTOR = Extractor((), ())
+
+
+def extractor_of(schema: Schema) -> Extractor:
+    """The positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
+    tensors, lists = [], []
+    for position, argument in enumerate(schema.arguments):
+        kind = is_dispatch_type(argument.type)
+        if kind == "tensor":
+            tensors.append(position)
+        elif kind == "list":
+            lists.append(position)
+    return Extractor(tuple(tensors), tuple(lists))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefinitionReading:
+    """A schema for an operator, as registered.
+
+    `namespace` and `text` are where the operator stands in a state, `dump` the lines
+    of `dump_state`, `texts` everything as text, `memo` holds pure functions of the
+    schema.
+    """
+
+    operator: OperatorName
+    schema: Schema
+    debug: str
+    tags: tuple[str, ...]
+    namespace: str
+    text: str
+    dump: str
+    extractor: Extractor
+    texts: tuple[Any, ...]
+    memo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def converters(self) -> tuple[Converter, ...]:
+        """How each argument is converted, by its type and by the tags."""
+        return converters_of(
+            self.schema,
+            numbers=NUMBERS_AS_TENSORS in self.tags,
+            defined_only=DEFINED_TENSORS in self.tags,
+            integers_only=INTEGERS_ONLY in self.tags,
+        )
+
+    @property
+    def convention(self) -> "Convention":
+        """How calls are bound and results converted; built at the first call."""
+        known: Convention | None = self.memo.get("convention")
+        if known is None:
+            schema = self.schema
+            presenters = presenters_of(schema)
+            bind = binder(schema, self.converters)
+            known = Convention(bind, stripper(schema), returner(schema), presenters)
+            self.memo["convention"] = known
+        return known
+
+    @property
+    def maker(self) -> Maker | None:
+        """What makes the closures of calls; see `runtime.dispatch.call_stub`."""
+        if "maker" not in self.memo:
+            self.memo["maker"] = maker_of(self.schema, self.converters)
+        made: Maker | None = self.memo["maker"]
+        return made
+
+
+class Convention(NamedTuple):
+    """What a schema says about calls, as functions (see `runtime.schema`).
+
+    `presenters` say how a kernel sees each argument; None: as it is.
+    """
+
+    bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
+    strip: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    returns: Callable[[Any], Any]
+    presenters: tuple[Converter | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelReading:
+    """A kernel for one key (runtime or alias) of an operator, as registered.
+
+    `through` says that it is never called; `dump` is what `dump_state` prints behind
+    the key.
+    """
+
+    operator: OperatorName
+    key: DispatchKey
+    facts: Facts
+    debug: str
+    through: bool
+    namespace: str
+    text: str
+    dump: str
+    texts: tuple[Any, ...]
+
+
+# More than `core` registers, so that a second dispatcher finds them; 800 bytes each.
+REMEMBERED = 2048
+# Those of definitions are as many as the schemas that are remembered, and hold them.
+DEFINITIONS = 1024
+
+
+@lru_cache(maxsize=REMEMBERED)
+def read_kernel(
+    operator: OperatorName, key: DispatchKey, facts: Facts, debug: str, keyset: bool
+) -> KernelReading:
+    """The reading of a kernel; `keyset` says that it takes the keyset first."""
+    return KernelReading(
+        operator,
+        key,
+        facts,
+        debug,
+        facts.kind == "through",
+        namespace_of(operator),
+        str(operator),
+        f"{debug}{facts.suffix}",
+        ("implementation", key.name, debug, facts.suffix, keyset),
+    )
+
+
+def read_definition(
+    schema: Schema, debug: str, tags: tuple[str, ...] = ()
+) -> DefinitionReading:
+    """The reading of a definition."""
+    # Equal schemas may print differently, and their alias kinds are not compared.
+    return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
+
+
+@lru_cache(maxsize=DEFINITIONS)
+def _read_definition(
+    schema: Schema,
+    printed: str,
+    kind: AliasKind | None,
+    debug: str,
+    tags: tuple[str, ...],
+) -> DefinitionReading:
+    alias = "CONSERVATIVE (default)" if kind is None else kind.name
+    return DefinitionReading(
+        schema.name,
+        schema,
+        debug,
+        tags,
+        namespace_of(schema.name),
+        str(schema.name),
+        f"schema: {printed}\ndebug: {debug}\nalias analysis kind: {alias}\n",
+        extractor_of(schema),
+        ("definition", printed, alias, debug, tags),
+    )
+
+
+def namespace_of(operator: OperatorName) -> str:
+    """The namespace under which a state holds the operator."""
+    return operator.name.partition("::")[0]
+
+
+class Listener(Protocol):
+    """Hears of definitions; called while the writer's lock is held."""
+
+    def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
+        """A schema is about to be published."""
+
+    def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
+        """A schema is about to disappear."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Definition:
+    """A schema for an operator."""
+
+    reading: DefinitionReading
+
+    @property
+    def operator(self) -> OperatorName:
+        """The name of the operator."""
+        return self.reading.operator
+
+    @property
+    def schema(self) -> Schema:
+        """The schema, under the operator's full name."""
+        return self.reading.schema
+
+    @property
+    def debug(self) -> str:
+        """Where it was defined, as dumps print it."""
+        return self.reading.debug
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags, sorted."""
+        return self.reading.tags
+
+
+# Not frozen: a registration makes one, and a frozen one takes three times as long.
+# Nothing assigns to a token, frozen or not.
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Implementation:
+    """A kernel for one key (runtime or alias) of an operator."""
+
+    reading: KernelReading
+    kernel: Kernel
+    # How the kernel is run under a definition, by its reading; it is no state.
+    memo: dict[DefinitionReading, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def operator(self) -> OperatorName:
+        """The name of the operator."""
+        return self.reading.operator
+
+    @property
+    def key(self) -> DispatchKey:
+        """The key that the kernel is registered at."""
+        return self.reading.key
+
+    @property
+    def debug(self) -> str:
+        """The description of the kernel, as dumps print it."""
+        return self.reading.debug
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Reservation:
+    """A name that is kept alive without schema and kernel."""
+
+    operator: OperatorName
+    debug: str
+
+    @property
+    def namespace(self) -> str:
+        """The namespace under which a state holds the operator."""
+        return namespace_of(self.operator)
+
+    @property
+    def text(self) -> str:
+        """The printed name, under which a state holds the operator."""
+        return str(self.operator)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ClassRule:
+    """What one class of tensors or modes does for one operator.
+
+    `function` is called as `runtime.torch_dispatch.fallback` says.  Two classes of one
+    name read alike, as two kernels of one description do.
+    """
+
+    operator: OperatorName
+    cls: type
+    function: Callable[..., Any]
+    debug: str
+
+    @property
+    def namespace(self) -> str:
+        """The namespace under which a state holds the operator."""
+        return namespace_of(self.operator)
+
+    @property
+    def text(self) -> str:
+        """The printed name, under which a state holds the operator."""
+        return str(self.operator)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The rule as text: whose it is, and its description."""
+        return ("rule", f"{self.cls.__module__}.{self.cls.__qualname__}", self.debug)
+
+
+def check_rule(cls: object, function: object) -> None:
+    """Whether there can be a rule for this class, of this function.
+
+    Raises `LibraryMisuse`.
+    """
+    if not isinstance(cls, type):
+        raise wrong_argument("cls", "a class", cls)
+    if not callable(function):
+        raise wrong_argument("fn", "a function", function)
+
+
+def rule_for(
+    operator: OperatorName,
+    cls: type,
+    function: Callable[..., Any],
+    debug: str | None,
+    origin: str,
+) -> ClassRule:
+    """The rule of a class for an operator.  Raises `LibraryMisuse`."""
+    check_rule(cls, function)
+    if debug is None:
+        debug = f"{describe(function)} ({origin})"
+    return ClassRule(operator, cls, function, text_of("debug", debug))
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Fallback:
+    """A kernel for a key of every operator; `keys` are runtime keys, in slot order."""
+
+    keys: tuple[DispatchKey, ...]
+    kernel: Kernel
+    debug: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Claim:
+    """The claim of a DEF library on its namespace."""
+
+    namespace: str
+    debug: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Subscription:
+    """A listener that is told of definitions; `debug` names it in dumps."""
+
+    listener: Listener
+    debug: str
+
+
+Token = (
+    Definition
+    | Implementation
+    | Reservation
+    | ClassRule
+    | Fallback
+    | Claim
+    | Subscription
+)

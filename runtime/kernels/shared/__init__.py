@@ -1,0 +1,1 @@
+"""Layouts, operands and passes that the CPU and CUDA kernels share."""

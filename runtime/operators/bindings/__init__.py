@@ -1,0 +1,1 @@
+"""Functions and methods by which Python code calls the operators."""

@@ -1,0 +1,354 @@
+"""Functions: what `runtime` offers to make tensors and to compute with them.
+
+They are the public operators (`runtime.operators.bindings.python_bindings`), and before
+these what is more than the call of one operator: what is a method as well
+(`runtime.operators.bindings.python_api`), and what is here.  `FUNCTIONS` lists all
+names, for whoever offers them elsewhere.
+
+Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by name;
+`requires_grad=True` makes a leaf that gradients are collected in; every function ends
+in the call of an operator of namespace `core`, but for those that only ask.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from everyorder.runtime.operators.bindings import methods as _methods  # noqa: F401  # installs itself
+from everyorder.runtime.operators.bindings import python_api
+from everyorder.runtime.operators.bindings.python_bindings import (
+    function,
+    parse_options,
+    plain,
+    public,
+    sizes,
+)
+from everyorder.runtime.operators.declare.handles import core, handle_of
+from everyorder.runtime.operators.declare.plan import INDICES, bad_dtype, bad_option
+from everyorder.runtime.schema.binding import Binder, binder, converters_of
+from everyorder.runtime.schema.call_errors import checked
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> Tensor:
+    """A new tensor by an operator, a leaf with gradient if that is wanted.
+
+    Options that are None are left to the operator.
+    """
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None or not _has(run, name)
+    }
+    tensor: Tensor = run(*args, **parse_options(given))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _has(run: Any, name: str) -> bool:
+    """Whether the operator has an argument of that name."""
+    return name in [argument.name for argument in run.schema.arguments]
+
+
+def _sized(name: str, says: str) -> Function:
+    """A factory that takes sizes one by one, or as one."""
+    run = handle_of(name)
+
+    def make(*size: Any, **options: Any) -> Tensor:
+        return _made(run, sizes(size), **options)
+
+    return _described(make, name, says)
+
+
+def _like(name: str, says: str) -> Function:
+    """A factory that takes the shape, dtype and device of a tensor."""
+    run = handle_of(name)
+
+    def make(self: Tensor, **options: Any) -> Tensor:
+        return _made(run, self, **options)
+
+    return checked(_described(make, name, says))
+
+
+def _described(make: Function, name: str, says: str) -> Function:
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = says
+    return make
+
+
+@checked
+def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
+    """One number everywhere, whose kind gives the dtype if none is asked for."""
+    return _made(core.full, sizes((size,)), fill_value, **options)
+
+
+@checked
+def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+    """`arange(end)`, or the numbers from `start` to before `end` by `step`."""
+    if end is None:
+        if step == 1:
+            return _made(core.arange, start, **options)
+        start, end = 0, start
+    return _made(core.arange_start, start, end, step, **options)
+
+
+@checked
+def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
+    """Integers from `low` to before `high`; `randint(high, size)` begins at 0."""
+    if size is None:
+        low, high, size = 0, low, high
+    return _made(core.randint, low, high, sizes((size,)), **options)
+
+
+@checked
+def randperm(n: int, **options: Any) -> Tensor:
+    """The numbers below `n` in random order; options as for `rand`."""
+    return _made(core.randperm, n, **options)
+
+
+@checked
+def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
+    """A matrix with ones on its diagonal; options as for `zeros`."""
+    return _made(core.eye, n, m, **options)
+
+
+@checked
+def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
+    """`steps` numbers at equal distances from `start` to `end`, both included."""
+    return _made(core.linspace, start, end, steps, **options)
+
+
+@checked
+def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
+    """One number everywhere in the shape of `self`."""
+    return _made(core.full_like, self, fill_value, **options)
+
+
+# How tensors are made: by sizes, and like others.
+CREATING: dict[str, Function] = {
+    each.__name__: each
+    for each in (
+        _sized("zeros", "Zeros; options: dtype, device, pin_memory, requires_grad."),
+        _sized("ones", "Ones; options as for `zeros`."),
+        _sized("empty", "Elements of any value; options as for `zeros`."),
+        _sized(
+            "rand", "Uniform numbers from 0 to 1; options as of `zeros`, generator."
+        ),
+        _sized("randn", "Normal numbers, mean 0, deviation 1; options as for `rand`."),
+        _like(
+            "zeros_like", "Zeros like `self`; options: dtype, device, requires_grad."
+        ),
+        _like("ones_like", "Ones in the shape of `self`."),
+        _like("empty_like", "Elements of any value in the shape of `self`."),
+        _like("rand_like", "Uniform numbers in the shape of `self`."),
+        _like("randn_like", "Normal numbers in the shape of `self`."),
+        *(full, arange, randint, randperm, eye, linspace, full_like),
+    )
+}
+
+
+@checked
+def is_tensor(obj: object) -> bool:
+    """Whether something is a tensor, of whichever class."""
+    return isinstance(obj, Tensor)
+
+
+@cache
+def _allclose_binder() -> Binder:
+    """What checks a call of `allclose` as that of an operator is checked."""
+    tolerances = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
+    schema = parse_schema(f"allclose(Tensor self, Tensor other, {tolerances}) -> bool")
+    return binder(schema, converters_of(schema, defined_only=True))
+
+
+@checked
+def allclose(
+    self: Tensor,
+    other: Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether |self - other| <= atol + rtol * |other| everywhere, as torch compares.
+
+    Equal infinities are close, and NaNs if `equal_nan` is true.
+
+    Raises:
+        CallError: no tensor, or a tolerance that is no real number.
+        DTypeRefused: the two have different dtypes.
+        WrongOption: a tolerance below 0, or NaN.
+        ShapesDoNotFit, DevicesDiffer, NoData: as the operators of a comparison.
+    """
+    given = self, other, rtol, atol, equal_nan
+    self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise bad_option(name, str(value), "0 and more", call="allclose")
+    if self.dtype != other.dtype:
+        raise bad_dtype(
+            "other", other.dtype, f"{self.dtype}, as `self` has", call="allclose"
+        )
+    near = core.isclose(core.detach(self), core.detach(other), rtol, atol, equal_nan)
+    return bool(core.all(near))
+
+
+@checked
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sums of products by Einstein's convention: one letter for each dimension."""
+    if len(operands) == 1 and not isinstance(operands[0], Tensor):
+        operands = tuple(operands[0])
+    return core.einsum(equation, list(operands))
+
+
+@checked
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each line of them over all others, as views."""
+    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
+        tensors = tuple(tensors[0])
+    return tuple(core.meshgrid(list(tensors), indexing=indexing))
+
+
+@checked
+def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
+    """Where numbers would stand in lines that are in order.
+
+    Options: out_int32, right, side, sorter, out.
+    """
+    if not isinstance(input, Tensor):
+        input = wrap_number(input, sorted_sequence.device)  # noqa: A001  # as above
+    return function("searchsorted")(sorted_sequence, input, **options)
+
+
+@checked
+def numel(self: Tensor) -> int:
+    """How many elements there are."""
+    return self.numel()
+
+
+@checked
+def is_floating_point(self: Tensor) -> bool:
+    """Whether the elements are floating-point numbers, which complex ones are not."""
+    return self.dtype.is_floating
+
+
+@checked
+def is_complex(self: Tensor) -> bool:
+    """Whether the elements are complex numbers."""
+    return self.dtype.is_complex
+
+
+@checked
+def dropout(
+    input: Tensor,  # noqa: A002  # the schema's name
+    p: float = 0.5,
+    train: bool = True,
+    inplace: bool = False,
+    *,
+    training: bool | None = None,
+) -> Any:
+    """Zeros at random with probability `p`, the rest scaled up.
+
+    `training` is `train`, by the name that layers have for it.
+    """
+    found = core.dropout(input, p, train if training is None else training)
+    return core.copy_(input, found) if inplace else found
+
+
+def convolution(name: str, ndim: int) -> Function:
+    """`conv1d` or `conv2d`, of which the padding may be a word."""
+    run = plain(name)
+
+    def convolve(
+        input: Tensor,  # noqa: A002  # the schema's name
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        if not isinstance(padding, str):
+            return run(input, weight, bias, stride, padding, dilation, groups)
+        steps, apart = (
+            each if isinstance(each, (list, tuple)) else (each,) * ndim
+            for each in (stride, dilation)
+        )
+        if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
+            raise bad_option(
+                name,
+                "padding",
+                f"{padding!r} with stride {stride}",
+                "numbers, 'valid', or 'same' with a stride of 1",
+            )
+        if padding == "valid":
+            return run(input, weight, bias, stride, 0, dilation, groups)
+        kernel = weight.shape[-ndim:]
+        whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
+        more = [total % 2 for total in whole]
+        if 1 in more:
+            ends = [end for each in reversed(more) for end in (0, each)]
+            input = core.pad(input, ends)  # noqa: A001  # as above
+        sides = [total // 2 for total in whole]
+        return run(input, weight, bias, stride, sides, dilation, groups)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    convolve.__doc__ = f"""{public()[name].says}
+
+    `padding` may be "valid", none, or "same": as much as keeps the size, of which the
+    odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
+    stride.
+    """
+    return checked(convolve)
+
+
+@checked
+def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
+    """The greatest element of every window of images, and where each was, if asked."""
+    if kwargs.get("stride", 0) is None:
+        del kwargs["stride"]
+    name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
+    return plain(name)(*args, **kwargs)
+
+
+@checked
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -> Any:
+    """The rows of a table that integers name, or, as of layers, integers and table.
+
+    In the order of layers a negative `padding_idx` counts from the end; else -1, and
+    None, are none.
+    """
+    place = -1 if padding_idx is None else padding_idx
+    if weight.dtype in INDICES and indices.dtype not in INDICES:
+        weight, indices = indices, weight
+        if padding_idx is not None and padding_idx < 0:
+            place += weight.size(0)
+    return core.embedding(weight, indices, place)
+
+
+# What is more than the call of one operator, and a function only.
+HANDWRITTEN: dict[str, Function] = {
+    "conv1d": convolution("conv1d", 1),
+    "conv2d": convolution("conv2d", 2),
+    **{
+        each.__name__: each
+        for each in (
+            *(allclose, dropout, einsum, embedding, is_complex, is_floating_point),
+            *(is_tensor, max_pool2d, meshgrid, numel, searchsorted, python_api.where),
+        )
+    },
+}
+_BY_NAME = {**CREATING, **HANDWRITTEN, **python_api.HANDWRITTEN}
+# The functions that are an operator, with `out=` where it has that form.
+OPERATORS = tuple(
+    name for name, each in public().items() if each.function and name not in _BY_NAME
+)
+FUNCTIONS = (*OPERATORS, *_BY_NAME)
+globals().update({**_BY_NAME, **{name: function(name) for name in OPERATORS}})
+
+
+def __getattr__(name: str) -> Any:
+    """No name is made up; for type checkers, which do not see the table above."""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

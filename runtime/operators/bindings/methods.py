@@ -1,0 +1,491 @@
+"""Methods: operators as people write them on tensors, `x + y`, `x.sum(0)`, `x[1:]`.
+
+Importing this module installs them on `Tensor`, by `runtime.tensors.tensor.install`:
+Python's operators, then a method for each public operator
+(`runtime.operators.bindings.python_bindings.public`), then what is written out in
+`_SINGLE` and in `runtime.operators.bindings.python_api`.
+
+Rules:
+- the other side of `+`, `<` and their like is a tensor, a number, or a NumPy array,
+  which becomes a tensor; for anything else Python asks that side, or says that it
+  cannot;
+- `==` keeps identity as the hash, as it compares elements; comparing with a list is
+  refused: Python would say False, which nobody means;
+- two tensors bind and convert nothing, so that `x + y` finds its bound kernel on the
+  published entry, where its call stub has put it (`runtime.dispatch.call_stub`); it
+  keeps nothing of an entry.  Where it finds none, and while somebody watches, it is a
+  call like any other;
+- methods of the same name as an operator take its arguments; sizes and dimensions may
+  be given one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import dtype
+
+from everyorder.runtime.base.codegen import block, numbered, template
+from everyorder.runtime.dispatch.call_stub import LOOK, bits_of, remembered
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.watch import WATCH
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators.bindings import python_api, python_bindings
+from everyorder.runtime.operators.bindings.python_bindings import (
+    public,
+    read_operand,
+    reread,
+)
+from everyorder.runtime.operators.declare.handles import NAMESPACE, core, handle_of
+from everyorder.runtime.operators.declare.plan import bad_shapes
+from everyorder.runtime.operators.indexing import get_item, set_item
+from everyorder.runtime.operators.install import install as install_operators
+from everyorder.runtime.schema.binding import returner, stored_default
+from everyorder.runtime.schema.call_errors import checked
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
+from everyorder.runtime.schema.values import present
+from everyorder.runtime.tensors.storage import Storage
+from everyorder.runtime.tensors.tensor import Tensor, install
+
+# Python's operator -> the operator; `__r...__` exchanges the two sides.
+ARITHMETIC = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+# The method that converts -> the dtype, as in torch.
+CONVERSIONS = {
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+
+Method = Callable[..., Any]
+
+# What is the same with its sides exchanged: a number goes to the right, where most do.
+COMMUTATIVE = frozenset(
+    {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
+)
+
+_NUMBERS = frozenset({bool, int, float, complex})
+_ABSENT = object()
+
+
+def arithmetic(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors, which calls the operator `name`."""
+    run = handle_of(name)
+    return _two_sided(symbol, run, _read(run))
+
+
+def comparison(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors, which calls the comparison `name`.
+
+    It raises `UnfitValue` for a list or tuple.
+    """
+    run = handle_of(name)
+    read = _read(run)
+
+    def other_side(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (list, tuple)):
+            raise UnfitValue(
+                asked=f"Tensor.{symbol}",
+                found=f"a {type(other).__name__}",
+                fits="a tensor, a number or an array",
+                remedy="runtime.tensor(...) of it, or `.tolist()` of the tensor",
+            )
+        return read(self, other)
+
+    return _two_sided(symbol, run, other_side)
+
+
+def reflected(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors that are on the right of the operator `name`."""
+    run = handle_of(name)
+
+    def exchanged(self: Tensor, other: Any) -> Any:
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(ready, self)
+
+    method = _read(run) if name in COMMUTATIVE else exchanged
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+def matmul(self: Tensor, other: Any) -> Any:
+    """`self @ other`."""
+    ready = read_operand(other, self.device)
+    return core.matmul(self, ready) if isinstance(ready, Tensor) else NotImplemented
+
+
+def matmul_reflected(self: Tensor, other: Any) -> Any:
+    """`other @ self`, of an array."""
+    ready = read_operand(other, self.device)
+    return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
+
+
+def operand(value: Any, device: Device) -> Any:
+    """A tensor or a number to compute with: of NumPy's, arrays become tensors.
+
+    Anything else gives the mark of absence.  Raises `UnfitValue` for an array
+    of a dtype that tensors lack.
+    """
+    if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
+        return value
+    ready = read_operand(value, device)
+    return _ABSENT if ready is value else ready
+
+
+def _read(run: OperatorHandle) -> Method:
+    """A method that runs the operator on whatever operand the other side makes."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    return method
+
+
+def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
+    """A method that leaves what is neither a tensor nor a number to `other_side`."""
+    callee = run._callee
+    schema = run._schema
+    key = callee.keyring.key(callee.caller(callee.current_entry()).reading)
+    rest = [present(each.type, stored_default(each)) for each in schema.arguments[2:]]
+    method: Method = _sides(len(rest))(
+        *(callee.dispatcher, NAMESPACE, callee.text, key, run, returner(schema)),
+        *(other_side, rest),
+    )
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+@template(
+    "two sides",
+    "_dispatcher, place, text, _key, run, _returns, other_side, rest",
+    NUMBERS=_NUMBERS,
+    Tensor=Tensor,
+    _AttributeError=AttributeError,
+    _LOCAL=LOCAL,
+    _WATCH=WATCH,
+)
+def _sides(count: int) -> list[str]:
+    """The method of operators that take `count` more than the two sides."""
+    more = numbered(count)
+    bits = bits_of(("self", "other"))
+    body = [
+        *block("try:", remembered("[place][text]", bits)),
+        "except (AttributeError, KeyError):",
+        "    return run(self, other)",
+        "if _WATCH.active:",
+        "    return run(self, other)",
+        f"_result = _kernel(self, other, {more})",
+        *LOOK,
+        "return _result",
+    ]
+    body = [
+        *block("if isinstance(other, Tensor):", body),
+        "if type(other) in NUMBERS:",
+        "    return run(self, other)",
+        "return other_side(self, other)",
+    ]
+    unpacked = [f"{more}, = rest"] if count else []
+    return [*unpacked, *block("def method(self, other):", body)]
+
+
+def _method(name: str) -> Method:
+    """The method that calls the operator, by the arguments that it takes."""
+    arguments = handle_of(name).schema.arguments[1:]
+    if not arguments:
+        return _without_arguments(name)
+    if name.startswith("new_"):
+        return _new(name)
+    by_place = [each for each in arguments if not each.kwarg_only]
+    if len(by_place) == 1 and unwrap_optional(by_place[0].type) == ListType(IntType):
+        return _listed(name)
+    return _general(name)
+
+
+def _without_arguments(name: str) -> Method:
+    """A method that is called with the tensor alone."""
+    run = handle_of(name)
+    return python_bindings.describe(name, lambda self: run(self))
+
+
+def _general(name: str) -> Method:
+    """A method that is called with whatever the operator takes."""
+    return python_bindings.describe(name, python_bindings.plain(name))
+
+
+def _listed(name: str) -> Method:
+    """A method with a list of numbers, which may come one by one."""
+    run = handle_of(name)
+
+    def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
+        if kwargs or not given:
+            if len(given) > 1:
+                given = (python_bindings.sizes(given),)
+            try:
+                return run(self, *given, **kwargs)
+            except CallError as error:
+                return reread(run, (self, *given), kwargs, error)
+        return run(self, python_bindings.sizes(given))
+
+    return python_bindings.describe(name, method)
+
+
+def _view() -> Method:
+    """`view`, of sizes or of a dtype."""
+    of_sizes, of_dtype = handle_of("view"), handle_of("view_dtype")
+    general = _listed("view")
+
+    def view(self: Tensor, *given: Any, **kwargs: Any) -> Any:
+        if kwargs or not given:
+            if kwargs.keys() == {"dtype"}:
+                return of_dtype(self, kwargs["dtype"])
+            return general(self, *given, **kwargs)
+        if type(given[0]) is DType:
+            return of_dtype(self, *given)
+        return of_sizes(self, python_bindings.sizes(given))
+
+    return python_bindings.describe("view", view)
+
+
+def _real(name: str) -> property:
+    """`x.real` or `x.imag`, which can be set as well."""
+    read = handle_of(name)
+
+    def write(self: Tensor, value: Any) -> None:
+        set_item(read(self), ..., value)
+
+    return property(lambda self: read(self), write)
+
+
+def _new(name: str) -> Method:
+    """A method that makes a tensor of another size."""
+    run = handle_of(name)
+    # `new_full(size, fill_value)`: its size is one argument.
+    filled = name == "new_full"
+
+    def method(
+        self: Tensor, *given: Any, requires_grad: bool = False, **options: Any
+    ) -> Any:
+        if filled and given:
+            args: tuple[Any, ...] = (python_bindings.sizes(given[:1]), *given[1:])
+        else:
+            args = (python_bindings.sizes(given),) if given else ()
+        made: Tensor = run(self, *args, **python_bindings.parse_options(options))
+        return made.requires_grad_() if requires_grad else made
+
+    return python_bindings.describe(name, method)
+
+
+def _conversion(name: str, kind: DType) -> Method:
+    def method(self: Tensor, *, memory_format: Any = None) -> Any:
+        return core.to(self, dtype=kind, memory_format=memory_format)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The tensor with elements of dtype {kind}."
+    return method
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor in a dtype and on a device: `to(dtype)`, `to("cuda")`, `to(other)`.
+
+    Raises as `core::to`, `UnfitValue` for a dtype that tensors lack, and
+    `UnfitValue` for a name of neither a device nor a dtype.
+    """
+    options = dict(kwargs)
+    places = ["non_blocking", "copy"]
+    for value in args:
+        if isinstance(value, Tensor):
+            options.update(dtype=value.dtype, device=value.device)
+        elif isinstance(value, (DType, type, dtype)):
+            options["dtype"] = value
+        elif isinstance(value, Device):
+            options["device"] = value
+        elif isinstance(value, str):
+            options["dtype" if value in _DTYPES else "device"] = _place_name(value)
+        elif value is not None:
+            options[places.pop(0) if places else "more"] = value
+    converted: Tensor = core.to(self, **python_bindings.parse_options(options))
+    return converted
+
+
+def _place_name(name: str) -> str:
+    """The name of a device or a dtype.  Raises `UnfitValue` for any other."""
+    if name in _DTYPES:
+        return name
+    try:
+        Device.parse(name)
+    except UnknownDevice as error:
+        near = error.near or nearest(name, sorted(_DTYPES))
+        raise UnfitValue(
+            asked="Tensor.to",
+            found=f"{name!r}, which is neither",
+            fits="a device, a dtype or a tensor",
+            near=near,
+        ) from None
+    return name
+
+
+def pin_memory(self: Tensor) -> Tensor:
+    """A copy in host memory that a CUDA device reads directly."""
+    copied: Tensor = core._to_copy(self, pin_memory=True)
+    return copied
+
+
+def cpu(self: Tensor) -> Tensor:
+    """The tensor in host memory: itself if it is there."""
+    return to(self, "cpu")
+
+
+def cuda(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor on a CUDA device: a number, a device, or the current one."""
+    if isinstance(device, int):
+        device = Device("cuda", device)
+    return to(self, "cuda" if device is None else device)
+
+
+def transposed(self: Tensor) -> Tensor:
+    """The dimensions in reverse order, as a view."""
+    dims = len(self.shape)
+    turned: Tensor = (
+        core.transpose(self, 0, 1)
+        if dims == 2
+        else core.permute(self, range(dims - 1, -1, -1))
+    )
+    return turned
+
+
+def matrices_transposed(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
+    if len(self.shape) < 2:
+        raise bad_shapes(
+            "there are no matrices",
+            "at least two dimensions",
+            ("self", self),
+            call="Tensor.mT",
+        )
+    turned: Tensor = core.transpose(self, -2, -1)
+    return turned
+
+
+def like(name: str) -> Method:
+    """A method that brings a tensor to the shape of another: `view_as`, ..."""
+    run = handle_of(name)
+
+    def method(self: Tensor, other: Tensor) -> Any:
+        return run(self, list(other.shape))
+
+    method.__name__ = method.__qualname__ = f"{name}_as"
+    method.__doc__ = f"`{name}` to the shape of `other`."
+    return method
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype and on the device of `other`."""
+    return to(self, other)
+
+
+def positive(self: Tensor) -> Tensor:
+    """The tensor itself."""
+    return self
+
+
+def untyped_storage(self: Tensor) -> Storage:
+    """`storage`, by the name that torch has for it."""
+    return self.storage()
+
+
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The elements of the tensor where the condition holds, else those of `other`."""
+    chosen: Tensor = core.where(condition, self, other)
+    return chosen
+
+
+_DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
+
+
+def install_methods() -> None:
+    """Put every method and Python operator on `Tensor`."""
+    install_operators()
+    for name, each in public().items():
+        if each.method and name not in (*python_api.HANDWRITTEN, "view"):
+            install(name, _method(name))
+    for symbol, name in ARITHMETIC.items():
+        install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
+        install(f"__i{symbol}__", arithmetic(f"__i{symbol}__", f"{name}_"))
+        install(f"__r{symbol}__", reflected(f"__r{symbol}__", name))
+    for name in COMPARISONS:
+        install(f"__{name}__", comparison(f"__{name}__", name))
+    for name, kind in CONVERSIONS.items():
+        install(name, checked(_conversion(name, DType.named(kind))))
+    for name in ("view", "reshape", "expand"):
+        install(f"{name}_as", checked(like(name)))
+    install("view", checked(_view()))
+    for name in ("real", "imag"):
+        install(name, _real(name))
+    for name, method in python_api.HANDWRITTEN.items():
+        install(name, method)
+    for name, single in _SINGLE.items():
+        # Python itself calls those of its operators, and calls them right.
+        if isinstance(single, property) or name.startswith("__"):
+            install(name, single)
+        else:
+            install(name, checked(single))
+
+
+_SINGLE: dict[str, Method | property] = {
+    "__abs__": lambda self: core.abs(self),
+    "__getitem__": get_item,
+    "__invert__": lambda self: core.bitwise_not(self),
+    "__matmul__": matmul,
+    "__rmatmul__": matmul_reflected,
+    "__neg__": lambda self: core.neg(self),
+    "__pos__": positive,
+    "__setitem__": set_item,
+    # NumPy's scalars and arrays leave the operation to the tensor (torch's number).
+    "__array_priority__": property(lambda self: 1000),
+    "T": property(transposed),
+    "clamp_": python_api.clamp_,
+    "bernoulli_": python_api.bernoulli_,
+    "clip_": python_api.clamp_,
+    "lerp_": python_api.lerp_,
+    "masked_fill_": python_api.masked_fill_,
+    "round_": python_api.round_,
+    "cpu": cpu,
+    "cuda": cuda,
+    "mT": property(matrices_transposed),
+    "pin_memory": pin_memory,
+    "scatter_": python_api.scatter_,
+    "to": to,
+    "type_as": type_as,
+    "untyped_storage": untyped_storage,
+    "where": where,
+}
+
+
+install_methods()

@@ -1,0 +1,454 @@
+"""Functions and methods that are more than the call of one operator.
+
+They say which of several operators a call means, by the kinds of its arguments, and
+take words for arguments that no operator has (`unbiased`, `decimals`, `as_tuple`,
+`reduce`).  All that they compute operators do.
+
+Rule: what `HANDWRITTEN` names stands before the public operator of its name (see
+`runtime.operators.bindings.python_bindings`), as a function and as a method.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from everyorder.runtime.errors.tensor import IndexOutOfRange
+from everyorder.runtime.operators.bindings.python_bindings import (
+    describe,
+    function,
+    parse_options,
+    plain,
+    with_out,
+)
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import FLOATS, bad_dtype, bad_option
+from everyorder.runtime.schema.binding import binder, converters_of
+from everyorder.runtime.schema.call_errors import checked, shortened
+from everyorder.runtime.schema.parser import parse_schema
+from everyorder.runtime.schema.types import IntType
+from everyorder.runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.tensors.construction import wrap_number
+from everyorder.runtime.tensors.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+class Ordered(NamedTuple):
+    """What `sort`, `topk`, `max` and `min` find: the values, and where each was."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@checked
+def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """Every element brought between `min` and `max`: numbers, or tensors."""
+    by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
+    low, high = _bounds(self, min, max) if by_tensor else (min, max)
+    if out is None:
+        return (core.clamp_Tensor if by_tensor else core.clamp)(self, low, high)
+    run = core.clamp_Tensor_out if by_tensor else core.clamp_out
+    return run(self, low, high, out=out)
+
+
+@checked
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, in place."""
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return core.clamp__Tensor(self, *_bounds(self, min, max))
+    return core.clamp_(self, min, max)
+
+
+def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
+    """The bounds, numbers among them as tensors."""
+    return tuple(
+        wrap_number(each, self.device) if isinstance(each, (int, float)) else each
+        for each in given
+    )
+
+
+@checked
+def scatter(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any,
+    *,
+    reduce: str | None = None,
+    out: Tensor | None = None,
+) -> Any:
+    """`src`, a tensor or a number, put where `index` says.
+
+    `reduce` is "add" or "multiply": what is there already takes part.
+    """
+    if reduce is not None:
+        found = _joined_with(self, dim, index, src, reduce)
+        return found if out is None else core.copy_(out, found)
+    if isinstance(src, Tensor):
+        return function("scatter")(self, dim, index, src, out=out)
+    if out is None:
+        return core.scatter_value(self, dim, index, src)
+    return core.scatter_value_out(self, dim, index, src, out=out)
+
+
+@checked
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None
+) -> Any:
+    """`scatter`, in place."""
+    if reduce is not None:
+        return core.copy_(self, _joined_with(self, dim, index, src, reduce))
+    run = core.scatter_ if isinstance(src, Tensor) else core.scatter__value
+    return run(self, dim, index, src)
+
+
+def _joined_with(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    """The elements with `src` added, or multiplied, where the index says."""
+    if reduce not in ("add", "multiply"):
+        raise bad_option("reduce", repr(reduce), "'add' or 'multiply'", call="scatter")
+    if not isinstance(src, Tensor):
+        src = core.full(index.shape, src, dtype=self.dtype, device=self.device)
+    if reduce == "add":
+        return core.scatter_add(self, dim, index, src)
+    found = self
+    # One place of the index after the other: within one, no target is named twice.
+    for place in range(index.size(dim) if index.shape else 1):
+        at = _place(index, dim, place)
+        there = core.gather(found, dim, at)
+        factor = core.mul(there, core.expand(_cut(src, dim, place, at.shape), at.shape))
+        found = core.scatter(found, dim, at, factor)
+    return core.clone(found) if found is self else found
+
+
+def _cut(src: Any, dim: int, place: int, shape: Any) -> Any:
+    """The part of the source that an index of that shape reads."""
+    for at, size in enumerate(shape):
+        src = core.slice(src, at, 0, size) if at != dim % len(shape) else src
+    return _place(src, dim, place)
+
+
+def _place(tensor: Any, dim: int, place: int) -> Any:
+    return core.slice(tensor, dim, place, place + 1) if tensor.shape else tensor
+
+
+@checked
+def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of one size, or of the sizes in a list."""
+    run = core.split if hasattr(split_size, "__index__") else core.split_sizes
+    return tuple(run(self, split_size, dim))
+
+
+@checked
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most that many pieces of one size; the last may be smaller.
+
+    Of a dimension of size 0 there are exactly that many.
+    """
+    chunks = _integer("chunk", "chunks", chunks)
+    if chunks < 1:
+        raise bad_option("chunks", str(chunks), "1 and more", call="chunk")
+    size = self.size(dim)
+    if not size:
+        return tuple(core.split_sizes(self, [0] * chunks, dim))
+    return tuple(core.split(self, -(-size // chunks), dim))
+
+
+@checked
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Every place of a dimension as a view."""
+    return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
+
+
+@checked
+def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` places of a dimension from `start`, as a view."""
+    start = _integer("narrow", "start", start)
+    length = _integer("narrow", "length", length)
+    size = self.size(dim)
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size:
+        raise IndexOutOfRange(
+            code="PartOutOfRange",
+            operator="narrow",
+            argument="start and length",
+            found=f"{start} and {length}",
+            fits=f"a part of dimension {dim}, which has size {size}",
+        )
+    part: Tensor = core.slice(self, dim, first, first + length)
+    return part
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    """An argument of a written function as an integer, which no bool is.
+
+    Raises `WrongOption`.
+    """
+    number = _TO_INTEGER(value)
+    if not isinstance(number, int):
+        raise bad_option(name, argument, shortened(value), "an integer")
+    return number
+
+
+_TO_INTEGER = converter(IntType, None, True)
+
+
+def extreme(name: str, pair: str) -> Function:
+    """`max` or `min`: of all elements, along a dimension, or of two tensors."""
+    whole, along, both = with_out(name), plain(f"{name}_dim"), function(pair)
+
+    def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if self is None:
+            self = kwargs.pop("input", None)
+        if not args:
+            if not kwargs:
+                return whole(self)
+            # As NumPy calls it, of all elements.
+            if kwargs.get("axis", True) is None:
+                del kwargs["axis"]
+        if "other" in kwargs or (args and isinstance(args[0], (Tensor, ndarray))):
+            return both(self, *args, **kwargs)
+        if args or "dim" in kwargs or "axis" in kwargs:
+            return Ordered(*along(self, *args, **kwargs))
+        return whole(self, **kwargs)
+
+    describe(name, call)
+    call.__doc__ = f"""The {pair} of all elements, or along a dimension, or of two.
+
+    `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
+    place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
+    """
+    del call.__signature__  # type: ignore[attr-defined]  # which `named` has set
+    return call
+
+
+def _truth(value: object) -> object:
+    """A bool as it is."""
+    return value if isinstance(value, bool) else MISMATCH
+
+
+def deviation(name: str) -> Function:
+    """`var` or `std`, which take `unbiased` where the schema has `correction`."""
+    run = function(name)
+    schema = parse_schema(
+        f"{name}(Tensor self, int[1]? dim=None, bool unbiased=True, "
+        "bool keepdim=False, *, Tensor? out=None) -> Tensor"
+    )
+    turns = [*converters_of(schema, defined_only=True, integers_only=True)]
+    # No number is meant: `var(0, 1)` asks for two dimensions.
+    turns[2] = turns[3] = _truth
+    bind = binder(schema, tuple(turns))
+
+    def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if self is None:
+            self = kwargs.pop("input", None)
+        # `var(False)`: a bool is no dimension.
+        if len(args) == 1 and type(args[0]) is bool and "unbiased" not in kwargs:
+            return call(self, unbiased=args[0], **kwargs)
+        if len(args) < 2 and "unbiased" not in kwargs:
+            return run(self, *args, **kwargs)
+        if "axis" in kwargs and "dim" not in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        _, dim, unbiased, keepdim, out = bind((self, *args), kwargs)
+        return run(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+    return describe(name, call)
+
+
+@checked
+def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The values in order along a dimension, and where each was."""
+    return Ordered(*plain("sort")(self, *args, **kwargs))
+
+
+@checked
+def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The greatest or least values along a dimension, and where each was."""
+    return Ordered(*plain("topk")(self, *args, **kwargs))
+
+
+@checked
+def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """One of two by a condition; with a condition alone, where it is true.
+
+    A condition without dimensions is one of one element then, as upstream has it.
+    """
+    if args or kwargs:
+        return function("where")(condition, *args, **kwargs)
+    if not condition.shape:
+        condition = core.reshape(condition, [1])
+    return unbind(core.nonzero(condition), 1)
+
+
+@checked
+def nonzero(self: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """The indices of what is not 0, one a row, or a tensor for each dimension."""
+    if as_tuple:
+        return where(self)
+    return function("nonzero")(self, out=out) if out is not None else core.nonzero(self)
+
+
+@checked
+def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001  # upstream's name
+    """The nearest number of so many decimals, the even one of two."""
+    if not decimals:
+        return function("round")(self, out=out)
+    if self.dtype not in FLOATS:
+        raise bad_dtype("self", self.dtype, "floating-point dtypes", call="round")
+    scale = 10.0 ** abs(decimals)
+    forth, back = (core.mul, core.div) if decimals > 0 else (core.div, core.mul)
+    found = back(core.round(forth(self, scale)), scale)
+    return found if out is None else core.copy_(out, found)
+
+
+@checked
+def round_(self: Tensor, *, decimals: int = 0) -> Any:
+    """`round`, in place."""
+    return core.copy_(self, round(self, decimals=decimals))
+
+
+@checked
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
+    """A number put where the mask is true, or a tensor of no dimensions."""
+    if not isinstance(value, Tensor):
+        return core.masked_fill(self, mask, value)
+    return core.contiguous(core.where(mask, _one(self, value), self))
+
+
+@checked
+def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
+    """`masked_fill`, in place."""
+    if not isinstance(value, Tensor):
+        return core.masked_fill_(self, mask, value)
+    return core.copy_(self, core.where(mask, _one(self, value), self))
+
+
+def _one(self: Tensor, value: Tensor) -> Tensor:
+    """The one number of a tensor as elements of another.  Raises `WrongOption`."""
+    if value.shape:
+        raise bad_option(
+            "value",
+            f"a tensor of shape {value.shape}",
+            "a number, or a tensor without dimensions",
+            call="masked_fill",
+        )
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        raise bad_option(
+            "value",
+            f"a tensor of {value.dtype}",
+            f"a real number, as the elements are {self.dtype}",
+            call="masked_fill",
+        )
+    made: Tensor = core.to(value, dtype=self.dtype)
+    return made
+
+
+@checked
+def clip(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, by NumPy's name."""
+    return clamp(self, min, max, out=out)
+
+
+@checked
+def lerp(self: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
+    """From one tensor to another, by a part of the way: a number, or a tensor."""
+    by_tensor = isinstance(weight, Tensor)
+    if out is not None:
+        into = core.lerp_Tensor_out if by_tensor else core.lerp_Scalar_out
+        return into(self, end, weight, out=out)
+    return (core.lerp_Tensor if by_tensor else core.lerp_Scalar)(self, end, weight)
+
+
+@checked
+def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """`lerp`, in place."""
+    run = core.lerp__Tensor if isinstance(weight, Tensor) else core.lerp__Scalar
+    return run(self, end, weight)
+
+
+@checked
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Any = None) -> Any:
+    """Fill with 1 and 0; `p`, a number or a tensor, says how likely 1 is."""
+    if not isinstance(p, Tensor):
+        return core.bernoulli__float(self, p, generator=generator)
+    chances = core.expand(p, self.shape)
+    return core.copy_(self, core.bernoulli(chances, generator=generator))
+
+
+@checked
+def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
+    """Every element, or slice, several times: one number, or one for each."""
+    if isinstance(repeats, Tensor):
+        return core.repeat_interleave_self_Tensor(self, repeats, dim)
+    return core.repeat_interleave_self_int(self, repeats, dim)
+
+
+@checked
+def norm(
+    self: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Any:
+    """The length of vectors: the p-th root of the sum of the p-th powers.
+
+    `p` may be "fro", which is 2.  Raises `WrongOption` for any other name.
+    """
+    if isinstance(p, str):
+        if p != "fro":
+            raise bad_option("p", repr(p), "'fro', or a number", call="norm")
+        p = 2
+    dims = [dim] if hasattr(dim, "__index__") else dim
+    options = parse_options({"dtype": dtype})
+    if out is not None:
+        return core.norm_out(self, p, dims, keepdim, **options, out=out)
+    return core.norm(self, p, dims, keepdim, **options)
+
+
+@checked
+def unique(
+    self: Tensor,
+    sorted: bool = True,  # noqa: A002  # upstream's name
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements, or slices along `dim`, in order.
+
+    With the place of each element among them, and how often each occurs, if that is
+    asked for.  They are in order whatever `sorted` says.
+    """
+    values, inverse, counts = core._unique(self, return_inverse, return_counts, dim)
+    found = [values]
+    if return_inverse:
+        found.append(inverse)
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+# By name; each is a function, and a method of tensors.
+HANDWRITTEN: dict[str, Function] = {
+    **{name: deviation(name) for name in ("var", "std")},
+    "max": extreme("max", "maximum"),
+    "min": extreme("min", "minimum"),
+    "chunk": chunk,
+    "clamp": clamp,
+    "clip": clip,
+    "lerp": lerp,
+    "masked_fill": masked_fill,
+    "narrow": narrow,
+    "nonzero": nonzero,
+    "norm": norm,
+    "repeat_interleave": repeat_interleave,
+    "round": round,
+    "scatter": scatter,
+    "sort": sort,
+    "split": split,
+    "topk": topk,
+    "unbind": unbind,
+    "unique": unique,
+}

@@ -1,0 +1,298 @@
+"""How people call operators: functions and methods over the handles of `core`.
+
+Which operators are public follows from their declarations (`public`): one that says
+what it is for is a function, and a method if its first argument is the tensor `self`,
+or one of both if it says `only` that; a form in place is a method; an out= form is the
+argument `out` of the function.  An overload adds no name, and a name that begins with
+`_` is not public.
+
+A call is tried as it is; only when it does not fit its schema is it read once more
+(`reread`), so that a call in the schema's own words pays nothing:
+
+=================== ============================= ==============================
+written             where the schema has          becomes
+=================== ============================= ==============================
+input=              `self` or `indices`           that argument
+inplace=            no such argument              the result, copied to the first
+axis=, axes=        `dim` or `dims`               that argument
+keepdims=, ddof=    `keepdim`, `correction`       that argument
+out=, dtype=None    no such argument              nothing
+an int              a list of ints                the list of it
+a NumPy array       a tensor, tensors             a tensor beside the others
+a NumPy number      a tensor, tensors             the Python number
+float, np.float32   a dtype                       the dtype
+"gpu"               a device                      `UnknownDevice`
+=================== ============================= ==============================
+
+Rules:
+- nothing is computed here; every function ends in a call of an operator, so that
+  dispatch, autograd and the harness see everything;
+- nothing ran when a call did not fit, so that calling again repeats nothing;
+- what chooses among several operators, or takes other arguments than its operator, is
+  written out in `runtime.operators.bindings.python_api`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from numpy import generic, ndarray
+
+from everyorder.runtime.errors.call import CallError
+from everyorder.runtime.operators.declare.handles import find_handle, handle_of
+from everyorder.runtime.operators.install import FAMILIES
+from everyorder.runtime.schema.binding import python_signature
+from everyorder.runtime.schema.call_errors import renamed
+from everyorder.runtime.schema.enums import Device
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import Argument
+from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.dtype_info import parse_dtype
+from everyorder.runtime.tensors.from_data import as_tensor
+from everyorder.runtime.tensors.tensor import Tensor
+
+# The first argument is a tensor called `self`, of whichever alias set.
+_OF_SELF = re.compile(r"Tensor(\([^)]*\))? self\b")
+
+
+class PublicOperator(NamedTuple):
+    """A public operator: what it is for, and where it is offered."""
+
+    name: str
+    says: str
+    function: bool
+    method: bool
+
+
+@cache
+def public() -> dict[str, PublicOperator]:
+    """The public operators, forms in place included, by name."""
+    return {each.name: each for each in _public()}
+
+
+def _public() -> Iterator[PublicOperator]:
+    for family in FAMILIES:
+        for declaration in family:
+            for schema in declaration.schemas() if declaration.says else ():
+                name, _, arguments = schema.partition("(")
+                if "." in name or name.startswith("_"):
+                    continue
+                in_place, only = name.endswith("_"), declaration.only
+                says = declaration.says
+                if in_place and not declaration.name.endswith("_"):
+                    says = f"{says.removesuffix('.')}, in place."
+                yield PublicOperator(
+                    name,
+                    says,
+                    function=not in_place and only != "method",
+                    method=only != "function" and bool(_OF_SELF.match(arguments)),
+                )
+
+
+def docstring(name: str, schema: Schema) -> str:
+    """A docstring: what it is for, and the schema."""
+    named = public().get(name)
+    return f"{named.says if named else ''}\n\nSchema: `{schema}`".lstrip()
+
+
+# What NumPy passes along as None to whoever has a method of a name that it calls.
+UNSAID = frozenset({"out", "dtype"})
+
+# What layers may ask to write over what it is given.
+ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
+
+
+def reread(
+    run: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: CallError
+) -> Any:
+    """The call in the schema's words, if that is another one.
+
+    Raises:
+        CallError: `error`, if there is nothing to read in another way.
+        UnfitValue, UnknownDevice: a dtype or a device that there is not.
+    """
+    if "inplace" in kwargs and run.schema.name.base in ACTIVATIONS:
+        rest = {name: value for name, value in kwargs.items() if name != "inplace"}
+        if "input" in rest and "self" not in rest:
+            rest["self"] = rest.pop("input")
+        first = args[0] if args else rest.pop("self", None)
+        if not kwargs["inplace"] or not isinstance(first, Tensor):
+            return run(*(args or (first,)), **rest)
+        # What is to be run backwards is kept as it was.
+        kept = first.clone() if first.requires_grad else first
+        return first.copy_(run(kept, *args[1:], **rest))
+    arguments = {argument.name: argument for argument in run.schema.arguments}
+    named = _renamed(kwargs, arguments)
+    place = next((each.device for each in args if isinstance(each, Tensor)), None)
+    listed = [
+        value if argument is None else _read(argument, value, place)
+        for argument, value in zip(
+            [*arguments.values(), *[None] * len(args)], args, strict=False
+        )
+    ]
+    spoken = {
+        name: _read(arguments[name], value, place) if name in arguments else value
+        for name, value in named.items()
+    }
+    same = all(one is other for one, other in zip(listed, args, strict=True))
+    if same and spoken.keys() == kwargs.keys():
+        same = all(value is kwargs[name] for name, value in spoken.items())
+        if same:
+            raise error
+    return run(*listed, **spoken)
+
+
+def read_operand(value: Any, device: Device) -> Any:
+    """An array as a tensor, NumPy's number as Python's, all else as it is."""
+    if isinstance(value, generic) or (isinstance(value, ndarray) and not value.shape):
+        return value.item()
+    if isinstance(value, ndarray):
+        return as_tensor(value, device=device)
+    return value
+
+
+def _renamed(kwargs: dict[str, Any], arguments: dict[str, Argument]) -> dict[str, Any]:
+    """The keyword arguments under the schema's names, less what is `UNSAID`."""
+    said = {
+        name: value
+        for name, value in kwargs.items()
+        if value is not None or name not in UNSAID or name in arguments
+    }
+    return renamed(said, arguments)
+
+
+def _read(argument: Argument, value: Any, device: Device | None) -> Any:
+    """The value of an argument as its type has it; unchanged if it is no such word."""
+    kind = str(argument.type).removesuffix("?")
+    if kind == "ScalarType" and value is not None:
+        return parse_dtype(value)
+    if kind == "Device" and isinstance(value, str):
+        return Device.parse(value)
+    if kind == "int[]" and isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    place = device or Device("cpu")
+    if kind == "Tensor" and isinstance(value, (ndarray, generic)):
+        return _operand(argument, value, place)
+    many = kind in ("Tensor[]", "Tensor?[]") and isinstance(value, (list, tuple))
+    if many and any(isinstance(each, ndarray) for each in value):
+        return [_operand(argument, each, place) for each in value]
+    return value
+
+
+def _operand(argument: Argument, value: Any, device: Device) -> Any:
+    """An operand; what is written to shares the array's memory or is refused."""
+    if argument.is_write and isinstance(value, ndarray):
+        return from_numpy(value)
+    return read_operand(value, device)
+
+
+Function = Callable[..., Any]
+_ABSENT = object()
+
+
+def sizes(given: tuple[Any, ...]) -> Sequence[int]:
+    """`(2, 3)` of either `f(2, 3)` or `f((2, 3))`."""
+    if len(given) == 1 and not hasattr(given[0], "__index__"):
+        only: Sequence[int] = given[0]
+        return only
+    return given
+
+
+@cache
+def function(name: str) -> Function:
+    """The operator as a function; `out=` chooses the overload that writes there."""
+    if find_handle(f"{name}_out") is None:
+        return describe(name, plain(name))
+    return describe(name, unary(name) if takes_one(name) else with_out(name))
+
+
+def plain(name: str) -> Function:
+    """The operator, its arguments in other words if they do not fit."""
+    run = handle_of(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except CallError as error:
+            return reread(run, args, kwargs, error)
+
+    return call
+
+
+def unary(name: str) -> Function:
+    """The operator of one tensor, with `out=`."""
+    run, into = handle_of(name), handle_of(f"{name}_out")
+
+    def by_other_words(given: dict[str, Any]) -> Any:
+        """A call by other words than the schema's."""
+        spoken = {
+            word: value
+            for word, value in given.items()
+            if value is not _ABSENT and value is not None
+        }
+        return with_out(name)(**spoken)
+
+    def call(
+        self: Any = _ABSENT,
+        *,
+        out: Any = None,
+        input: Any = _ABSENT,  # noqa: A002  # upstream's name
+        inplace: bool | None = None,
+    ) -> Any:
+        if self is _ABSENT or inplace is not None:
+            return by_other_words(
+                {"self": self, "input": input, "inplace": inplace, "out": out}
+            )
+        try:
+            return run(self) if out is None else into(self, out=out)
+        except CallError as error:
+            if out is None:
+                return reread(run, (self,), {}, error)
+            return reread(into, (self,), {"out": out}, error)
+
+    return call
+
+
+def with_out(name: str) -> Function:
+    """The operator, with `out=`."""
+    run, into = handle_of(name), handle_of(f"{name}_out")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        ready = run
+        if "out" in kwargs:
+            if kwargs["out"] is None:
+                del kwargs["out"]
+            else:
+                ready = into
+        try:
+            return ready(*args, **kwargs)
+        except CallError as error:
+            return reread(ready, args, kwargs, error)
+
+    return call
+
+
+def takes_one(name: str) -> bool:
+    """Whether the operator takes one argument, so that nothing needs to be read."""
+    return len(handle_of(name).schema.arguments) == 1
+
+
+def parse_options(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments, a dtype or device found as written."""
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    if dtype is not None:
+        kwargs["dtype"] = parse_dtype(dtype)
+    if isinstance(device, str):
+        kwargs["device"] = Device.parse(device)
+    return kwargs
+
+
+def describe(name: str, made: Function) -> Function:
+    """The function, called `name` and described by its operator's schema."""
+    schema = handle_of(name).schema
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = docstring(name, schema)
+    shown = python_signature([schema], annotated=True)
+    made.__signature__ = shown  # type: ignore[attr-defined]  # for help()
+    return made

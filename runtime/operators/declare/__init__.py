@@ -1,0 +1,1 @@
+"""Declarations of operators: checks, shapes, dtypes and outputs of a call."""

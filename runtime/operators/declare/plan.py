@@ -1,0 +1,410 @@
+"""Plans: what an operator is about to do, decided before anything is computed.
+
+A planning function gets every argument in schema order, makes *all* checks (dtypes,
+shapes, devices, options) and returns a `Plan`.  It computes nothing, so that one
+function serves CPU, CUDA and Meta, and the functional, in-place and out= forms.
+`runtime.operators.declare.allocate_outputs` makes the outputs that the plan lists,
+turns the arguments into what kernels take, and runs the kernel.
+
+Here are the plan, the sets of dtypes, the checks that planning functions share, and the
+errors that these raise before anything is made.
+
+Rules:
+- errors are raised without the operator's name: the kernel that the dispatcher has
+  called puts it there (`runtime.operators.declare.structured`); kernels that are called
+  as they are, as those of views, say it as `call`;
+- sixteen-bit floats compute in float32: an output whose dtype is not the one computed
+  in is made in `compute_dtype(dtype)` first, and converted when the kernel has run;
+- a number beside tensors becomes the kind of Python number that elements of the
+  computed dtype are; integers wrap around as elements of that width do;
+- a number that is written to elements as it is (`fill_` and its like) takes no part in
+  promotion: a fraction is cut off for integers, what cannot be converted is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite, prod
+from typing import Any, NamedTuple
+
+from everyorder.runtime.errors.tensor import (
+    DevicesDiffer,
+    DTypeRefused,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    WrongOption,
+)
+from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
+from everyorder.runtime.tensors.construction import view_of
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, compute_dtype, info
+from everyorder.runtime.tensors.shape import (
+    CONTIGUOUS,
+    LAST,
+    PRESERVE,
+    is_contiguous,
+    ordered_strides,
+    preserved_strides,
+)
+from everyorder.runtime.tensors.tensor import Tensor
+
+Shape = tuple[int, ...]
+
+# name -> kernel, of one backend.
+KernelTable = Mapping[str, Callable[..., Any]]
+
+# Runs in place of a kernel: (table, *outputs, *arguments).
+Work = Callable[..., Any]
+
+
+class Plan(NamedTuple):
+    """What a call will make and run (a tuple: made on every call).
+
+    Attributes:
+        outputs: shape and dtype of each result; None for a result that is None.
+        device: of the outputs.
+        arguments: what the kernel gets behind its outputs.
+        compute: the dtype that the arguments are converted to: tensors are cast, and
+            numbers become its kind of Python number.  None: they go as they are.
+        cast: which positions of `arguments` that concerns; None means every tensor
+            and number among them.
+        start: the (first) output begins as a copy of this tensor, as in `scatter`.
+        kernel: the kernel's name, or a function `(table, *outputs, *arguments)` that
+            runs several; None for the kernel of the operator's own name.
+        pointwise: each element of the output depends on the same element of the
+            inputs only, so that output and input may be the same memory, and the
+            output lies as the inputs do.
+        strides: of a fresh output, where its elements do not lie row by row.
+    """
+
+    outputs: tuple[tuple[Shape, DType] | None, ...]
+    device: Device
+    arguments: tuple[Any, ...]
+    compute: DType | None = None
+    cast: tuple[int, ...] | None = None
+    start: Tensor | None = None
+    kernel: str | Work | None = None
+    pointwise: bool = False
+    strides: Shape | None = None
+
+
+# Errors of what a call is given, in the operands' own words.
+NamedShape = tuple[str, Tensor | Shape | None]
+
+
+def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
+    """The error of a value that the operator does not know."""
+    return WrongOption(operator=call, argument=argument, found=found, fits=fits)
+
+
+def bad_dtype(
+    argument: str, dtype: DType | str, fits: str, call: str = ""
+) -> DTypeRefused:
+    """The error of a dtype that the operator is not defined for."""
+    return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
+
+
+def bad_dim(
+    dim: int, shape: Shape, repeated: bool = False, call: str = ""
+) -> IndexOutOfRange:
+    """The error of a dimension that a shape lacks, or that is named twice."""
+    return IndexOutOfRange(
+        code="DimensionOutOfRange",
+        operator=call,
+        dim=dim,
+        shape=shape,
+        repeated=repeated,
+    )
+
+
+def bad_shapes(
+    reason: str, fits: str, *named: NamedShape, call: str = ""
+) -> ShapesDoNotFit:
+    """The error that says why these shapes, or those of tensors, do not go together."""
+    shapes = tuple(
+        (name, each.shape if isinstance(each, Tensor) else each)
+        for name, each in named
+        if each is not None
+    )
+    return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
+
+
+def bad_devices(one: Device, other: Device, call: str = "") -> DevicesDiffer:
+    """The error of tensors on two devices."""
+    return DevicesDiffer(operator=call, devices=(str(one), str(other)))
+
+
+def common_device(*tensors: Tensor | None, call: str = "") -> Device:
+    """As `same_device`; CPU tensors without dimensions go along with any."""
+    deciding = [
+        each
+        for each in tensors
+        if each is not None and (each.shape or each.device.type != "cpu")
+    ]
+    return same_device(*deciding, call=call)
+
+
+def same_device(*tensors: Tensor | None, call: str = "") -> Device:
+    """The one device of all the tensors, those without dimensions included.
+
+    Raises:
+        DevicesDiffer: they lie on several.
+    """
+    device: Device | None = None
+    for tensor in tensors:
+        if tensor is None or tensor.device is device:
+            continue
+        if device is not None:
+            raise bad_devices(device, tensor.device, call=call)
+        device = tensor.device
+    return CPU if device is None else device
+
+
+def require_dtype(
+    argument: str, dtype: DType, accepted: frozenset[DType], fits: str
+) -> None:
+    """Make sure that an operator is defined for the dtype.  Raises `DTypeRefused`."""
+    if dtype not in accepted:
+        raise bad_dtype(argument, dtype, fits)
+
+
+# More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
+MOST = 2**63 - 1
+
+
+def check_count(shape: Shape, call: str = "") -> None:
+    """Refuse a shape of more elements than can be counted.  Raises `WrongOption`."""
+    if prod(shape) > MOST:
+        raise bad_option(
+            "size", str(shape), f"sizes with a product of at most {MOST}", call=call
+        )
+
+
+def one_dim(dim: int, shape: Shape, call: str = "") -> int:
+    """`dim` counted from the front; 0 and -1 name the whole of a 0-dim tensor.
+
+    Raises:
+        IndexOutOfRange: the shape has no such dimension.
+    """
+    count = len(shape) or 1
+    if not -count <= dim < count:
+        raise bad_dim(dim, shape, call=call)
+    return dim % count
+
+
+def distinct_dims(dims: Sequence[int], shape: Shape, call: str = "") -> list[int]:
+    """Dimensions counted from the front, as they come, each once.
+
+    Raises:
+        IndexOutOfRange: the shape lacks one, or one is named twice.
+    """
+    found: list[int] = []
+    for dim in dims:
+        wrapped = one_dim(dim, shape, call=call)
+        if wrapped in found:
+            raise bad_dim(dim, shape, repeated=True, call=call)
+        found.append(wrapped)
+    return found
+
+
+def many_dims(dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
+    """As `distinct_dims`, sorted; none given means all."""
+    if not dims:
+        return tuple(range(len(shape)))
+    found = distinct_dims(dims, shape)
+    return tuple(sorted(found)) if shape else ()
+
+
+def dtypes(*names: str) -> frozenset[DType]:
+    """The dtypes of these names."""
+    return frozenset(DType.named(name) for name in names)
+
+
+CPU = Device("cpu")
+BOOL = DType.named("bool")
+INT64 = DType.named("int64")
+FLOAT32 = DType.named("float32")
+FLOAT64 = DType.named("float64")
+
+# Dtypes that are computed in as they are, by far the most frequent ones.
+PLAIN = dtypes("float32", "float64")
+INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
+FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
+HALVES = dtypes("float16", "bfloat16")
+COMPLEXES = dtypes("complex64", "complex128")
+
+# What an operator with real numbers takes.
+REALS = INTEGERS | FLOATS
+NUMBERS = REALS | COMPLEXES
+ALL = NUMBERS | {BOOL}
+NamedTensor = tuple[str, Tensor | None]
+
+# What an index tensor may consist of; kernels get int64.
+INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")
+
+
+def one_dtype(accepted: frozenset[DType], fits: str, *named: NamedTensor) -> DType:
+    """The one dtype of all the tensors.
+
+    Raises:
+        DTypeRefused: the first has one that is not accepted, or another differs.
+    """
+    (name, first), *others = named
+    assert first is not None, "only what comes later may be left out"
+    require_dtype(name, first.dtype, accepted, fits)
+    for argument, tensor in others:
+        if tensor is not None and tensor.dtype is not first.dtype:
+            fits = f"{first.dtype}, the dtype of {name}"
+            raise bad_dtype(argument, tensor.dtype, fits)
+    return first.dtype
+
+
+_PLACES = frozenset({INT64, DType.named("int32")})
+
+
+def index_dtype(argument: str, index: Tensor) -> None:
+    """Make sure that a tensor holds int64, as indices do.  Raises `DTypeRefused`."""
+    require_dtype(argument, index.dtype, frozenset({INT64}), "int64")
+
+
+def place_dtype(argument: str, index: Tensor) -> None:
+    """Make sure of int64 or int32, as indices along a dimension are.
+
+    Raises `DTypeRefused`.
+    """
+    require_dtype(argument, index.dtype, _PLACES, "int32, int64")
+
+
+def computing(dtype: DType) -> DType | None:
+    """The dtype to convert to before computing; None where the dtype does itself."""
+    wider = compute_dtype(dtype)
+    return None if wider is dtype else wider
+
+
+def require_ndim(named: NamedTensor, *counts: int) -> None:
+    """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
+    tensor = named[1]
+    if tensor is not None and len(tensor.shape) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise bad_shapes(
+            f"{named[0]} has {len(tensor.shape)} dimensions",
+            f"{wanted} dimensions",
+            named,
+        )
+
+
+def require_shape(named: NamedTensor, shape: Shape) -> None:
+    """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
+    tensor = named[1]
+    if tensor is not None and tensor.shape != shape:
+        raise bad_shapes(
+            f"{named[0]} has another shape than asked",
+            f"shape {shape}",
+            named,
+        )
+
+
+Number = bool | int | float | complex
+
+
+def number_of(tensor: Tensor, device: Device) -> Number | None:
+    """The Python number that a tensor stands for beside tensors on `device`, if any.
+
+    Wrapped numbers do, and CPU tensors without dimensions on another device.
+    """
+    number: Number | None = tensor.number
+    if number is not None:
+        return number
+    if tensor.device is not device and not tensor.shape and device.type != "meta":
+        number = tensor.item()
+    return number
+
+
+def number_for(number: Number, dtype: DType) -> Number:
+    """`number` as the kind of Python number that elements of `dtype` are."""
+    kind, low, count = _KINDS[dtype]
+    assert kind is complex or not isinstance(number, complex), "promotion saw to it"
+    converted: Number = kind(number)  # type: ignore[arg-type]  # asserted above
+    if count and not low <= converted < low + count:  # type: ignore[operator]  # an int
+        return (converted - low) % count + low  # type: ignore[operator]  # an int
+    return converted
+
+
+_PYTHON = {"b": bool, "u": int, "i": int, "f": float, "c": complex}
+
+
+def _kind_of(name: str) -> tuple[type[bool | int | float | complex], int, int]:
+    facts = info(DType.named(name))
+    kind = _PYTHON[facts.kind]
+    low = int(facts.smallest) if kind is int else 0
+    return kind, low, 2 ** (8 * facts.itemsize) if kind is int else 0
+
+
+# dtype -> its Python number, the least integer, and how many integers it has.
+_KINDS = {DType.named(name): _kind_of(name) for name in SUPPORTED}
+
+
+def check_fill(
+    value: bool | int | float | complex,
+    dtype: DType,
+    name: str = "value",
+    call: str = "",
+) -> None:
+    """Make sure that elements of `dtype` can take `value`.
+
+    Raises:
+        WrongOption: complex for reals, infinite or out of range for integers.
+    """
+    if dtype is BOOL and not isinstance(value, complex):
+        return
+    if isinstance(value, complex) and not dtype.is_complex:
+        fits = f"a real number, as the elements are {dtype}"
+    elif dtype in INTEGERS and not isinstance(value, complex):
+        facts = info(dtype)
+        if isfinite(value) and facts.smallest <= int(value) <= facts.largest:
+            return
+        fits = f"{facts.smallest} to {facts.largest}, as the elements are {dtype}"
+    else:
+        return
+    raise bad_option(name, repr(value), fits, call=call)
+
+
+def default_dtype(value: bool | int | float | complex) -> DType:
+    """The dtype of a tensor that is made of a number."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT64
+    return COMPLEX64 if isinstance(value, complex) else FLOAT32
+
+
+COMPLEX64 = DType.named("complex64")
+
+
+def strides_of(
+    like: Tensor, wanted: MemoryFormat | None, call: str = ""
+) -> Shape | None:
+    """The strides of a new tensor like another one; None for those of row-major order.
+
+    Raises `WrongOption` for a format of another number of dimensions.
+    """
+    shape = like.shape
+    if wanted is None or wanted is PRESERVE:
+        if like._place is None or is_contiguous(shape, like._place[2]):
+            return None
+        strides = preserved_strides(shape, like.strides)
+    elif wanted is CONTIGUOUS:
+        return None
+    else:
+        order = LAST[wanted]
+        if len(shape) != len(order):
+            raise bad_option(
+                "memory_format",
+                f"{wanted} of a tensor of {len(shape)} dimensions",
+                f"a tensor of {len(order)} dimensions, or another format",
+                call=call,
+            )
+        strides = ordered_strides(shape, order)
+    return None if is_contiguous(shape, strides) else strides
+
+
+def with_strides(made: Tensor, strides: Shape | None) -> Tensor:
+    """A new tensor, its elements in the order of some strides, whatever they are."""
+    return made if strides is None else view_of(made, made.shape, strides, 0)

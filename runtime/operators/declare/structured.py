@@ -1,0 +1,425 @@
+"""Structured operators: one declaration, every form of the operator on every backend.
+
+    def plan_hypot(self, other):
+        device = common_device(self, other)
+        dtype = result_type(self, other)
+        require_dtype("self", dtype, FLOATS, "floating-point dtypes")
+        shape = broadcast(self.shape, other.shape)
+        return Plan(((shape, dtype),), device, (self, other), compute_dtype(dtype))
+
+    @composite("double(Tensor self) -> Tensor")
+    def double(self):                          # its docstring is what help() says
+        return core.add(self, self)
+
+    OPERATORS = (
+        Structured("hypot", "Tensor self, Tensor other", plan_hypot, in_place=True),
+        double,
+    )
+
+A module with a tuple `OPERATORS` that is named in `runtime.operators.install.FAMILIES`
+is installed.  `Structured` gives, for each of CPU, CUDA and Meta:
+
+========== ============================== ==========================================
+form       schema                         kernel
+========== ============================== ==========================================
+functional as declared                    plan, make the outputs, run
+in place   `hypot_(Tensor(a!) self, ...)` plan, check against `self`, run, return it
+out=       `hypot.out(..., out)`          plan, check against `out`, run, return it
+========== ============================== ==========================================
+
+`composite` declares a function of other operators, `Unstructured` any kernels by key.
+
+Rules:
+- a planning function makes all checks; what a kernel checks (index values, division of
+  integers by zero) it checks before it writes, so nothing is ever written in part;
+- errors are raised without the operator's name, or with that of a kernel: who is called
+  by the dispatcher puts the name there under which it was called;
+- the functional CPU kernel saves its plans if the declaration says so
+  (`runtime.operators.declare.saved_plans`);
+- `fast` may wrap it instead, `fast_in_place` and `fast_out` the other forms:
+  `fast(general)` returns the function that is called instead, and calls `general` with
+  the same arguments for all but the calls that it does itself; it is only ever a
+  shorter path to the same result;
+- the other forms of a composite compute the result and then copy it, under the checks
+  of every target;
+- a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
+  `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
+- what dumps show is the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from everyorder.runtime.dispatch.kernel import Kernel, direct
+from everyorder.runtime.operators.declare.allocate_outputs import (
+    MODULES,
+    REFUSALS,
+    adopt,
+    check_target,
+    pretend,
+    produce,
+    table_of,
+    write_to,
+)
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
+    ALL,
+    COMPLEXES,
+    FLOAT32,
+    FLOATS,
+    HALVES,
+    Plan,
+    Work,
+    require_dtype,
+)
+from everyorder.runtime.operators.declare.saved_plans import saving_plans
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.tensor import Tensor
+
+EXPLICIT = "CompositeExplicitAutograd"
+IMPLICIT = "CompositeImplicitAutograd"
+
+# Beside these, 16-bit floats are converted by promotion.
+_LONGER = (FLOATS | COMPLEXES) - HALVES
+Planner = Callable[..., Plan]
+
+# From the general kernel to one that does some calls itself.
+Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def summary(function: Callable[..., Any]) -> str:
+    """The first sentence of a docstring: what `help()` says of an operator."""
+    return (function.__doc__ or "").partition("\n")[0].partition("  Raises")[0]
+
+
+# What dumps show behind the name of a kernel; every other key in lower case.
+SHOWN_KEYS = {
+    IMPLICIT: "composite",
+    EXPLICIT: "explicit",
+    "BackendSelect": "select",
+}
+
+
+def shown_name(name: str) -> str:
+    """`name.overload` as one word."""
+    return name.replace(".", "_")
+
+
+def composite(
+    schema: str,
+    *,
+    only: str = "",
+    takes: frozenset[DType] = ALL,
+    wide: bool = False,
+    tags: tuple[str, ...] = (),
+    explicit: bool = False,
+    autocast: str = "",
+    in_place: bool = False,
+    out: bool = False,
+) -> Callable[..., "Unstructured"]:
+    """Declare an operator of a function of others: the schema, and what it is for.
+
+    The first line of the function's docstring is the sentence that `help()` says.
+    `takes` are the dtypes of its tensors together; `wide` computes 16-bit floats in 32
+    bits, and rounds once, at the end.  An `explicit` one has a formula of its own.
+    `in_place` and `out` ask for these forms, too.
+    """
+    key = EXPLICIT if explicit else IMPLICIT
+    name, _, rest = schema.partition("(")
+    arguments = rest.removesuffix(") -> Tensor")
+
+    def declare(function: Callable[..., Any]) -> Unstructured:
+        says = summary(function)
+        run = _widened(function) if wide else function
+        if takes is not ALL:
+            run = _refusing(run, takes)
+        forms = []
+        if in_place:
+            written, text = in_place_schema(name, arguments)
+            forms.append(_form(text, key, tags, _onto_self(written, run, explicit)))
+        if out:
+            written, text = out_schema(name, arguments)
+            # Of gradients it knows nothing: autograd refuses it, as every out= form.
+            forms.append(_form(text, EXPLICIT, tags, _onto_out(written, run)))
+        kernels = {key: naming(f"core::{name}", run)}
+        return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
+
+    return declare
+
+
+def in_place_schema(name: str, arguments: str) -> tuple[str, str]:
+    """The name and the schema of the form that writes to `self`."""
+    base, dot, overload = name.partition(".")
+    name = f"{base}_{dot}{overload}"
+    written = arguments.replace("Tensor self", "Tensor(a!) self", 1)
+    return name, f"{name}({written}) -> Tensor(a!)"
+
+
+def out_schema(name: str, arguments: str) -> tuple[str, str]:
+    """The name and the schema of the form that writes to `out`."""
+    base, _, overload = name.partition(".")
+    name = f"{base}.{overload}_out" if overload else f"{base}.out"
+    star = "" if "*" in arguments else "*, "
+    before = f"{arguments}, " if arguments else ""
+    return name, f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)"
+
+
+def _form(
+    schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
+) -> "Definition":
+    shown = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
+    return Definition(schema, tags, ((key, direct(function, shown)),))
+
+
+def _onto_self(
+    name: str, function: Callable[..., Any], explicit: bool
+) -> Callable[..., Any]:
+    """The function, its result copied to its first argument."""
+
+    def run(self: Tensor, *arguments: Any) -> Any:
+        # Formulas of what it calls may ask for what `self` was.
+        kept = not explicit and self.requires_grad
+        found = function(core.clone(self) if kept else self, *arguments)
+        check_target(self, "self", found.shape, found.dtype, found.device)
+        # What autograd has seen already is no second write.
+        return adopt(self, found) if explicit else core.copy_(self, found)
+
+    return naming(f"core::{name}", run)
+
+
+def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, its result copied to its last argument."""
+
+    def run(*arguments: Any) -> Any:
+        *given, out = arguments
+        found = function(*given)
+        check_target(out, "out", found.shape, found.dtype, found.device)
+        return adopt(out, found)
+
+    return naming(f"core::{name}", run)
+
+
+def _refusing(
+    function: Callable[..., Any], takes: frozenset[DType]
+) -> Callable[..., Any]:
+    """The function, whose tensors have one of some dtypes, together."""
+    names = [*signature(function).parameters]
+    fits = ", ".join(sorted(map(str, takes)))
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        if result_type(*tensors) not in takes:
+            for name, each in zip(names, arguments, strict=True):
+                if isinstance(each, Tensor):
+                    require_dtype(name, each.dtype, takes, fits)
+        return function(*arguments)
+
+    return run
+
+
+def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of 16-bit floats by way of 32 bits."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        short = [each.dtype for each in tensors if each.dtype in HALVES]
+        if not short or any(each.dtype in _LONGER for each in tensors):
+            return function(*arguments)
+        ready = [
+            core.to(each, dtype=FLOAT32)
+            if isinstance(each, Tensor) and each.dtype in HALVES
+            else each
+            for each in arguments
+        ]
+        return core.to(function(*ready), dtype=short[0])
+
+    return run
+
+
+def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, refused by the name of `call`, not by those that it calls."""
+
+    def run(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except REFUSALS as error:
+            error.operator = call
+            raise
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One operator as it is registered: its schema, its tags and its kernels by key."""
+
+    schema: str
+    tags: tuple[str, ...]
+    kernels: tuple[tuple[str, Kernel], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unstructured:
+    """An operator whose kernels are written out: dispatch key -> function.
+
+    A function gets every argument by position; a `Kernel` is registered as it is.
+    `says` is what it is for, in one sentence: an operator with one is public, `only` as
+    a `function` or a `method` if that is said; see
+    `runtime.operators.bindings.python_bindings`.  How it runs under autocast is said as
+    `low`, `float32` or `widest`: the families of `runtime.autograd.autocast`.  `forms`
+    are other forms of it, as they are.
+    """
+
+    schema: str
+    kernels: Mapping[str, Callable[..., Any] | Kernel]
+    tags: tuple[str, ...] = ()
+    says: str = ""
+    only: str = ""
+    autocast: str = ""
+    forms: tuple[Definition, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operator's, with the overload, if it has one."""
+        return self.schema.partition("(")[0]
+
+    def definitions(self) -> Iterator[Definition]:
+        """The operator, and what other forms it has."""
+        shown = shown_name(self.name)
+        kernels = tuple(
+            (
+                key,
+                function
+                if isinstance(function, Kernel)
+                else direct(function, f"{shown}_{SHOWN_KEYS.get(key, key.lower())}"),
+            )
+            for key, function in self.kernels.items()
+        )
+        yield Definition(self.schema, self.tags, kernels)
+        yield from self.forms
+
+    def schemas(self) -> Iterator[str]:
+        """The schemas of the operator and its other forms."""
+        yield self.schema
+        yield from (form.schema for form in self.forms)
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """An operator of which every form follows from its plan; see the module.
+
+    Attributes:
+        name: with the overload, if it has one.
+        arguments: schema text; `Tensor self` comes first if `in_place`.
+        plan: called with the arguments of the functional form.
+        returns: schema text; several results have no out= form.
+        kernel: what runs where a plan does not say, if it is not the kernel of the
+            operator's name: as in a plan.
+        in_place, out: which other forms there are.
+        tags: of every form.
+        saves_plans: whether the functional form on the CPU saves its plans.
+        fast, fast_in_place, fast_out: wrap those kernels of the CPU, see the module.
+        anywhere: the functional form for backends without kernels, and for calls
+            without a tensor (CompositeExplicitAutograd).
+        functional: False declares the other forms only.
+        says, only, autocast: as of `Unstructured`.
+    """
+
+    name: str
+    arguments: str
+    plan: Planner
+    returns: str = "Tensor"
+    kernel: str | Work | None = None
+    in_place: bool = False
+    out: bool = True
+    tags: tuple[str, ...] = ()
+    saves_plans: bool = False
+    fast: Fast | None = None
+    fast_in_place: Fast | None = None
+    fast_out: Fast | None = None
+    anywhere: Callable[..., Any] | None = None
+    functional: bool = True
+    says: str = ""
+    only: str = ""
+    autocast: str = ""
+
+    def definitions(self) -> Iterator[Definition]:
+        """The operators of all its forms."""
+        for schema, form in self._forms():
+            shown = shown_name(schema.partition("(")[0])
+            kernels = tuple(
+                (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
+            )
+            if form == self._functional and self.anywhere is not None:
+                anywhere = naming(f"core::{self.name}", self.anywhere)
+                explicit = direct(anywhere, f"{shown}_explicit")
+                kernels = (*kernels, (EXPLICIT, explicit))
+            yield Definition(schema, self.tags, kernels)
+
+    def schemas(self) -> Iterator[str]:
+        """The schemas of all its forms."""
+        return (schema for schema, _ in self._forms())
+
+    def _forms(self) -> Iterator[tuple[str, Callable[[str], Callable[..., Any]]]]:
+        """The schema of each form, and what makes its kernel for a dispatch key."""
+        if self.functional:
+            yield f"{self.name}({self.arguments}) -> {self.returns}", self._functional
+        if self.in_place:
+            name, schema = in_place_schema(self.name, self.arguments)
+            yield schema, self._writing(name, self.fast_in_place, in_place=True)
+        if self.out and self.returns.startswith("Tensor"):
+            name, schema = out_schema(self.name, self.arguments)
+            yield schema, self._writing(name, self.fast_out, in_place=False)
+
+    @property
+    def own(self) -> str | Work:
+        """The kernel that runs where a plan names none."""
+        return self.kernel or self.name.partition(".")[0]
+
+    def _functional(self, key: str) -> Callable[..., Any]:
+        plan, call, own = self.plan, f"core::{self.name}", self.own
+        computes = MODULES[key] is not None
+
+        def general(*arguments: Any) -> Any:
+            try:
+                planned = plan(*arguments)
+                if not computes:
+                    return pretend(planned)
+                return produce(planned, table_of(key), own)
+            except REFUSALS as error:
+                error.operator = call
+                raise
+
+        if key == "CPU" and self.saves_plans:
+            results = self.returns.count("Tensor")
+            return saving_plans(call, self.arguments, results, plan, own, general)
+        return general if self.fast is None or key != "CPU" else self.fast(general)
+
+    def _writing(
+        self, name: str, fast: Fast | None, in_place: bool
+    ) -> Callable[[str], Callable[..., Any]]:
+        """What makes the kernel of a form that writes to `self`, or to `out`."""
+        plan, call, own = self.plan, f"core::{name}", self.own
+        argument, place, end = ("self", 0, None) if in_place else ("out", -1, -1)
+
+        def form(key: str) -> Callable[..., Any]:
+            computes = MODULES[key] is not None
+
+            def general(*arguments: Any) -> Any:
+                try:
+                    planned = plan(*arguments[:end])
+                    table = table_of(key) if computes else None
+                    return write_to(arguments[place], argument, planned, table, own)
+                except REFUSALS as error:
+                    error.operator = call
+                    raise
+
+            return general if fast is None or key != "CPU" else fast(general)
+
+        return form

@@ -1,0 +1,440 @@
+"""Products of matrices and vectors, and sums of products.
+
+`mm`, `bmm`, `dot` and `linear` have kernels: they take equal dtypes, and the first
+three exactly their number of dimensions.  All others are made of these by views, so
+that they need no derivatives of their own: `matmul` takes every shape that the Array
+API names.
+"""
+
+import string
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
+from everyorder.runtime.operators.declare.allocate_outputs import as_rows
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
+    ALL,
+    INTEGERS,
+    NUMBERS,
+    KernelTable,
+    NamedTensor,
+    Plan,
+    bad_option,
+    bad_shapes,
+    computing,
+    one_dtype,
+    require_ndim,
+    require_shape,
+    same_device,
+)
+from everyorder.runtime.operators.declare.structured import (
+    Structured,
+    Unstructured,
+    composite,
+)
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
+
+_FITS = "integers, floating-point and complex numbers"
+
+
+def _operands(ndim: int, self: NamedTensor, other: NamedTensor) -> tuple[Device, DType]:
+    """The one device and dtype of two operands of so many dimensions."""
+    device = same_device(self[1], other[1])
+    dtype = one_dtype(NUMBERS, _FITS, self, other)
+    require_ndim(self, ndim)
+    require_ndim(other, ndim)
+    return device, dtype
+
+
+def plan_mm(self: Tensor, mat2: Tensor) -> Plan:
+    """(n, k) by (k, m)."""
+    named = ("self", self), ("mat2", mat2)
+    device, dtype = _operands(2, *named)
+    (rows, inner), (depth, columns) = self.shape, mat2.shape
+    if inner != depth:
+        raise _inner(*named, inner, depth)
+    outputs = (((rows, columns), dtype),)
+    return Plan(outputs, device, (self, mat2), computing(dtype))
+
+
+def plan_bmm(self: Tensor, mat2: Tensor) -> Plan:
+    """(b, n, k) by (b, k, m), matrix by matrix."""
+    named = ("self", self), ("mat2", mat2)
+    device, dtype = _operands(3, *named)
+    (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
+    if batch != other:
+        raise bad_shapes(
+            f"they hold {batch} and {other} matrices",
+            "equally many matrices; matmul(self, mat2) repeats where one is enough",
+            *named,
+        )
+    if inner != depth:
+        raise _inner(*named, inner, depth)
+    outputs = (((batch, rows, columns), dtype),)
+    return Plan(outputs, device, (self, mat2), computing(dtype))
+
+
+def plan_dot(self: Tensor, other: Tensor) -> Plan:
+    """(k) by (k)."""
+    named = ("self", self), ("other", other)
+    device, dtype = _operands(1, *named)
+    if self.shape != other.shape:
+        fits = f"length {self.shape[0]} for both"
+        raise bad_shapes("they are not equally long", fits, *named)
+    return Plan((((), dtype),), device, (self, other), computing(dtype))
+
+
+def _inner(
+    first: tuple[str, Tensor],
+    second: tuple[str, Tensor],
+    columns: int,
+    rows: int,
+) -> ShapesDoNotFit:
+    return bad_shapes(
+        f"{first[0]} has {columns} columns and {second[0]} has {rows} rows",
+        f"{second[0]} with {columns} rows, or {first[0]} with {rows} columns",
+        first,
+        second,
+    )
+
+
+def matmul(self: Tensor, other: Tensor) -> Tensor:
+    """The product of matrices, vectors, or batches of them.
+
+    Over the last dimension of `self` and the last but one of `other`.
+
+    A vector is a row on the left and a column on the right, and leaves no dimension;
+    dimensions in front of matrices broadcast.  Raises `ShapesDoNotFit`.
+    """
+    left, right = self.shape, other.shape
+    named = (("self", self), ("other", other))
+    if not left or not right:
+        raise bad_shapes("one has no dimensions", "at least one dimension", *named)
+    depth = right[0] if len(right) == 1 else right[-2]
+    if left[-1] != depth:
+        raise _inner(*named, left[-1], depth)
+    result: Tensor
+    if len(left) == 1 and len(right) == 1:
+        result = core.dot(self, other)
+    elif len(left) == 1:
+        result = core.squeeze(matmul(core.unsqueeze(self, 0), other), [-2])
+    elif len(right) == 1:
+        result = core.squeeze(matmul(self, core.unsqueeze(other, 1)), [-1])
+    elif len(left) == 2 and len(right) == 2:
+        result = core.mm(self, other)
+    elif len(right) == 2:
+        # One matrix for all rows: the dimensions in front are rows, too.
+        rows = prod(left[:-1])
+        flat = core.mm(core.reshape(self, [rows, depth]), other)
+        result = core.view(flat, [*left[:-1], right[-1]])
+    else:
+        result = _batches(self, other)
+    return result
+
+
+def _batches(self: Tensor, other: Tensor) -> Tensor:
+    left, right = self.shape, other.shape
+    try:
+        batch = broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        raise bad_shapes(
+            f"the batches {left[:-2]} and {right[:-2]} do not broadcast",
+            "equal sizes in front of the matrices, or 1 where they differ",
+            ("self", self),
+            ("other", other),
+        ) from None
+    count = prod(batch)
+    first = core.reshape(core.expand(self, [*batch, *left[-2:]]), [count, *left[-2:]])
+    second = core.reshape(
+        core.expand(other, [*batch, *right[-2:]]), [count, *right[-2:]]
+    )
+    result: Tensor = core.view(core.bmm(first, second), [*batch, left[-2], right[-1]])
+    return result
+
+
+def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
+    """(..., in) by (out, in), plus (out)."""
+    device = same_device(x, weight, bias)
+    dtype = one_dtype(
+        NUMBERS,
+        "integers, floating-point and complex numbers",
+        ("input", x),
+        ("weight", weight),
+        ("bias", bias),
+    )
+    require_ndim(("weight", weight), 2)
+    features, depth = weight.shape
+    if not x.shape or x.shape[-1] != depth:
+        raise bad_shapes(
+            "the last dimension of input is not that of weight",
+            f"input of shape (..., {depth})",
+            ("input", x),
+            ("weight", weight),
+        )
+    require_shape(("bias", bias), (features,))
+    outputs = (((*x.shape[:-1], features), dtype),)
+    kernel = None if len(x.shape) == 2 else _linear_rows
+    arguments = (x, weight, bias)
+    return Plan(outputs, device, arguments, computing(dtype), kernel=kernel)
+
+
+def _linear_rows(
+    table: KernelTable,
+    out: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Any,
+) -> None:
+    table["linear"](as_rows(table, out), as_rows(table, x), weight, bias)
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
+def outer(self: Tensor, vec2: Tensor) -> Any:
+    """The products of each element of one line with each of another."""
+    require_ndim(("self", self), 1)
+    require_ndim(("vec2", vec2), 1)
+    return core.mul(core.unsqueeze(self, 1), vec2)
+
+
+@composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low", out=True)
+def mv(self: Tensor, vec: Tensor) -> Any:
+    """The product of a matrix and a vector."""
+    require_ndim(("self", self), 2)
+    require_ndim(("vec", vec), 1)
+    return core.squeeze(core.mm(self, core.unsqueeze(vec, 1)), [1])
+
+
+_ADDED = "*, Scalar beta=1, Scalar alpha=1"
+
+
+def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
+    """`beta * self + alpha * product`; of a beta of 0 nothing is taken.
+
+    Of integers the factors are integers, too.
+    """
+    one_dtype(ALL, "every dtype", ("self", self), ("the product", product))
+    if self.dtype in INTEGERS:
+        beta, alpha = int(beta), int(alpha)
+    if alpha != 1:
+        product = core.mul(product, alpha)
+    if not beta:
+        return product
+    own = self if beta == 1 else core.mul(self, beta)
+    return core.add(core.expand(own, product.shape), product)
+
+
+@composite(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
+    in_place=True,
+    out=True,
+)
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Any:
+    """A matrix and the product of two matrices, added."""
+    return _added(self, core.mm(mat1, mat2), beta, alpha)
+
+
+@composite(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
+    in_place=True,
+    out=True,
+)
+def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
+    """A vector and the product of a matrix and a vector, added."""
+    return _added(self, core.mv(mat, vec), beta, alpha)
+
+
+@composite(
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
+    in_place=True,
+    out=True,
+)
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
+    """Matrices and the products of two batches of matrices, added."""
+    return _added(self, core.bmm(batch1, batch2), beta, alpha)
+
+
+@composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
+def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
+    """Sums of products by Einstein's convention: one letter for each dimension."""
+    inputs, output = _read(equation, [len(each.shape) for each in tensors])
+    sizes: dict[str, int] = {}
+    parts: list[tuple[str, Any]] = []
+    for letters, tensor in zip(inputs, tensors, strict=True):
+        for letter, size in zip(letters, tensor.shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if known == 1:
+                sizes[letter] = size
+            elif size not in (1, known):
+                raise bad_shapes(
+                    f"`{letter}` is {known} and {size}",
+                    "one size for each letter, or 1",
+                    *((f"operand {n}", t) for n, t in enumerate(tensors)),
+                )
+        parts.append(_one_each(letters, tensor))
+    letters, found = parts[0]
+    for number, (others, other) in enumerate(parts[1:], 1):
+        later = {
+            *output,
+            *(letter for rest, _ in parts[number + 1 :] for letter in rest),
+        }
+        letters, found = _pair(letters, found, others, other, later)
+    if len(tensors) == 1:
+        # A result of its own, not a view of the operand.
+        found = core.clone(found)
+    dropped = [at for at, letter in enumerate(letters) if letter not in output]
+    if dropped:
+        found = core.sum(found, dropped)
+        letters = "".join(letter for letter in letters if letter in output)
+    return core.permute(found, [letters.index(letter) for letter in output])
+
+
+# Stand for the dimensions of an ellipsis: no letters that an equation may have.
+_MORE = [chr(0x3B1 + number) for number in range(24)]
+
+
+def _read(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result, ellipses spelled out.
+
+    Raises `WrongOption`.
+    """
+
+    def refuse(fits: str) -> WrongOption:
+        return bad_option("equation", repr(equation), fits)
+
+    written, arrow, result = equation.replace(" ", "").partition("->")
+    inputs = written.split(",")
+    if len(inputs) != len(ndims):
+        raise refuse(f"{len(ndims)} operands, with a comma between each two")
+    most, read = 0, []
+    for text, ndim in zip(inputs, ndims, strict=True):
+        bare = text.replace("...", "", 1)
+        if not all(letter in string.ascii_letters for letter in bare):
+            raise refuse("letters, one `...` in each operand, commas and one `->`")
+        more = ndim - len(bare)
+        if more < 0 or (more and "..." not in text):
+            raise refuse(f"as many letters as dimensions: {text!r} has {ndim} of them")
+        most = max(most, more)
+        read.append((text, more))
+    # Ellipses broadcast: their last dimensions belong together.
+    shown = _MORE[:most]
+    spelled = [
+        text.replace("...", "".join(shown[most - more :]), 1) for text, more in read
+    ]
+    if not arrow:
+        every = "".join(inputs).replace(".", "")
+        single = sorted(letter for letter in set(every) if every.count(letter) == 1)
+        return spelled, "".join([*shown, *single])
+    bare = result.replace("...", "", 1)
+    known = set("".join(spelled))
+    if (
+        len(set(bare)) != len(bare)
+        or not set(bare) <= known
+        or not set(bare) <= set(string.ascii_letters)
+    ):
+        raise refuse("letters of the operands behind `->`, each at most once")
+    # Without an ellipsis in the result its dimensions are summed.
+    return spelled, result.replace("...", "".join(shown), 1)
+
+
+def _one_each(letters: str, tensor: Any) -> tuple[str, Any]:
+    """Each letter once: the diagonals of those that stand twice."""
+    while len(set(letters)) < len(letters):
+        letter = next(each for each in letters if letters.count(each) > 1)
+        first = letters.index(letter)
+        second = letters.index(letter, first + 1)
+        tensor = core.diagonal(tensor, 0, first, second)
+        rest = letters[:first] + letters[first + 1 : second] + letters[second + 1 :]
+        letters = rest + letter
+    return letters, tensor
+
+
+def _pair(
+    left: str, one: Any, right: str, two: Any, later: set[str]
+) -> tuple[str, Any]:
+    """The products of two operands, summed over what nobody asks for later."""
+    one, left = _without(left, one, {*right, *later})
+    two, right = _without(right, two, {*left, *later})
+    both = [letter for letter in left if letter in right]
+    batch = [letter for letter in both if letter in later]
+    summed = [letter for letter in both if letter not in later]
+    mine = [letter for letter in left if letter not in both]
+    other = [letter for letter in right if letter not in both]
+    sizes = {
+        **dict(zip(right, two.shape, strict=True)),
+        **{n: s for n, s in zip(left, one.shape, strict=True) if s != 1},
+    }
+    for letter in mine + both:
+        sizes.setdefault(letter, 1)
+
+    def matrices(letters: str, tensor: Any, groups: Sequence[list[str]]) -> Any:
+        ordered = [letter for group in groups for letter in group]
+        turned = core.permute(tensor, [letters.index(letter) for letter in ordered])
+        turned = core.expand(turned, [sizes[letter] for letter in ordered])
+        return core.reshape(
+            turned, [prod(sizes[letter] for letter in group) for group in groups]
+        )
+
+    product = core.bmm(
+        matrices(left, one, (batch, mine, summed)),
+        matrices(right, two, (batch, summed, other)),
+    )
+    letters = "".join([*batch, *mine, *other])
+    return letters, core.reshape(product, [sizes[letter] for letter in letters])
+
+
+def _without(letters: str, tensor: Any, asked: set[str]) -> tuple[Any, str]:
+    """The operand summed over what stands nowhere else."""
+    alone = [at for at, letter in enumerate(letters) if letter not in asked]
+    if not alone:
+        return tensor, letters
+    kept = "".join(letter for letter in letters if letter in asked)
+    return core.sum(tensor, alone), kept
+
+
+OPERATORS: tuple[Structured | Unstructured, ...] = (
+    Structured(
+        "mm",
+        "Tensor self, Tensor mat2",
+        plan_mm,
+        saves_plans=True,
+        says="The product of two matrices.",
+        autocast="low",
+    ),
+    Structured(
+        "bmm",
+        "Tensor self, Tensor mat2",
+        plan_bmm,
+        says="The products of two batches of matrices.",
+        autocast="low",
+    ),
+    Structured(
+        "dot",
+        "Tensor self, Tensor other",
+        plan_dot,
+        says="The inner product of two vectors.",
+        autocast="widest",
+    ),
+    Structured(
+        "linear",
+        "Tensor input, Tensor weight, Tensor? bias=None",
+        plan_linear,
+        out=False,
+        saves_plans=True,
+        says="`input @ weight.T + bias`.",
+        autocast="low",
+    ),
+    composite("matmul(Tensor self, Tensor other) -> Tensor", autocast="low", out=True)(
+        matmul
+    ),
+    *(outer, mv, addmm, addmv, baddbmm, einsum),
+)

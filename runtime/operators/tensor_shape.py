@@ -1,0 +1,520 @@
+"""Arranging: tensors joined, repeated, moved, reversed, cut and padded.
+
+`cat` and `flip` have plans; all others are composites, which say which places of the
+input each place of the result has, by operators that there are: every backend and every
+gradient has them by what they call.
+
+Rule: dtypes of what is joined promote; a tensor of shape (0,) joins with anything and
+adds nothing, as it does in torch.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from everyorder.runtime.operators.declare.allocate_outputs import as_dtype
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.operators.declare.plan import (
+    ALL,
+    BOOL,
+    INT64,
+    INTEGERS,
+    KernelTable,
+    Plan,
+    bad_option,
+    bad_shapes,
+    check_count,
+    many_dims,
+    one_dim,
+    one_dtype,
+    require_dtype,
+    require_ndim,
+    same_device,
+    strides_of,
+)
+from everyorder.runtime.operators.declare.structured import (
+    Structured,
+    Unstructured,
+    composite,
+)
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.construction import empty_tensor
+from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.shape import broadcast_shapes
+from everyorder.runtime.tensors.tensor import Tensor
+
+
+def plan_cat(tensors: Sequence[Tensor], dim: int) -> Plan:
+    """Sizes add up along `dim` and are equal elsewhere."""
+    _require_some(tensors)
+    device = same_device(*tensors)
+    dtype = tensors[0].dtype
+    if any(each.dtype is not dtype for each in tensors):
+        dtype = result_type(*tensors)
+    kept = [each for each in tensors if each.shape != (0,)] or [tensors[0]]
+    first = kept[0].shape
+    if not first:
+        raise bad_shapes(
+            "a tensor without dimensions has no end to join at",
+            "at least one dimension; stack(...) joins along a new one",
+            *_shapes(kept),
+        )
+    place = one_dim(dim, first)
+    total = 0
+    for each in kept:
+        shape = each.shape
+        if shape == first:
+            total += shape[place]
+            continue
+        if len(shape) != len(first) or (
+            shape[:place] != first[:place] or shape[place + 1 :] != first[place + 1 :]
+        ):
+            raise bad_shapes(
+                f"shapes {first} and {shape} differ outside of dimension {place}",
+                f"tensors like the first in all but dimension {place}",
+                *_shapes(tensors),
+            )
+        total += shape[place]
+    shape = (*first[:place], total, *first[place + 1 :])
+    check_count((total,))
+    if all(each.dtype is dtype for each in kept):
+        return Plan(((shape, dtype),), device, (kept, place))
+    return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
+
+
+def _cat(
+    table: KernelTable, out: Tensor, tensors: list[Tensor], dim: int, dtype: DType
+) -> None:
+    # The kernel only moves elements: what has another dtype is converted before.
+    table["cat"](out, [as_dtype(table, each, dtype) for each in tensors], dim)
+
+
+def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """`cat` by copies into the parts of a new tensor, on whatever backend."""
+    planned = plan_cat(tensors, dim)
+    (output,), (kept, place, *_) = planned.outputs, planned.arguments
+    assert output is not None, "there is one result"
+    shape, dtype = output
+    made: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
+    start = 0
+    for each in kept:
+        end = start + each.shape[place]
+        core.copy_(core.slice(made, place, start, end), each)
+        start = end
+    return made
+
+
+def _require_some(tensors: Sequence[Tensor]) -> None:
+    if not tensors:
+        raise bad_option("tensors", "an empty list", "one or more")
+
+
+def _shapes(
+    tensors: Sequence[Tensor],
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((f"tensors[{at}]", each.shape) for at, each in enumerate(tensors))
+
+
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", autocast="widest", out=True)
+def stack(tensors: Sequence[Tensor], dim: int) -> Any:
+    """The tensors one after another along a new dimension."""
+    _require_some(tensors)
+    first = tensors[0].shape
+    if any(each.shape != first for each in tensors):
+        raise bad_shapes(
+            "they do not have one shape",
+            f"every tensor of shape {first}",
+            *_shapes(tensors),
+        )
+    place = one_dim(dim, (*first, 1))
+    return core.cat([core.unsqueeze(each, place) for each in tensors], place)
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", out=True)
+def hstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors side by side: along the second dimension, lines along the first."""
+    parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
+    return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", out=True)
+def vstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors one above the other, lines as rows."""
+    parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
+    return core.cat(parts, 0)
+
+
+@composite("repeat(Tensor self, int[] repeats) -> Tensor", only="method")
+def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
+    """The tensor several times along each dimension."""
+    if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
+        raise bad_option(
+            "repeats",
+            str(list(repeats)),
+            f"{len(self.shape)} numbers or more, none of them negative",
+        )
+    shape = (*(1,) * (len(repeats) - len(self.shape)), *self.shape)
+    single = [size for each in shape for size in (1, each)]
+    pairs = zip(repeats, shape, strict=True)
+    several = [size for times, each in pairs for size in (times, each)]
+    spread = core.expand(core.reshape(self, single), several)
+    whole = [times * each for times, each in zip(repeats, shape, strict=True)]
+    return core.reshape(core.clone(spread), whole)
+
+
+@composite("tile(Tensor self, int[] dims) -> Tensor")
+def tile(self: Tensor, dims: Sequence[int]) -> Any:
+    """The tensor several times along each dimension, the last ones first."""
+    ones = (1,) * (len(self.shape) - len(dims))
+    return core.repeat(self, (*ones, *dims))
+
+
+@composite(
+    "repeat_interleave.self_int(Tensor self, int repeats, int? dim=None) -> Tensor"
+)
+def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
+    """Every element, or slice, several times, one after the other."""
+    if repeats < 0:
+        raise bad_option("repeats", str(repeats), "0 or more")
+    line, at = _line(self, dim)
+    shape = line.shape
+    spread = [*shape[: at + 1], repeats, *shape[at + 1 :]]
+    made = core.clone(core.expand(core.unsqueeze(line, at + 1), spread))
+    return core.reshape(made, [*shape[:at], shape[at] * repeats, *shape[at + 1 :]])
+
+
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None)"
+    " -> Tensor",
+    tags=("dynamic_output_shape",),
+)
+def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
+    """Every slice as often as its number says."""
+    line, at = _line(self, dim)
+    size = line.shape[at]
+    if repeats.shape not in ((), (1,), (size,)):
+        raise bad_shapes(
+            "repeats has not one number for each slice",
+            f"repeats of shape ({size},), or of one number",
+            ("self", self),
+            ("repeats", repeats),
+        )
+    counts = core.expand(core.reshape(repeats, [-1]), [size])
+    if size and core.any(core.lt(counts, 0)).item():
+        raise bad_option(
+            "repeats",
+            str(counts.tolist()),
+            "numbers of 0 or more",
+        )
+    ends = core.cumsum(counts, 0)
+    total = int(core.select(ends, 0, size - 1).item()) if size else 0
+    # Each slice ends where the next begins: so many have ended before a place.
+    marks = core.zeros([total + 1], dtype=INT64, device=line.device)
+    ones = core.ones([size], dtype=INT64, device=line.device)
+    ended = core.cumsum(core.index_add(marks, 0, ends, ones), 0)
+    return core.index_select(line, at, core.slice(ended, 0, 0, total))
+
+
+def _line(self: Tensor, dim: int | None) -> tuple[Any, int]:
+    """The tensor and the dimension; without one all elements in a row."""
+    if dim is None or not self.shape:
+        return core.reshape(self, [-1]), 0
+    return self, one_dim(dim, self.shape)
+
+
+@composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
+def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    """The elements moved on, those that fall off at the end put in front."""
+    if not dims and len(shifts) == 1:
+        return core.reshape(
+            core.roll(core.reshape(self, [-1]), shifts, [0]), self.shape
+        )
+    if len(dims) != len(shifts):
+        raise bad_option(
+            "shifts",
+            str(list(shifts)),
+            f"one number for each of the dimensions {list(dims)}",
+        )
+    found = self
+    for shift, dim in zip(shifts, dims, strict=True) if self.shape else ():
+        at = one_dim(dim, self.shape)
+        size = found.shape[at]
+        if size and shift % size:
+            cut = size - shift % size
+            parts = core.slice(found, at, cut, size), core.slice(found, at, 0, cut)
+            found = core.cat(parts, at)
+    return core.clone(found) if found is self else found
+
+
+@composite('meshgrid(Tensor(a)[] tensors, *, str indexing="ij") -> Tensor(a)[]')
+def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
+    """The coordinates of a grid: each line of them over all others, as views."""
+    if indexing not in ("ij", "xy"):
+        raise bad_option("indexing", repr(indexing), "'ij' or 'xy'")
+    for at, each in enumerate(tensors):
+        require_ndim((f"tensor {at}", each), 0, 1)
+    one_dtype(
+        ALL,
+        "every dtype",
+        *((f"tensor {at}", each) for at, each in enumerate(tensors)),
+    )
+    lines = [core.reshape(each, [-1]) for each in tensors]
+    swapped = indexing == "xy" and len(lines) > 1
+    if swapped:
+        lines[:2] = lines[1::-1]
+    shape = [line.shape[0] for line in lines]
+    found = []
+    for at, line in enumerate(lines):
+        single = [1] * len(shape)
+        single[at] = shape[at]
+        found.append(core.expand(core.reshape(line, single), shape))
+    if swapped:
+        found[:2] = found[1::-1]
+    return found
+
+
+@composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out=True
+)
+def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
+    """The elements along a dimension at the places of an index, both broadcast."""
+    if dim is None:
+        return core.gather(core.reshape(self, [-1]), 0, core.reshape(indices, [-1]))
+    if len(self.shape) != len(indices.shape):
+        raise bad_shapes(
+            "self and indices have not as many dimensions",
+            f"indices of {len(self.shape)} dimensions",
+            ("self", self),
+            ("indices", indices),
+        )
+    at = one_dim(dim, self.shape)
+
+    def but(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+        return (*shape[:at], size, *shape[at + 1 :])
+
+    shape = broadcast_shapes(but(self.shape, 1), but(indices.shape, 1))
+    size = self.shape[at]
+    indices = core.where(core.lt(indices, 0), core.add(indices, size), indices)
+    source = core.expand(self, but(shape, self.shape[at]))
+    return core.gather(source, at, core.expand(indices, but(shape, indices.shape[at])))
+
+
+def _numbers(count: int, like: Tensor) -> Any:
+    return core.arange(count, dtype=INT64, device=like.device)
+
+
+def _below(self: Tensor, diagonal: int) -> Any:
+    """Where the last two dimensions are on a diagonal, or below it."""
+    rows, columns = self.shape[-2:]
+    return core.le(
+        core.unsqueeze(_numbers(columns, self), 0),
+        core.add(core.unsqueeze(_numbers(rows, self), 1), diagonal),
+    )
+
+
+def _matrices(self: Tensor) -> None:
+    if len(self.shape) < 2:
+        raise bad_shapes("self has no matrices", "2 dimensions or more", ("self", self))
+
+
+@composite("tril(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
+def tril(self: Tensor, diagonal: int) -> Any:
+    """The part of matrices on a diagonal and below it, zeros above."""
+    _matrices(self)
+    return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
+
+
+@composite("triu(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
+def triu(self: Tensor, diagonal: int) -> Any:
+    """The part of matrices on a diagonal and above it, zeros below."""
+    _matrices(self)
+    return core.masked_fill(self, _below(self, diagonal - 1), 0)
+
+
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out=True)
+def diag(self: Tensor, diagonal: int) -> Any:
+    """The diagonal of a matrix, or the matrix with a line as its diagonal."""
+    if len(self.shape) == 2:
+        return core.clone(core.diagonal(self, diagonal, 0, 1))
+    if len(self.shape) != 1:
+        raise bad_shapes("self is no line", "1 or 2 dimensions", ("self", self))
+    apart, size = abs(diagonal), self.shape[0] + abs(diagonal)
+    none = core.zeros([apart], dtype=self.dtype, device=self.device)
+    line = core.cat([self, none], 0)
+    # An element stands in its own row, below the main diagonal in its own column.
+    spread = core.expand(core.unsqueeze(line, 1 if diagonal >= 0 else 0), [size, size])
+    rows = core.unsqueeze(_numbers(size, self), 1)
+    columns = core.unsqueeze(_numbers(size, self), 0)
+    on = core.eq(core.sub(columns, rows), diagonal)
+    return core.masked_fill(spread, core.logical_not(on), 0)
+
+
+@composite("trace(Tensor self) -> Tensor")
+def trace(self: Tensor) -> Any:
+    """The sum of the diagonal of a matrix."""
+    if len(self.shape) != 2:
+        raise bad_shapes("self is no matrix", "2 dimensions", ("self", self))
+    return core.sum(core.diagonal(self, 0, 0, 1))
+
+
+@composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    only="function",
+    tags=("dynamic_output_shape",),
+)
+def one_hot(self: Tensor, num_classes: int) -> Any:
+    """Zeros with a 1 at the place that each integer names, in a new last dimension."""
+    require_dtype("self", self.dtype, frozenset({INT64}), "int64")
+    if num_classes == -1:
+        if not self.numel():
+            raise bad_option(
+                "num_classes",
+                "-1",
+                "a number: there are no elements to find it by",
+            )
+        num_classes = int(core.max(self).item()) + 1
+    if self.device.type != "meta" and self.numel():
+        low, high = int(core.min(self).item()), int(core.max(self).item())
+        if low < 0 or high >= num_classes:
+            raise bad_option(
+                "self",
+                f"{low} to {high}",
+                f"integers from 0 to below {num_classes}",
+            )
+    places = _numbers(num_classes, self)
+    found = core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
+    return core.contiguous(found)
+
+
+PADDINGS = ("constant", "reflect", "replicate", "circular")
+
+
+@composite(
+    'pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
+    only="function",
+)
+def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any:
+    """More places before and after, by pairs from the last dimension on."""
+    ndim = len(self.shape)
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise bad_option(
+            "pad",
+            str(list(pad)),
+            f"a pair of numbers for each of at most {ndim} dimensions",
+        )
+    if mode not in PADDINGS:
+        raise bad_option("mode", repr(mode), ", ".join(map(repr, PADDINGS)))
+    found: Any = self
+    for number in range(len(pad) // 2):
+        at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
+        if sides == (0, 0):
+            continue
+        if mode == "constant":
+            found = _with_constant(found, at, sides, value or 0.0)
+        elif mode == "replicate":
+            found = core.index_select(found, at, _nearest(found, at, sides))
+        else:
+            # Less is cut off first: what goes round goes round what is left.
+            size = self.shape[at]
+            low, high = max(-sides[0], 0), size - max(-sides[1], 0)
+            found = core.slice(found, at, low, max(high, low))
+            more = max(sides[0], 0), max(sides[1], 0)
+            found = core.index_select(found, at, _places(found, at, more, mode))
+    return core.clone(found) if found is self else found
+
+
+def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) -> Any:
+    size = found.shape[at]
+    if size + sum(sides) < 0:
+        raise bad_option(
+            "pad",
+            str(sides),
+            f"at most {size} places less of dimension {at}",
+        )
+    kept = core.slice(found, at, max(-sides[0], 0), size - max(-sides[1], 0))
+    parts = [kept]
+    for side, more in enumerate(sides):
+        if more > 0:
+            shape = [*found.shape[:at], more, *found.shape[at + 1 :]]
+            whole = found.dtype in INTEGERS | {BOOL}
+            number = int(value) if whole else value
+            constant = core.full(shape, number, dtype=found.dtype, device=found.device)
+            parts.insert(0 if not side else len(parts), constant)
+    return core.cat(parts, at) if len(parts) > 1 else kept
+
+
+def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
+    """The places of a dimension with more or less at its ends, which go on."""
+    size, (before, after) = self.shape[at], sides
+    if size < 1 or size + before + after < 0:
+        raise bad_option(
+            "pad",
+            str(sides),
+            f"at most {size} places less of dimension {at}, which has elements",
+        )
+    numbers = core.add(_numbers(size + before + after, self), -before)
+    return core.clamp(numbers, 0, size - 1)
+
+
+def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
+    """The place of each place of the padded dimension."""
+    size, (before, after) = self.shape[at], sides
+    most = {"reflect": size - 1, "circular": size}[mode]
+    if size < 1 or max(sides) > most:
+        raise bad_option(
+            "pad",
+            str(sides),
+            f"at most {most} places beside {size}, by mode {mode!r}",
+        )
+    numbers = core.add(_numbers(size + before + after, self), -before)
+    if mode == "circular":
+        return core.remainder(numbers, size)
+    # There and back again: what is beyond an end is as far before it.
+    beyond = core.abs(core.add(core.neg(core.abs(numbers)), size - 1))
+    return core.add(core.neg(beyond), size - 1)
+
+
+def plan_flip(self: Tensor, dims: Sequence[int]) -> Plan:
+    """The elements in reverse order along each of the dimensions."""
+    places = many_dims(dims, self.shape) if dims else ()
+    outputs = ((self.shape, self.dtype),)
+    strides = strides_of(self, None)
+    return Plan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
+
+
+def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
+    if not out.numel():
+        return
+    # Strides are never negative, so that a dimension is reversed by its numbers.
+    source = self
+    for at, dim in enumerate(dims):
+        size = self.shape[dim]
+        numbers = empty_tensor((size,), INT64, self.device)
+        table["arange"](numbers, size - 1, -1)
+        last = at == len(dims) - 1
+        target = out if last else empty_tensor(self.shape, self.dtype, self.device)
+        table["index_select"](target, source, dim, numbers)
+        source = target
+    if not dims:
+        table["copy"](out, self)
+
+
+OPERATORS: tuple[Structured | Unstructured, ...] = (
+    Structured(
+        "cat",
+        "Tensor[] tensors, int dim=0",
+        plan_cat,
+        saves_plans=True,
+        anywhere=cat_anywhere,
+        says="The tensors one after another along a dimension.",
+        autocast="widest",
+    ),
+    Structured(
+        "flip",
+        "Tensor self, int[] dims",
+        plan_flip,
+        out=False,
+        says="The order along some dimensions reversed.",
+    ),
+    *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),
+    *(take_along_dim, tril, triu, diag, trace, one_hot, pad),
+)

@@ -1,0 +1,547 @@
+"""Calls: what this worker asks of others, and the threads that wait for answers.
+
+    call, call_and_wait   run a function on another worker; its result comes here
+    remote, fetch         its result stays there, as a reference; a copy is fetched
+    failure               the error for each reason of a session
+
+Rules:
+- a mistake in a call is raised at the caller, and nothing is sent;
+- each call ends once: by its answer, or by an error that says why there is none;
+- answers are read, and futures completed, by the thread that waits, or on request
+  threads, on additional ones where these are busy; callbacks run there too, and may
+  wait;
+- with too many calls in flight the caller waits; request threads do not, as their calls
+  may be what the others wait for.
+
+A thread that waits for an answer receives packets itself, as long as no other thread
+does, so none has to be woken for it.  It waits for
+
+    an answer    of a call of its own
+    a value      that `remote` is making: a short immutable one is piggybacked on the
+                 answer to its creation, so that it need not be fetched
+    room         for one call more
+
+Rules of waiting: a waiting thread may be interrupted, and the worker goes on; a
+piggybacked value is used by threads that began to wait before it came, and by none
+later; whether one will be piggybacked is predicted from the last result of the same
+function, and a wrong prediction costs one fetch.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import get_ident, main_thread
+from time import monotonic
+from typing import Any
+
+from everyorder.runtime.errors.future import callable_name
+from everyorder.runtime.errors.rpc import (
+    NotInitialized,
+    ReferenceDead,
+    RpcError,
+    RpcTimeout,
+    Unsendable,
+    WorkerLost,
+)
+from everyorder.runtime.futures import Future
+from everyorder.runtime.futures.completion import Error, Outcome, Value
+from everyorder.runtime.rpc.agent.driver import (
+    Components,
+    deferred_interrupt,
+    wait_for_wakeup,
+)
+from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, Handle, Holder
+from everyorder.runtime.rpc.agent.request_pool import WAITS
+from everyorder.runtime.rpc.codec import Packed
+from everyorder.runtime.rpc.protocol.events import (
+    Answered,
+    Buffer,
+    Failed,
+    Payload,
+    Reason,
+)
+from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.transport.shared_memory import Lending
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call to make: `function(*args, **kwargs)`; `name` is for messages."""
+
+    function: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def text(self) -> str:
+        """The name of the function, for messages."""
+        function = self.function
+        if isinstance(function, type):
+            return self.name or function.__qualname__
+        return self.name or callable_name(function)
+
+
+# A wait is cut into slices, so that Ctrl-C is handled after so many seconds.
+SLICE = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class PendingCall:
+    """A call without an answer yet; `name()` is the function's name, for messages.
+
+    One of three gets the answer: `future`, the `handle` of a created reference, or
+    `waiter`, the queue of a thread that reads it.  `target` is the reference that is
+    fetched.  `piggyback_waiters` are the queues of threads that wait for the value that
+    is created; `maker` identifies the function that makes it.  `until` is the deadline,
+    if it is not `seconds` from now; with `raw` the answer is a payload, not a value.
+    """
+
+    to: Node
+    name: Callable[[], str]
+    seconds: float | None
+    future: Future[Any] | None = None
+    handle: Handle | None = None
+    target: Handle | None = None
+    waiter: "SimpleQueue[Answered | Failed] | None" = None
+    piggyback_waiters: "list[SimpleQueue[Answered | Failed]]" = field(
+        default_factory=list
+    )
+    maker: int = 0
+    until: float | None = None
+    raw: bool = False
+
+
+def wait_answer(
+    waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
+) -> Answered | Failed | None:
+    """The end of a call, which always comes; None: not until `until`."""
+    while True:
+        left = SLICE if until is None else min(SLICE, until - monotonic())
+        try:
+            # In slices: a signal just before the sleep would wait for its end.
+            return waiter.get(timeout=max(left, 0.0))
+        except Empty:
+            if left < SLICE:
+                return None
+
+
+WAITS.add(wait_answer.__code__)
+
+
+def failure(pending: PendingCall, event: Failed) -> RpcError:
+    """The error of a call that has no answer."""
+    name, worker, detail = pending.name(), pending.to.name, event.detail
+    if event.reason is Reason.DEADLINE:
+        milliseconds = round((pending.seconds or 0.0) * 1000)
+        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
+    if event.reason is Reason.TOO_LARGE:
+        return Unsendable(
+            code="PayloadTooLarge", call=name, worker=worker, detail=detail
+        )
+    if event.reason is Reason.REFERENCE:
+        reference = detail or "(one that was sent)"
+        reason = event.reason.value
+        target = pending.target
+        if target is not None:
+            reference = target.text()
+            reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
+        return ReferenceDead(call=name, reference=reference, reason=reason)
+    reason = event.reason.value + (f" ({detail})" if detail else "")
+    return WorkerLost(call=name, worker=worker, reason=reason)
+
+
+# Functions whose last result is remembered for predicting piggybacked values.
+_MAKERS = 4096
+
+
+def _is_piggybacked(event: Answered) -> bool:
+    """Whether the created value is piggybacked on the answer."""
+    return not event.failed and not event.carries and len(event.payload[0]) > 0
+
+
+def _complete(completed: tuple[Future[Any], Outcome]) -> None:
+    future, outcome = completed
+    if isinstance(outcome, Value):
+        future.set_result(outcome.value)
+    else:
+        future.set_error_if_needed(outcome.error)
+
+
+class Client(Holder):
+    """A worker that calls others, and waits for answers."""
+
+    def __init__(self, parts: Components) -> None:
+        super().__init__(parts)
+        options = parts.options
+        # Within one process no buffers have to be lent.
+        near = self.transport.endpoint.startswith("local://")
+        self.lending = Lending(
+            self.node.incarnation,
+            self.ask_raw,
+            wanted=options.shared_memory and not near,
+            largest=options.settings.largest,
+        )
+        # Calls without an answer, and the queues of threads that wait for fewer.
+        self._pending: dict[int, PendingCall] = {}
+        self._max_calls = options.max_calls_in_flight
+        self._room_waiters: deque[SimpleQueue[None]] = deque()
+        # Whether the last value that a function made was piggybacked, by its id.
+        self._piggybacks: dict[int, bool] = {}
+        self._answers: deque[tuple[PendingCall, Answered | Failed]] = deque()
+        self._reading = False
+        self.handlers |= {Answered: self._answered, Failed: self._answered}
+
+    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
+        """A future of a function's result on another worker; `timeout` in seconds.
+
+        None is for ever.  It is completed, and its callbacks run, on a request thread.
+
+        Raises:
+            NotInitialized: this worker has stopped.
+            RpcError, Exception: the request cannot be written.
+        """
+        pending = PendingCall(to, request.text, timeout)
+        return self._ask_later(pending, *self._pack(request))
+
+    def call_and_wait(
+        self, to: Node, request: Request, *, timeout: float | None
+    ) -> Any:
+        """The result of a function on another worker: as `call`, and then `wait`.
+
+        The answer is read by this thread, so that no other one is woken for it.
+        """
+        return self._ask_and_wait(
+            PendingCall(to, request.text, timeout), *self._pack(request)
+        )
+
+    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
+        """The value of a reference, or a current copy; as `fetch`, and then `wait`."""
+        handle.check("to_here")
+        if handle.value is not None:
+            return handle.value.wait(timeout)
+        until = None
+        if handle.creation is not None:
+            until = None if timeout is None else monotonic() + timeout
+            event = self._piggybacked(handle, until)
+            if event is not None:
+                payload = self.receive_payload(handle.owner, event.payload, ())
+                return self.codec.unpack_answer(payload, (), failed=False)
+        pending = PendingCall(handle.owner, lambda: "to_here", timeout)
+        pending.target = handle
+        pending.until = until
+        return self._ask_and_wait(pending, (b"",), (), handle.fork.rref)
+
+    def _ask_and_wait(
+        self,
+        pending: PendingCall,
+        payload: Payload,
+        carries: Sequence[Fork | RRefId],
+        target: RRefId | None = None,
+    ) -> Any:
+        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+        pending.waiter = waiter
+        self.refuse_to_wait("rpc_sync")
+        call = -1
+        event = None
+        try:
+            call = self._ask(pending, payload, carries, target=target)
+            self._receive(waiter)
+            event = wait_answer(waiter)
+        except BaseException:
+            self._abandon(pending, call, waiter)
+            raise
+        assert event is not None, "it always comes"
+        return self._read(pending, event)
+
+    def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
+        """A reference to a function's result on another worker, which keeps it.
+
+        Raises:
+            NotInitialized, RpcError, Exception: as `call`.
+        """
+        pending = PendingCall(to, request.text, timeout)
+        self.refuse_to_wait("remote")
+        pending.maker = id(request.function)
+        created: Future[None] = Future()
+        packed = self._pack(request)
+        try:
+            self._ask(pending, *packed, created=created)
+        except BaseException:
+            # Interrupted after it was sent: no caller gets the reference.
+            if pending.handle is not None:
+                pending.handle.drop()
+            raise
+        assert pending.handle is not None, "it is made with the call"
+        return pending.handle
+
+    def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
+        """A future of a reference's value: the value on its owner, else a copy.
+
+        Raises:
+            ReferenceDead: the value was never made, or its owner is lost.
+            NotInitialized: as `call`.
+        """
+        handle.check("to_here")
+        if handle.value is not None:
+            return handle.value
+        pending = PendingCall(handle.owner, lambda: "to_here", timeout)
+        pending.target = handle
+        return self._ask_later(pending, (b"",), (), handle.fork.rref)
+
+    def _pack(self, request: Request) -> Packed:
+        return self.codec.pack_request(request.function, request.args, request.kwargs)
+
+    def _ask_later(
+        self,
+        pending: PendingCall,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        target: RRefId | None = None,
+    ) -> Future[Any]:
+        """Send a call; the future of its answer."""
+        future = pending.future = Future()
+        self._ask(pending, payload, carries, target=target)
+        return future
+
+    def _ask(
+        self,
+        pending: PendingCall,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        *,
+        created: Future[None] | None = None,
+        target: RRefId | None = None,
+    ) -> int:
+        """Send a call; its number, -1 if sending is deferred (see `Driver.do`)."""
+        to, seconds, session = pending.to, pending.seconds, self.session
+        deadline = pending.until
+        if deadline is None and seconds is not None:
+            deadline = monotonic() + seconds
+        if len(self._pending) >= self._max_calls:
+            self._make_room(deadline)
+        payload = self.lending.outgoing(to, payload)
+
+        def act(now: float) -> int:
+            creates = None if created is None else session.new_id()
+            call = session.call(
+                to,
+                payload,
+                carries=carries,
+                deadline=deadline,
+                now=now,
+                creates=creates,
+                target=target,
+            )
+            if created is not None and creates is not None:
+                pending.handle = self.create(call, creates, pending.to, created)
+                pending.handle.creation = pending
+            self._pending[call] = pending
+            return call
+
+        call = self.do(act, "call")
+        return -1 if call is None else call
+
+    def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
+        """A future of the payload that answers an internal request, about memory."""
+        pending = PendingCall(to, lambda: "a request about memory", None, raw=True)
+        try:
+            return self._ask_later(pending, (said,), ())
+        except NotInitialized as error:
+            failed: Future[Payload] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _discard_answer(self, pending: PendingCall, event: Answered | Failed) -> None:
+        """Release what came with an answer that is not read."""
+        if isinstance(event, Answered):
+            self.discard(pending.to, event.payload, event.carries)
+
+    def discard(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> None:
+        """Release the memory and references of a message that is not read."""
+        self.lending.drop(peer, payload)
+        for fork in carries:
+            self.handle(fork).drop()
+
+    def receive_payload(
+        self, peer: Node, payload: Payload, carries: Sequence[Fork]
+    ) -> Payload:
+        """The payload of a message, with its lent buffers mapped.
+
+        Raises:
+            BlockGone, Undecodable: it cannot be had; its references are released.
+        """
+        try:
+            return self.lending.incoming(peer, payload)
+        except BaseException:
+            self.discard(peer, (), carries)
+            raise
+
+    # Threads that wait ---------------------------------------------------------------
+
+    def _receive(
+        self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
+    ) -> None:
+        """Receive on this thread until its answer came, unless another thread does."""
+        main = get_ident() == main_thread().ident
+        nudge, lead = self.transport.nudge, self.transport.lead
+        while waiter.empty():
+            left = SLICE if until is None else min(SLICE, until - monotonic())
+            if main:
+                with deferred_interrupt(nudge) as calm:
+                    led = lead(lambda: bool(calm.came) or not waiter.empty(), left)
+            else:
+                led = lead(lambda: not waiter.empty(), left)
+            if not led or left < SLICE:
+                return
+
+    def _piggybacked(self, handle: Handle, until: float | None) -> Answered | None:
+        """The answer to the creation of a value, with the value piggybacked.
+
+        None where none is expected, or none came by `until`: it is fetched then.
+        """
+        pending = handle.creation
+        if pending is None or not self._piggybacks.get(pending.maker):
+            return None
+        self.refuse_to_wait("to_here")
+        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+        with self._lock:
+            if handle.creation is None:
+                return None
+            pending.piggyback_waiters.append(waiter)
+        self._receive(waiter, until)
+        event = wait_answer(waiter, until)
+        return event if isinstance(event, Answered) and _is_piggybacked(event) else None
+
+    def _make_room(self, deadline: float | None) -> None:
+        """Wait until fewer calls are in flight; not on request threads.
+
+        Their calls may be what the other threads wait for.
+        """
+        if self.is_request_thread() or self.holds_session():
+            return
+        while len(self._pending) >= self._max_calls:
+            if self.ended or (deadline is not None and monotonic() >= deadline):
+                return
+            waiter: SimpleQueue[None] = SimpleQueue()
+            self._room_waiters.append(waiter)
+            wait_for_wakeup(waiter)
+
+    def _abandon(
+        self, pending: PendingCall, call: int, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> None:
+        """Cancel a call whose thread does not wait any more."""
+        pending.waiter = None
+        if not self._discard_late(pending, waiter) and call >= 0 and not self.ended:
+            self.do(lambda now: self.session.cancel(call, now), "call")
+
+    def _discard_late(
+        self, pending: PendingCall, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> bool:
+        """Release an answer that came after its thread gave up; whether one came."""
+        try:
+            event = waiter.get_nowait()
+        except Empty:
+            return False
+        self._discard_answer(pending, event)
+        return True
+
+    def _hand_over(
+        self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed
+    ) -> None:
+        waiter.put(event)
+        if not self.transport.leads():
+            self.transport.nudge()
+
+    def _creation_ended(
+        self, pending: PendingCall, handle: Handle, event: Answered | Failed
+    ) -> None:
+        """Pass the end of a creation to the threads that wait for its value."""
+        with self._lock:
+            handle.creation = None
+        if isinstance(event, Answered):
+            if len(self._piggybacks) > _MAKERS:
+                self._piggybacks.clear()
+            self._piggybacks[pending.maker] = _is_piggybacked(event)
+        for waiter in pending.piggyback_waiters:
+            self._hand_over(waiter, event)
+
+    def _complete_creation(self, handle: Handle, event: Answered | Failed) -> bool:
+        """Complete the future of a creation; False if callbacks need another thread."""
+        if isinstance(event, Failed) or event.failed or event.carries:
+            return False
+        handle.confirmed = True
+        return handle.created._offer_without_callbacks(Value(None))
+
+    # Answers -------------------------------------------------------------------------
+
+    def _answered(self, event: Answered | Failed) -> None:
+        pending = self._pending.pop(event.call, None)
+        if pending is None:
+            # It failed when this worker ended.
+            return
+        if self._room_waiters:
+            self._room_waiters.popleft().put(None)
+        if pending.handle is not None:
+            self._creation_ended(pending, pending.handle, event)
+        waiter = pending.waiter
+        if waiter is not None:
+            self._hand_over(waiter, event)
+            if pending.waiter is None:
+                # Its thread gave up meanwhile, perhaps without seeing the answer.
+                self._discard_late(pending, waiter)
+        elif pending.future is None and pending.handle is None:
+            self._discard_answer(pending, event)
+        elif not (pending.handle and self._complete_creation(pending.handle, event)):
+            self._answers.append((pending, event))
+            if not self._reading:
+                self._reading = True
+                self.pool.put_own(Client._read_answers, self)
+
+    def _read_answers(self) -> None:
+        """Read answers and complete futures, on a request thread."""
+        while True:
+            try:
+                pending, event = self._answers.popleft()
+            except IndexError:
+                self._reading = False
+                if not self._answers or self._reading:
+                    return
+                self._reading = True
+                continue
+            future: Future[Any]
+            if pending.handle is not None:
+                future = pending.handle.created
+            else:
+                assert pending.future is not None, "without one a thread waits"
+                future = pending.future
+            outcome: Outcome
+            try:
+                outcome = Value(self._read(pending, event))
+            except BaseException as error:
+                outcome = Error(error, error.__traceback__)
+            if not future._offer_without_callbacks(outcome):
+                # Callbacks may wait for later answers.
+                self.pool.put_own(_complete, (future, outcome))
+            del pending, event, future, outcome
+
+    def _read(self, pending: PendingCall, event: Answered | Failed) -> Any:
+        """The value of an answer.
+
+        Raises:
+            RpcError, Exception: the answer is an error, or there is none.
+        """
+        handle = pending.handle
+        if isinstance(event, Failed):
+            if handle is not None:
+                handle.death = handle.death or NOT_CREATED
+            raise failure(pending, event)
+        if handle is not None:
+            handle.confirmed = True
+            if not event.failed:
+                self._discard_answer(pending, event)
+                return None
+        payload = self.receive_payload(pending.to, event.payload, event.carries)
+        if pending.raw:
+            return payload
+        return self.codec.unpack_answer(payload, event.carries, event.failed)

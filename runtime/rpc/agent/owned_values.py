@@ -1,0 +1,427 @@
+"""References of a worker, and the values that it keeps for others.
+
+    Handle              a reference of this worker, behind the object that programs have
+    MessageReferences   the references of one message, on their way out or in
+    Codec               requests and answers as payloads, with the references in them
+    Holder              a worker with handles, and with values of its own
+
+The session keeps the owners and users of values; this chapter ties its forks to handles
+and its values to futures.
+
+Rules of references:
+- a reference has one handle, which is dropped when the reference is; a handle gives one
+  thing back, once: its fork, or one hold of the owner on its own value; `drop` takes no
+  lock and may be called by a finalizer;
+- every reference that came with a message is received, or dropped, also if the message
+  cannot be read;
+- a reference that dies before it has a handle is dead when it gets one.
+
+Rules of values: a value that stays here is kept, by `remote` or `RRef`, from the moment
+that its name is known until the session says that it is free; it is dropped by a
+request thread, outside of all locks.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from everyorder.runtime.errors.rpc import ReferenceDead, RpcMisuse
+from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent.driver import Components, Driver
+from everyorder.runtime.rpc.codec import Packed, unpack
+from everyorder.runtime.rpc.codec.callables import (
+    Invocation,
+    call_of,
+    pack_call,
+    pack_result,
+    unpack_call,
+)
+from everyorder.runtime.rpc.codec.remote_errors import unpack_error
+from everyorder.runtime.rpc.protocol.events import (
+    Confirmed,
+    Died,
+    Freed,
+    Payload,
+    Reason,
+)
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node, RRefId
+
+T = TypeVar("T")
+
+# Why references are dead.
+NOT_CREATED = (
+    "RRef creation by `remote` did not end in time or was not sent, and the value may "
+    "not exist on its owner"
+)
+LOST = "its owner cannot be reached: {reason}"
+DELETED = "it has been deleted, as its worker was shut down"
+
+
+class Handle:
+    """One reference of this worker.
+
+    `fork` names it; `owner` has the value.  `value` is the future of the value on its
+    owner, None elsewhere.  `created` is complete when the call that creates the value
+    was answered, with its error if it was not.
+    """
+
+    __slots__ = (
+        "_dropped",
+        "_own",
+        "agent",
+        "confirmed",
+        "created",
+        "creation",
+        "death",
+        "fork",
+        "value",
+    )
+
+    def __init__(
+        self,
+        agent: "Holder",
+        fork: Fork,
+        *,
+        own: bool = False,
+        value: Future[Any] | None = None,
+        created: Future[None] | None = None,
+    ) -> None:
+        self.agent = agent
+        self.fork = fork
+        # Whether it is a hold of the owner, and no fork.
+        self._own = own
+        self.value = value
+        self.confirmed = created is None
+        if created is None:
+            created = Future()
+            created.set_result(None)
+        self.created = created
+        # The call that creates it, until that has its end.
+        self.creation: Any = None
+        # Why the reference is dead; "" while it is alive.
+        self.death = ""
+        self._dropped = False
+
+    @property
+    def owner(self) -> Node:
+        """The worker that has the value."""
+        return self.fork.owner
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this worker has the value."""
+        return self.value is not None
+
+    def check(self, call: str) -> None:
+        """Refuse `call` if the reference is dead.
+
+        Raises:
+            ReferenceDead: it is.
+        """
+        if self.death:
+            raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
+
+    def runs_nothing(self) -> bool:
+        """Whether dropping the handle runs no code of users."""
+        created = self.created
+        return self.value is None and created.done() and created.error() is None
+
+    def text(self) -> str:
+        """The reference, for messages."""
+        if self.is_owner:
+            return f"OwnerRRef({self.fork.rref})"
+        return f"UserRRef(rref_id={self.fork.rref}, fork_id={self.fork.fork})"
+
+    def drop(self) -> None:
+        """Give the reference back; from any thread or finalizer, once."""
+        if not self._dropped:
+            self._dropped = True
+            self.agent.dropped.append(self)
+
+    def carried(self) -> Fork | RRefId:
+        """The name by which a message carries this reference.
+
+        Raises:
+            ReferenceDead: it is dead.
+        """
+        self.check("the call that it is sent with")
+        return self.fork.rref if self._own else self.fork
+
+    def given_back(self) -> tuple[bool, ForkId]:
+        """Whether it is a hold of the owner; the value or fork that is given back."""
+        return self._own, self.fork.rref if self._own else self.fork.fork
+
+
+class ReferenceClass(NamedTuple):
+    """How programs have references: of class `kind`, made by `make` of a handle.
+
+    `find` gives the handle of one, None of anything else.
+    """
+
+    kind: type
+    make: Callable[[Any, Handle], Any]
+    find: Callable[[Any], Handle | None]
+
+
+def set_reference_class(of_programs: ReferenceClass) -> None:
+    """Set the class by which programs see references; it is set once, on import."""
+    MessageReferences.of_programs = of_programs
+    MessageReferences.kinds = (of_programs.kind, Handle)
+
+
+class MessageReferences:
+    """The references of one message, for the codec that writes or reads its values.
+
+    Each of `carries`, which came with it, is received, or dropped by `drop_rest`.
+    """
+
+    of_programs: ReferenceClass
+    # The classes of references.
+    kinds: tuple[type, ...] = (Handle,)
+
+    def __init__(self, agent: "Holder", carries: Sequence[Fork] = ()) -> None:
+        self._agent = agent
+        self._left = {fork.fork: fork for fork in carries}
+
+    def carry(self, reference: Any) -> Fork | RRefId:
+        """The name under which a session sends a reference.
+
+        Raises:
+            ReferenceDead: it is dead.
+            RpcMisuse: it is a reference of another worker of this process.
+        """
+        handle: Handle | None = reference
+        if not isinstance(reference, Handle):
+            handle = self.of_programs.find(reference)
+        assert handle is not None, "it is of a class of references"
+        if handle.agent is not self._agent:
+            ended = ", which has stopped" if handle.agent.ended else ""
+            raise RpcMisuse(
+                call="pack",
+                found=f"a reference of the worker `{handle.agent.name}`{ended}",
+                wanted=f"references of `{self._agent.name}`, which sends them",
+            )
+        return handle.carried()
+
+    def receive(self, carried: Any) -> Any:
+        """The reference for a fork that a session received."""
+        del self._left[carried.fork]
+        return self.of_programs.make(self._agent, self._agent.handle(carried))
+
+    def drop_rest(self) -> None:
+        """Drop the references that were not received."""
+        for fork in self._left.values():
+            self._agent.handle(fork).drop()
+        self._left.clear()
+
+
+_PICKLED = "The answer of a worker that does not take registered functions only"
+
+
+class Codec:
+    """The codec of one worker; with `registered_only` it decodes no pickles."""
+
+    def __init__(self, agent: "Holder", *, registered_only: bool) -> None:
+        self._agent = agent
+        self._references = MessageReferences(agent)
+        self._registered_only = registered_only
+
+    def pack_request(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Packed:
+        """A call as a payload.
+
+        Raises:
+            RpcError, CallError: it does not fit the function, or cannot be sent.
+        """
+        call = call_of(function, args, kwargs)
+        return pack_call(call, self._references, registered_only=self._registered_only)
+
+    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Invocation:
+        """The call of a request.
+
+        Raises:
+            RpcError, Exception: it cannot be read, or the function is not here.
+        """
+        only = self._registered_only
+        return self._read(unpack_call, payload, carries, registered_only=only)
+
+    def pack_result(self, value: Any) -> Packed:
+        """A result as a payload.
+
+        Raises:
+            RpcError: it cannot be sent.
+        """
+        return pack_result(
+            value, self._references, registered_only=self._registered_only
+        )
+
+    def unpack_answer(
+        self, payload: Payload, carries: Sequence[Fork], failed: bool
+    ) -> Any:
+        """The result in an answer.
+
+        Raises:
+            Exception: what the function raised, or why the answer cannot be read.
+        """
+        trusted = not self._registered_only
+        if failed:
+            raise unpack_error(payload, trusted=trusted)
+        return self._read(unpack, payload, carries, trusted=trusted, refused=_PICKLED)
+
+    def _read(
+        self,
+        read: Callable[..., T],
+        payload: Payload,
+        carries: Sequence[Fork],
+        **trust: Any,
+    ) -> T:
+        if not carries:
+            return read(payload, self._references, **trust)
+        arriving = MessageReferences(self._agent, carries)
+        try:
+            return read(payload, arriving, carries, **trust)
+        finally:
+            arriving.drop_rest()
+
+
+# Immutable classes whose values run no code of users when they are written or dropped.
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+# Bytes, characters, or bits of an integer that cost nothing beside an answer.
+_SHORT = 1024
+
+
+def is_plain(future: Future[Any]) -> bool:
+    """Whether a future is complete with a value of `_PLAIN`, and has no callbacks."""
+    if not future.done() or future.error() is not None:
+        return False
+    return type(future.value()) in _PLAIN and not future._callbacks
+
+
+def is_short(value: Any) -> bool:
+    """Whether a plain value is small enough to be written by the receiving thread."""
+    if isinstance(value, int):
+        return value.bit_length() <= _SHORT
+    return not isinstance(value, str | bytes) or len(value) <= _SHORT
+
+
+class Holder(Driver):
+    """A worker with references, and with values that others refer to."""
+
+    def __init__(self, parts: Components) -> None:
+        super().__init__(parts)
+        self.codec = Codec(self, registered_only=parts.options.registered_only)
+        self.handles: dict[ForkId, Handle] = {}
+        self._owned: dict[RRefId, Future[Any]] = {}
+        # References that died before they had a handle.
+        self._stillborn: dict[ForkId, Reason] = {}
+        self.handlers |= {
+            Confirmed: self._confirmed,
+            Died: self._died,
+            Freed: self._freed,
+        }
+
+    @property
+    def node(self) -> Node:
+        """This worker's life, as others know it; its id is -1 until it is a member."""
+        return self.session.node
+
+    def own(self, value: Future[Any], type: str = "") -> Handle:  # noqa: A002
+        """A reference of this worker to a value of its own.
+
+        Raises:
+            NotInitialized: this worker has stopped.
+        """
+        self.refuse_to_wait("RRef")
+        session = self.session
+        made: list[Handle] = []
+
+        def act(_: float) -> None:
+            rref = session.new_id()
+            fork = Fork(rref, rref, self.node, type)
+            made.append(Handle(self, fork, own=True, value=value))
+            session.own(rref)
+            self._owned[rref] = value
+
+        try:
+            self.do(act, "RRef")
+        except BaseException:
+            # Interrupted afterwards: no caller gets the reference.
+            for each in made:
+                each.drop()
+            raise
+        return made[0]
+
+    def handle(self, fork: Fork) -> Handle:
+        """The handle of a reference that came with a call or an answer."""
+        value = None
+        if fork.owner == self.node:
+            value = self._owned.get(fork.rref)
+            assert value is not None, "it is listed, so it is kept"
+        made = Handle(self, fork, value=value)
+        self.handles[fork.fork] = made
+        reason = self._stillborn.pop(fork.fork, None)
+        if reason is not None:
+            made.death = LOST.format(reason=reason.value)
+        return made
+
+    def create(
+        self, call: int, rref: RRefId, to: Node, created: Future[None]
+    ) -> Handle:
+        """The handle of a value that a call creates; under the lock."""
+        try:
+            fork = self.session.fork_of(call)
+        except KeyError:
+            # The call has ended already; its `Failed` event follows.
+            fork = Fork(rref, rref, to)
+        value: Future[Any] | None = None
+        if fork.owner == self.node:
+            value = self._owned.setdefault(fork.rref, Future())
+        made = Handle(self, fork, value=value, created=created)
+        self.handles[fork.fork] = made
+        return made
+
+    def _confirmed(self, event: Confirmed) -> None:
+        handle = self.handles.get(event.fork.fork)
+        if handle is not None:
+            handle.confirmed = True
+
+    def _died(self, event: Died) -> None:
+        handle = self.handles.get(event.fork.fork)
+        if handle is None:
+            self._stillborn[event.fork.fork] = event.reason
+        elif not handle.death:
+            created = handle.confirmed
+            lost = LOST.format(reason=event.reason.value)
+            handle.death = lost if created else NOT_CREATED
+
+    def _freed(self, event: Freed) -> None:
+        future = self._owned.pop(event.rref, None)
+        if future is not None and not is_plain(future):
+            box = [future]
+            del future
+            self.pool.put(list.clear, box)
+
+    def give_up_references(self) -> None:
+        """Drop every reference; those that programs hold are dead from now on."""
+        for handle in [*self.handles.values()]:
+            handle.death = DELETED
+            handle.drop()
+        self.report_dropped()
+
+    def leaks(self) -> tuple[str, ...]:
+        """A line for each reference of others to a value of this worker."""
+        if self.ended:
+            return ()
+        forks = self.do(lambda _: self.session.listed(), "shutdown")
+        return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
+
+    def release(self, dropped: Handle, now: float) -> None:
+        """Tell the session that a handle was dropped; under the lock."""
+        own, name = dropped.given_back()
+        self.handles.pop(name, None)
+        if not dropped.runs_nothing():
+            self._trash.append(dropped)
+        if own:
+            self.session.disown(name, now)
+        else:
+            self.session.drop(name, now)

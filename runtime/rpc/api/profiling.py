@@ -1,0 +1,499 @@
+"""Profiling: which calls a thread makes, how long it waits, and how long they run.
+
+`profile` collects, while its block runs, the scopes (`record_function`) and calls of
+the thread that entered it.  A call is measured from sending it until its future is
+complete. If the caller profiles, the request is wrapped (`run_profiled`): the callee
+measures what it runs, and its events come back with the answer.  Nothing else knows of
+profiling: a worker runs the wrapped function as any other.
+
+    rpc_sync#demo.add(w0 -> w1)                      a call, at the caller
+    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it ran, at the callee
+    to_here#(w0)->(w1)                               a value that was fetched
+
+Rules:
+- without a profiler nothing is measured, and nothing is sent;
+- clocks of two workers are not compared: events of the callee are centred in the call
+  that they belong to;
+- a call that is not complete when the block ends is added when it is;
+- an error is the call's own, and no events of the callee come with it;
+- of a registered function, and of a value that stays at the callee (`remote`), only the
+  time of the call is measured; fetches are measured at the caller only;
+- a call on a referenced value is named by its class and method; asking for its class is
+  not measured.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import get_ident
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from everyorder.runtime.errors.rpc import RpcMisuse
+from everyorder.runtime.futures import Future, call_end_callbacks
+from everyorder.runtime.rpc.agent import Agent, Handle, Request
+from everyorder.runtime.rpc.codec.callables import REGISTERED, Invocation, call_of
+from everyorder.runtime.rpc.codec.named_functions import MARK, is_async
+from everyorder.runtime.rpc.protocol.identities import Node
+
+T = TypeVar("T")
+
+# How calls are made.
+MODES = ("sync", "async", "async_jit", "remote")
+# Between the key of a call and what was measured where it ran.
+REMOTE_OP = "#remote_op: "
+
+# The width of a terminal by convention.
+_COLUMNS = 80
+_NANOSECONDS_IN_MS = 1e6
+
+
+def call_key(mode: str, function: str, source: str, target: str) -> str:
+    """The name of a call: `rpc_async#name(source -> target)`."""
+    assert mode in MODES, "modes are those of the functions that call"
+    return f"rpc_{mode}#{function}({source} -> {target})"
+
+
+def to_here_key(source: str, target: str) -> str:
+    """The name of a fetch."""
+    return f"to_here#({source})->({target})"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A measurement: a name, and its times on a clock in nanoseconds.
+
+    `worker` is where it ran, "" for the profiling worker.  `ran` is the time of a call
+    at the callee; None if that is unknown.  `whole` marks the callee's outermost event.
+    """
+
+    name: str
+    start: int
+    end: int
+    thread: int
+    worker: str = ""
+    ran: int | None = None
+    whole: bool = False
+
+    @property
+    def duration(self) -> int:
+        """Nanoseconds."""
+        return self.end - self.start
+
+
+class profile:  # noqa: N801  # the name that upstream has for it
+    """Collects events of this thread as long as its block runs.
+
+        with profile() as p:
+            rpc_sync("w1", work)
+        print(p.table())
+
+    One within another: both collect.  `clock` gives nanoseconds.
+    """
+
+    def __init__(self, *, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.clock = clock
+        self._events: list[Event] = []
+        self._token: Token[tuple[profile, ...]] | None = None
+
+    def __enter__(self) -> Self:
+        if self._token is not None:
+            raise RpcMisuse(
+                call="profile",
+                found="a profiler that is at work",
+                wanted="one block at a time",
+            )
+        self._token = _ACTIVE.set((*self._around(), self))
+        return self
+
+    def _around(self) -> "tuple[profile, ...]":
+        """The profilers that go on collecting."""
+        return _ACTIVE.get()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._token is not None, "it was entered"
+        token, self._token = self._token, None
+        _ACTIVE.reset(token)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events in the order of their starts; of two, the longer one first."""
+        return tuple(sorted(self._events, key=lambda e: (e.start, -e.end)))
+
+    def add(self, event: Event) -> None:
+        """Add an event."""
+        self._events.append(event)
+
+    def table(self) -> str:
+        """Calls and scopes by name, the longest first; 80 columns."""
+        return _table(_rows(self.events))
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """The events in the form that chrome://tracing and Perfetto open."""
+        return {"traceEvents": [*_trace(self.events)], "displayTimeUnit": "ms"}
+
+    def export_chrome_trace(self, path: str | Path) -> None:
+        """Write `chrome_trace()` to a file as JSON."""
+        text = json.dumps(self.chrome_trace(), indent=1)
+        Path(path).write_text(text, encoding="utf-8")
+
+
+_ACTIVE: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
+
+
+def is_profiling() -> bool:
+    """Whether this thread is profiled."""
+    return bool(_ACTIVE.get())
+
+
+class record_function:  # noqa: N801  # the name that upstream has for it
+    """A scope that profilers see: `with record_function("name"): ...`.
+
+    It ends with its block, or with a future if it is told to.
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+        self._open: tuple[tuple[profile, int], ...] = ()
+        self._thread = 0
+        self._future = False
+
+    def __enter__(self) -> Self:
+        profilers = _ACTIVE.get()
+        if profilers:
+            self._thread = get_ident()
+            self._open = tuple((each, each.clock()) for each in profilers)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # After an error no future ends it.
+        if not self._future or error is not None:
+            self._end()
+
+    def _end(self, future: object = None) -> None:
+        opened, self._open = self._open, ()
+        for profiler, start in opened:
+            profiler.add(self._event(profiler, start, profiler.clock()))
+
+    def _event(self, profiler: profile, start: int, end: int) -> Event:
+        return Event(self.name, start, end, self._thread)
+
+    def _call_end_callbacks_on_future(self, fut: Future[T]) -> Future[T]:
+        """A future of the same outcome, complete when the scope has ended with it.
+
+        Raises:
+            RpcMisuse: the scope has a future.
+            FutureMisuse: it is none.
+        """
+        if self._future:
+            raise RpcMisuse(
+                call="_call_end_callbacks_on_future",
+                found="a second future",
+                wanted="one: it can only be called once",
+            )
+        after = call_end_callbacks(fut, self._end)
+        self._future = True
+        return after
+
+    # The name without an underscore, for internal use.
+    ends_with = _call_end_callbacks_on_future
+
+
+class call_scope(record_function):  # noqa: N801  # as its base
+    """The scope of a call: `with calling("async", name, source, target) as scope:`.
+
+    The scope ends with the future of the call (`ends_with`), after the callee's events,
+    if there are any, were added (`add_remote`).
+    """
+
+    def __init__(self, mode: str, function: str, source: str, target: str) -> None:
+        super().__init__(call_key(mode, function, source, target))
+        self.function = function
+        self.target = target
+        self._remote: tuple[tuple[Any, ...], ...] = ()
+
+    def add_remote(self, events: Iterable[Sequence[Any]]) -> None:
+        """Add the callee's `Collector.as_tuples()`; before the call ends."""
+        self._remote = tuple(tuple(each) for each in events)
+
+    def split(self, both: Future[Any]) -> Future[Any]:
+        """A future of the value in the result of `run_profiled`; adds its events."""
+
+        def take(told: Future[Any]) -> Any:
+            found, events = told.value()
+            self.add_remote(events)
+            return found
+
+        return both._map(take)
+
+    def _event(self, profiler: profile, start: int, end: int) -> Event:
+        remote = [Event(*each) for each in self._remote]
+        if not remote:
+            return super()._event(profiler, start, end)
+        # The outermost event started first; a future that it left may have ended later.
+        whole = min(remote, key=lambda each: (each.start, -each.end))
+        # Centred: how long each way took is unknown.
+        shift = (start + end - whole.start - whole.end) // 2
+        for each in remote:
+            moved = replace(
+                each,
+                name=f"{self.name}{REMOTE_OP}{each.name}",
+                start=each.start + shift,
+                end=each.end + shift,
+                worker=each.worker or self.target,
+                whole=each is whole,
+            )
+            profiler.add(moved)
+        return replace(super()._event(profiler, start, end), ran=whole.duration)
+
+
+class Collector(profile):
+    """The profiler at a callee: `value = collector.run(name, function)`.
+
+    Other profilers of the thread do not see its events: they belong to the caller.
+    """
+
+    def _around(self) -> tuple[profile, ...]:
+        return ()
+
+    def run(self, name: str, function: Callable[[], Any]) -> Any:
+        """The result of the function; for a future, one that is complete after it.
+
+        Raises:
+            BaseException: what the function raises.
+        """
+        with self, record_function(name) as scope:
+            value = function()
+            if isinstance(value, Future):
+                value = scope.ends_with(value)
+        return value
+
+    def as_tuples(self) -> tuple[tuple[Any, ...], ...]:
+        """The events as plain values, for `calling.add_remote` at the caller."""
+        return tuple((e.name, e.start, e.end, e.thread, e.worker) for e in self.events)
+
+
+def run_profiled(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """At the callee: the result of the function, and the events.
+
+    Raises:
+        BaseException: what the function raises.
+    """
+    collector = Collector()
+    value = collector.run(name, partial(function, *args, **kwargs))
+    return value, collector.as_tuples()
+
+
+def run_profiled_later(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """As `run_profiled`, for a function whose result comes later: a future of both."""
+    collector = Collector()
+    value = collector.run(name, partial(function, *args, **kwargs))
+    if not isinstance(value, Future):
+        # The agent reports the error.
+        return value
+    return value._map(lambda told: (told.value(), collector.as_tuples()))
+
+
+run_profiled_later.__dict__[MARK] = run_profiled_later
+
+
+# The table.
+
+# Name, times, and milliseconds: 80 columns.
+_HEAD = ("what", "times", "waited ms", "ran ms", "ms a time")
+_WIDTHS = (41, 6, 11, 11, 11)
+
+
+class _Row(NamedTuple):
+    name: str
+    times: int
+    # Nanoseconds in all; `ran` is None for scopes.
+    waited: int
+    ran: int | None
+
+
+def _rows(events: Sequence[Event]) -> list[_Row]:
+    """Events by name, longest first; the callee's time is in the row of its call."""
+    found: dict[str, _Row] = {}
+    for each in events:
+        if each.whole:
+            continue
+        known = found.get(each.name, _Row(each.name, 0, 0, None))
+        ran = known.ran if each.ran is None else (known.ran or 0) + each.ran
+        waited = known.waited + each.duration
+        found[each.name] = _Row(each.name, known.times + 1, waited, ran)
+    return sorted(found.values(), key=lambda row: (-row.waited, row.name))
+
+
+def _table(rows: Sequence[_Row]) -> str:
+    lines = [_line(*_HEAD), "-" * _COLUMNS]
+    for row in rows:
+        figures = (
+            str(row.times),
+            _milliseconds(row.waited),
+            "" if row.ran is None else _milliseconds(row.ran),
+            _milliseconds(row.waited / row.times),
+        )
+        if len(row.name) <= _WIDTHS[0]:
+            lines.append(_line(row.name, *figures))
+        else:
+            lines += [_cut(row.name), _line("", *figures)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _line(name: str, *figures: str) -> str:
+    fields = (each.rjust(w) for each, w in zip(figures, _WIDTHS[1:], strict=True))
+    return name.ljust(_WIDTHS[0]) + "".join(fields)
+
+
+def _cut(name: str) -> str:
+    """A name cut in its middle to one line."""
+    if len(name) <= _COLUMNS:
+        return name
+    half = (_COLUMNS - 3) // 2
+    return f"{name[:half]}...{name[-half:]}"
+
+
+def _milliseconds(nanoseconds: float) -> str:
+    return f"{nanoseconds / _NANOSECONDS_IN_MS:.3f}"
+
+
+# The trace.
+
+
+def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+    """Events as complete events ("X"): a process is a worker, a thread is a lane.
+
+    In a lane, events follow each other or lie within each other, as viewers demand;
+    calls that overlap lie in several.  Times are in microseconds.
+    """
+    workers = {each.worker: None for each in events}
+    processes = {worker: place for place, worker in enumerate(workers, start=1)}
+    for worker, process in processes.items():
+        yield _metadata("process_name", process, 0, worker or "this worker")
+    lanes: dict[tuple[str, int], list[list[int]]] = {}
+    numbers: dict[tuple[str, int, int], int] = {}
+    for each in events:
+        thread = each.worker, each.thread
+        lane = _lane(lanes.setdefault(thread, []), each)
+        process = processes[each.worker]
+        if (*thread, lane) not in numbers:
+            number = 1 + sum(worker == each.worker for worker, *_ in numbers)
+            numbers[*thread, lane] = number
+            which = 1 + [t for w, t in lanes if w == each.worker].index(each.thread)
+            name = f"thread {which}" + (f", overlapping {lane}" if lane else "")
+            yield _metadata("thread_name", process, number, name)
+        yield {
+            "name": each.name,
+            "cat": "remote" if each.worker else "here",
+            "ph": "X",
+            "ts": each.start / 1000,
+            "dur": each.duration / 1000,
+            "pid": process,
+            "tid": numbers[*thread, lane],
+            "args": {} if each.ran is None else {"ran_us": each.ran / 1000},
+        }
+
+
+def _metadata(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    return {
+        "name": kind,
+        "ph": "M",
+        "pid": process,
+        "tid": lane,
+        "args": {"name": name},
+    }
+
+
+def _lane(lanes: list[list[int]], event: Event) -> int:
+    """The first lane with room for an event; a lane is the ends of what is open."""
+    for place, ends in enumerate(lanes):
+        while ends and ends[-1] <= event.start:
+            ends.pop()
+        if not ends or event.end <= ends[-1]:
+            ends.append(event.end)
+            return place
+    lanes.append([event.end])
+    return len(lanes) - 1
+
+
+# Calls, measured if the thread is profiled.
+
+
+def call(
+    agent: Agent, node: Node, request: Request, timeout: float | None, *, mode: str
+) -> Future[Any]:
+    """As `Agent.call`; the mode is one of `MODES`, or "" for a call without events.
+
+    Raises:
+        NotInitialized: the worker has stopped.
+        RpcError, Exception: the request cannot be written.
+    """
+    if not mode or not is_profiling():
+        return agent.call(node, request, timeout=timeout)
+    asked, scope = _measured(agent, node, request, mode)
+    with scope:
+        if asked.kind == REGISTERED:
+            return scope.ends_with(agent.call(node, request, timeout=timeout))
+        later = is_async(asked.function)
+        function = run_profiled_later if later else run_profiled
+        args = (scope.function, asked.function, asked.args, asked.kwargs)
+        both = agent.call(
+            node, Request(function, args, {}, request.text()), timeout=timeout
+        )
+        return scope.ends_with(scope.split(both))
+
+
+def call_and_wait(
+    agent: Agent, node: Node, request: Request, timeout: float | None
+) -> Any:
+    """As `Agent.call_and_wait`.
+
+    Raises:
+        NotInitialized, RpcError, Exception: as `call`, and what the function raised.
+    """
+    if _ACTIVE.get():
+        return call(agent, node, request, timeout, mode="sync").wait()
+    return agent.call_and_wait(node, request, timeout=timeout)
+
+
+def create(agent: Agent, node: Node, request: Request, timeout: float | None) -> Handle:
+    """As `Agent.remote`; measured until the value is known to be made.
+
+    Raises:
+        NotInitialized, RpcError, Exception: as `call`.
+    """
+    if not is_profiling():
+        return agent.remote(node, request, timeout=timeout)
+    _, scope = _measured(agent, node, request, "remote")
+    with scope:
+        handle = agent.remote(node, request, timeout=timeout)
+        scope.ends_with(handle.created)
+    return handle
+
+
+def _measured(
+    agent: Agent, node: Node, request: Request, mode: str
+) -> tuple[Invocation, call_scope]:
+    asked = call_of(request.function, request.args, request.kwargs)
+    name = request.name or asked.name
+    return asked, call_scope(mode, name, agent.name, node.name)

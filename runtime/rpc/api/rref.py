@@ -1,0 +1,520 @@
+"""References: values that stay on their worker, while others refer to them.
+
+`RRef` is a reference as programs have it.  The owner has the value, and its references
+give it; a reference of any other worker, a user, fetches a copy.  The session keeps the
+lists of owners and users.
+
+    RRef(value)          an owner's reference, to a value that is here
+    remote(to, f, ...)   a user's, to the result of `f` there
+    received in a call   an owner's or a user's, by where the value is
+
+Rules:
+- the owner keeps a value as long as a reference exists; dropping a reference tells so
+  from wherever the garbage collector runs, and takes no lock;
+- the owner's reference gives the value itself, a user's a copy for each `to_here`;
+- a reference whose value was never made, or whose owner is lost, is dead, and says so;
+- it travels inside of remote calls only: nothing else may copy or pickle it;
+- owners count references and do not detect cycles: a value that holds a reference to
+  itself, directly or through another value, stays until that is dropped, or the end.
+"""
+
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Generic, NoReturn, Self, TypeVar, overload
+from weakref import finalize
+
+from everyorder.runtime.base.locks import load
+from everyorder.runtime.errors.future import FutureTimeout
+from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
+from everyorder.runtime.futures import Future
+from everyorder.runtime.futures.completion import Unmovable
+from everyorder.runtime.rpc.agent import (
+    Agent,
+    Handle,
+    ReferenceClass,
+    Request,
+    current_agent,
+    set_reference_class,
+    timeout_seconds,
+)
+from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
+from everyorder.runtime.rpc.api.profiling import (
+    call,
+    create,
+    is_profiling,
+    record_function,
+    to_here_key,
+)
+from everyorder.runtime.rpc.codec import pack_error, unpack_error
+from everyorder.runtime.rpc.codec.named_functions import async_execution, is_async
+from everyorder.runtime.rpc.protocol.identities import OBJECT, WorkerInfo
+
+T = TypeVar("T")
+
+# Classes whose type is known without inference.
+_PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
+
+
+class RRef(Unmovable, Generic[T]):
+    """A reference to a value of type T on some worker.
+
+    `RRef(value)` makes this worker the owner.  A value that holds a reference to itself
+    is kept until it drops that, or the worker shuts down: owners count references, and
+    no garbage collector sees all workers.  `type_hint` is the interface by which
+    scripts see a compiled module; nothing else has one.
+
+    Raises:
+        NotInitialized: there is no worker here.
+        RpcMisuse: a hint that is missing, or does not fit.
+    """
+
+    __slots__ = ("__weakref__", "_agent", "_handle", "_python_type")
+
+    _agent: Agent
+    _handle: Handle
+    _python_type: "type[T] | None"
+
+    def __init__(self, value: T, type_hint: type | None = None) -> None:
+        agent = current_agent("RRef")
+        future: Future[T] = Future()
+        future.set_result(value)
+        self._begin(agent, agent.own(future, type_of(value, type_hint)))
+
+    def _begin(self, agent: Agent, handle: Handle) -> None:
+        self._agent = agent
+        self._handle = handle
+        self._python_type = None
+        finalize(self, handle.drop).atexit = False
+
+    # Who, and where ---------------------------------------------------------------
+
+    def is_owner(self) -> bool:
+        """Whether the value lies on this worker."""
+        return self._handle.is_owner
+
+    def owner(self) -> WorkerInfo:
+        """The worker that has the value."""
+        return self._handle.owner.info
+
+    def owner_name(self) -> str:
+        """The name of the worker that has the value."""
+        return self._handle.owner.name
+
+    def confirmed_by_owner(self) -> bool:
+        """Whether the owner knows of this reference."""
+        return self._handle.is_owner or self._handle.confirmed
+
+    # The value ----------------------------------------------------------------------
+
+    def to_here(self, timeout: float = UNSET_RPC_TIMEOUT) -> T:
+        """The value: itself on its owner, a copy of now on any other worker.
+
+        Raises:
+            RpcTimeout: it did not come in time.
+            ReferenceDead: it was never made, or its owner is out of reach.
+            Exception: what the function raised that was to make it.
+        """
+        handle = self._handle
+        agent, seconds = self._agent, _seconds(self, timeout, "to_here")
+        if handle.is_owner:
+            return _value_here(self, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
+        if is_profiling():
+            key = to_here_key(agent.name, self.owner_name())
+            with record_function(key) as scope:
+                fetched = agent.fetch(handle, timeout=seconds)
+                return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
+        return agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
+
+    def local_value(self) -> T:
+        """The value itself, on its owner.
+
+        Raises:
+            RpcMisuse: it lies on another worker.
+            Exception: what the function raised that was to make it.
+        """
+        if not self._handle.is_owner:
+            raise RpcMisuse(
+                code="NotTheOwner",
+                call="local_value",
+                reference=repr(self),
+                worker=self._agent.name,
+                owner=self.owner_name(),
+            )
+        return _value_here(self, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
+
+    def _get_future(self) -> Future[None]:
+        """A future that is complete when the owner has answered the creation."""
+        return self._handle.created
+
+    # Calls on the value ---------------------------------------------------------------
+
+    def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Any]":
+        """Methods of the value, called on its owner: each gives its result."""
+        return Proxy(self, _sync, timeout)
+
+    def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Future[Any]]":
+        """Methods of the value, called on its owner: each gives a future."""
+        return Proxy(self, _async, timeout)
+
+    def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[RRef[Any]]":
+        """Methods of the value, called on its owner: each gives a reference."""
+        return Proxy(self, _remote, timeout)
+
+    @overload
+    def _get_type(self, timeout: float = ...) -> "type[T]": ...
+
+    @overload
+    def _get_type(self, timeout: float = ..., *, blocking: bool) -> Any: ...
+
+    @overload
+    def _get_type(self, timeout: float, blocking: bool) -> Any: ...
+
+    def _get_type(
+        self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
+    ) -> Any:
+        """The class of the value, asked of its owner once; a future unless `blocking`.
+
+        Raises:
+            RpcTimeout, ReferenceDead, Exception: as `to_here`.
+        """
+        if self._python_type is not None:
+            known: Future[Any] = Future()
+            known.set_result(self._python_type)
+        else:
+            known = _ask_owner(self, _about_value(self, _type_here), timeout)
+            known.add_done_callback(self._remember_type)
+        return known.wait() if blocking else known
+
+    def _remember_type(self, future: Future[Any]) -> None:
+        if future.error() is None:
+            self._python_type = future.value()
+
+    def backward(
+        self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False
+    ) -> None:
+        """Compute gradients of the value, a tensor of one element, on its owner.
+
+        They flow to the tensors that it was computed from on that worker.
+
+        Raises:
+            RpcMisuse: a context of distributed autograd is given: there are none.
+            AutogradError: the value has no gradient.
+        """
+        if dist_autograd_ctx_id != -1:
+            raise RpcMisuse(
+                call="RRef.backward",
+                found=f"the context {dist_autograd_ctx_id} of distributed autograd",
+                wanted="no context: gradients stay on the owner",
+            )
+        if self._handle.is_owner:
+            _backward_here(self, retain_graph)
+        else:
+            request = _about_value(self, _backward_here, retain_graph)
+            _ask_owner(self, request, UNSET_RPC_TIMEOUT).wait()
+
+    # What it is not -------------------------------------------------------------------
+
+    def __refusal__(self, operation: str) -> RpcMisuse:
+        return RpcMisuse(code="ReferenceNotSent", asked=operation)
+
+    def _serialize(self) -> NoReturn:
+        """Refuse: references are written inside of remote calls only.
+
+        Raises:
+            ReferenceDead: it is dead.
+            RpcMisuse: always, otherwise.
+        """
+        self._handle.check("_serialize")
+        raise self.__refusal__("serialized")
+
+    @staticmethod
+    def _deserialize(data: Any) -> NoReturn:
+        """Refuse: references are read inside of remote calls only.
+
+        Raises:
+            RpcMisuse: always.
+        """
+        raise RpcMisuse(
+            code="ReferenceNotSent", asked="made of what somebody serialized"
+        )
+
+    def __repr__(self) -> str:
+        fork = self._handle.fork
+        if self._handle.is_owner:
+            return f"OwnerRRef({fork.rref})"
+        return f"UserRRef(RRefId = {fork.rref}, ForkId = {fork.fork})"
+
+
+def _seconds(rref: RRef[Any], timeout: float, call: str) -> float | None:
+    return timeout_seconds(timeout, rref._agent.rpc_timeout, call)
+
+
+def reference_of(agent: Agent, handle: Handle, of: str = "") -> RRef[Any]:
+    """The reference of a handle; its value is of type `of`, if known."""
+    if of:
+        handle.fork = handle.fork._replace(type=of)
+    made: RRef[Any] = object.__new__(RRef)
+    made._begin(agent, handle)
+    return made
+
+
+def handle_of(value: Any) -> Handle | None:
+    """The handle of a reference, None for anything else."""
+    return value._handle if isinstance(value, RRef) else None
+
+
+set_reference_class(ReferenceClass(RRef, reference_of, handle_of))
+
+
+def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
+    """The value of an owner's reference, when it is made.
+
+    An error of making it is raised as a new exception: the traceback of the kept one
+    would keep frames, and with them references to itself.
+
+    Raises:
+        RpcTimeout: it is not made in time.
+        ReferenceDead: it is dead.
+        RemoteError: the exception of the function, also of its class.
+    """
+    handle = rref._handle
+    handle.check(call)
+    value = handle.value
+    assert value is not None, "it is the owner's"
+    if not value.done():
+        try:
+            value.then(_nothing).wait(seconds)
+        except FutureTimeout:
+            assert seconds is not None, "without a timeout it waits for ever"
+            raise RpcTimeout(
+                call=call, worker=handle.owner.name, milliseconds=round(seconds * 1000)
+            ) from None
+    error = value.error()
+    if error is not None:
+        raise unpack_error(pack_error(error, rref._agent.info).payload)
+    return value.value()
+
+
+def _nothing(future: object) -> None:
+    """A callback that does nothing."""
+
+
+# Types ------------------------------------------------------------------------------
+
+
+def type_of(value: Any, hint: type | None = None) -> str:
+    """The type of a value in programs; `OBJECT` if it has none.
+
+    Raises:
+        RpcMisuse: a hint that is missing, or does not fit.
+    """
+    plain = _PLAIN.get(type(value))
+    if plain is not None and hint is None:
+        return plain
+    program: Any = load("everyorder.runtime.script.ir.program")
+    found = program.inferred_type(value)
+    compiled = _is_compiled_module(value)
+    if compiled and hint is None:
+        raise RpcMisuse(
+            call="RRef",
+            found="a compiled module without a type_hint",
+            wanted="a compiled module, and the interface by which scripts see it",
+        )
+    if not compiled and hint is not None:
+        raise RpcMisuse(
+            call="RRef",
+            found="a type_hint",
+            wanted="a hint where the value is a compiled module, and nowhere else",
+        )
+    if hint is not None:
+        return _hinted(found, hint)
+    return OBJECT if isinstance(found, program.NotInferred) else str(found)
+
+
+def _is_compiled_module(value: Any) -> bool:
+    modules: Any = load("everyorder.runtime.script.modules")
+    return isinstance(value, modules.ScriptModule)
+
+
+def _hinted(found: Any, hint: type) -> str:
+    program: Any = load("everyorder.runtime.script.ir.program")
+    fits: Any = load("everyorder.runtime.schema.subtyping").is_subtype
+    wanted = None
+    if program.is_interface(hint):
+        load("everyorder.runtime.jit").script(hint)
+        wanted = program.SHARED_PROGRAM.classes.known(hint)
+    if wanted is None or not fits(found, wanted):
+        raise RpcMisuse(
+            call="RRef",
+            found=f"the type_hint `{hint.__name__}`",
+            wanted=f"an interface that `{found}` has",
+        )
+    return str(wanted)
+
+
+# Proxies ------------------------------------------------------------------------------
+
+R = TypeVar("R")
+# How a proxy calls: reference, method, arguments, timeout.
+Invoke = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
+
+
+class Proxy(Unmovable, Generic[R]):
+    """Methods of a referenced value; `proxy.method(...)` calls one on its owner.
+
+    A name is checked by the class of the value, which is asked for first.
+    """
+
+    __slots__ = ("_call", "_rref", "_timeout")
+
+    def __init__(self, rref: RRef[Any], call: Invoke[R], timeout: float) -> None:
+        self._rref = rref
+        self._call = call
+        self._timeout = timeout
+
+    def __getattr__(self, name: str) -> Callable[..., R]:
+        """The method of that name, of the class of the value."""
+        return partial(self._invoke, name)
+
+    def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
+        return self._call(self._rref, name, args, kwargs, self._timeout)
+
+    def __refusal__(self, operation: str) -> RpcMisuse:
+        return self._rref.__refusal__(operation)
+
+    def __copy__(self) -> Self:
+        return self
+
+
+def _check_method(kind: type, name: str) -> None:
+    """Check that a class has a method.
+
+    Raises:
+        RpcMisuse: it has none of that name.
+    """
+    # The methods of a compiled module are not in its class.
+    modules: Any = load("everyorder.runtime.script.modules")
+    if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
+        raise RpcMisuse(code="NoSuchMethod", kind=kind.__name__, attribute=name)
+
+
+def _sync(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> Any:
+    request = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
+    return _ask_owner(rref, request, timeout, "sync").wait()
+
+
+def _async(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> Future[Any]:
+    known: Future[Any] = rref._get_type(timeout, False)
+    result: Future[Any] = Future()
+
+    def invoke(future: Future[Any]) -> None:
+        try:
+            request = _invocation(rref, future.value(), name, args, kwargs)
+            found = _ask_owner(rref, request, timeout, "async")
+            found._forward_to(result)
+        except Exception as error:
+            result.set_error_if_needed(error)
+
+    if is_profiling():
+        # The profilers of this thread measure the call, on whichever thread it is made.
+        context = copy_context()
+        known.add_done_callback(lambda future: context.run(invoke, future))
+    else:
+        known.add_done_callback(invoke)
+    return result
+
+
+def _remote(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> RRef[Any]:
+    request = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
+    agent, seconds = rref._agent, _seconds(rref, timeout, "remote")
+    return reference_of(agent, create(agent, rref._handle.owner, request, seconds))
+
+
+def _invocation(
+    rref: RRef[Any], kind: type, name: str, args: tuple[Any, ...], kwargs: Any
+) -> Request:
+    """The request for a method call on a value of class `kind`.
+
+    Raises:
+        RpcMisuse: the class has no such method.
+    """
+    _check_method(kind, name)
+    arguments = (rref, name, args, kwargs)
+    return Request(_invoke_here, arguments, {}, f"{kind.__qualname__}.{name}")
+
+
+def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
+    """The request for a function of this module on a value's owner."""
+    return Request(func, (rref, *args), {}, func.__name__)
+
+
+def _ask_owner(
+    rref: RRef[Any], request: Request, timeout: float, mode: str = ""
+) -> Future[Any]:
+    """A future of the owner's answer; profiled if `mode` is given."""
+    rref._handle.check(request.name)
+    seconds = _seconds(rref, timeout, request.name)
+    return call(rref._agent, rref._handle.owner, request, seconds, mode=mode)
+
+
+# Functions that run on the owner.  None blocks a thread for a value that is being made.
+
+
+def _with_value(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
+    """A future of `act(value)`, which is called when the value is made."""
+    result: Future[Any] = Future()
+
+    def now(future: Future[Any]) -> None:
+        failed = future.error()
+        if failed is not None:
+            # Not raised: its traceback would keep frames.
+            result.set_error_if_needed(failed)
+            return
+        try:
+            given = act(future.value())
+        except Exception as error:
+            result.set_error_if_needed(error)
+            return
+        if isinstance(given, Future):
+            given._forward_to(result)
+        else:
+            result.set_result(given)
+
+    value = rref._handle.value
+    assert value is not None, "it runs on the owner"
+    value.add_done_callback(now)
+    return result
+
+
+@async_execution
+def _type_here(rref: RRef[Any]) -> Future[type]:
+    return _with_value(rref, type)
+
+
+@async_execution
+def _invoke_here(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Future[Any]:
+    def act(value: Any) -> Any:
+        method = getattr(value, name)
+        given = method(*args, **kwargs)
+        if is_async(method):
+            return given
+        if isinstance(given, Future):
+            # A future cannot be sent: only marked functions may return one.
+            given.__reduce_ex__(5)
+        return given
+
+    return _with_value(rref, act)
+
+
+def _backward_here(rref: RRef[Any], retain_graph: bool) -> None:
+    value: Any = rref.local_value()
+    value.backward(retain_graph=retain_graph)

@@ -1,0 +1,472 @@
+"""Callables: what a worker asks another one to call, and how the other one finds it.
+
+A callable is known to the other worker by one of these:
+
+    an operator             by name and schema, which has to be the same there
+    a compiled function     by its full name: `__torch__.package.name`
+    a registered function   by the name that it was registered under
+    any other               by pickle: by name too, if it belongs to a module
+
+Rules:
+- they are tried in this order, but registered functions first;
+- the arguments of operators and of compiled functions are checked at the caller, before
+  anything is sent;
+- a call by name uses the restricted codec if its arguments have a form there; else
+  pickle, unless `registered_only`;
+- a worker with `registered_only` decodes nothing else.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from everyorder.runtime.base.locks import load
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
+from everyorder.runtime.errors.base import code_of, nearest
+from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
+from everyorder.runtime.errors.future import describe_type
+from everyorder.runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
+from everyorder.runtime.rpc.codec import pickling, restricted
+from everyorder.runtime.rpc.codec.named_functions import MARK, REGISTRY, Registered
+from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, References
+from everyorder.runtime.rpc.protocol.events import Payload
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.signature import OperatorName
+from everyorder.runtime.schema.types import FutureType, TupleType, fake
+
+OPERATOR: Final = "operator"
+SCRIPT: Final = "function"
+REGISTERED: Final = "registered function"
+PYTHON: Final = "Python function"
+
+# How errors call the parts of a call.
+_PARTS = ("function", "args", "kwargs")
+# Where functions of `runtime` that are operators come from.
+_CALLING = "everyorder.runtime.operators.bindings.python_bindings"
+# What the full names of compiled functions begin with.
+_PROGRAMS = "__torch__."
+
+Args = tuple[Any, ...]
+Kwargs = Mapping[str, Any]
+
+
+class Invocation(NamedTuple):
+    """A call of `function`, which is of a `kind`, and known there by `name`.
+
+    `schema` is that of an operator, "" for other kinds.
+    """
+
+    kind: str
+    name: str
+    function: Any
+    args: Args
+    kwargs: Kwargs
+    schema: str = ""
+
+    def run(self) -> Any:
+        """The result of the function; its exceptions pass."""
+        return self.function(*self.args, **self.kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A compiled function by its full name, which is looked up where it is called."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of the function.  Raises UnknownCallable where it is unknown."""
+        return script_function(self.name)(*args, **kwargs)
+
+
+def call_of(
+    function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
+) -> Invocation:
+    """The call of a function, resolved to its kind and name.
+
+    Raises:
+        RpcMisuse: the function cannot be called, or the arguments are none.
+        CallError, NoMatchingOverload: they do not fit the operator, or the compiled
+            function.
+    """
+    given, named_ = _checked(function, args, kwargs)
+    if isinstance(function, Named):
+        # Only the name is known here, so no arguments can be checked.
+        return Invocation(SCRIPT, function.name, function, given, named_)
+    if isinstance(function, Registered):
+        return Invocation(REGISTERED, function.name, function.function, given, named_)
+    name = REGISTRY.name_of(function)
+    if name is not None:
+        return Invocation(REGISTERED, name, function, given, named_)
+    if isinstance(function, OperatorHandle):
+        function.bind(given, named_)
+        return _operator(function, given, named_)
+    if isinstance(function, OperatorPacket):
+        return _operator(_overload(function, given, named_), given, named_)
+    if _is_compiled(function):
+        _binder(function)(given, named_)
+        return Invocation(SCRIPT, function.qualified_name, function, given, named_)
+    public = _public(function)
+    if public is not None:
+        return _rephrased(public, given, named_)
+    return Invocation(PYTHON, _name(function), function, given, named_)
+
+
+_PICKLED = "A call of another function, by a proxy, or with values of other classes,"
+# Internal functions by which references ask their owner.
+_FOR_REFERENCES = {
+    "_type_here": "The type of a value on another worker, which proxies ask for,",
+    "_invoke_here": "A method of a value on another worker, by a proxy,",
+    "_backward_here": "`backward` of a value on another worker",
+}
+
+
+def _name(function: Any) -> str:
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
+def _description(function: Any) -> str:
+    """A function as the user knows it, for messages."""
+    name = _name(function)
+    if getattr(function, "__module__", "") == "everyorder.runtime.rpc.api.rref":
+        return _FOR_REFERENCES.get(name, f"`{name}`")
+    return f"`{name}`"
+
+
+def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
+    if not callable(function):
+        raise RpcMisuse(
+            call="rpc",
+            found=describe_type(function),
+            wanted="a function should be callable",
+        )
+    # As upstream, anything falsy means no arguments.
+    if args and not isinstance(args, tuple | list):
+        raise _not_arguments("args", args, "a tuple or a list of arguments")
+    if not kwargs:
+        return tuple(args or ()), {}
+    if not isinstance(kwargs, Mapping):
+        raise _not_arguments("kwargs", kwargs, "a dictionary of arguments by name")
+    for key in kwargs:
+        if not isinstance(key, str):
+            wanted = "names as keys: keywords must be strings"
+            raise _not_arguments("kwargs", key, wanted)
+    return tuple(args or ()), dict(kwargs)
+
+
+def _not_arguments(name: str, value: Any, wanted: str) -> RpcMisuse:
+    return RpcMisuse(
+        call="rpc", found=f"`{name}` with {describe_type(value)}", wanted=wanted
+    )
+
+
+def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Invocation:
+    text = _schema_text(handle)
+    return Invocation(OPERATOR, str(handle.name), handle, args, kwargs, text)
+
+
+def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
+    """The first overload that the arguments fit.
+
+    Raises:
+        CallError: the only overload does not fit.
+        NoMatchingOverload: none of several fits.
+        OperatorGone: there is no overload.
+    """
+    errors: list[tuple[str, CallError]] = []
+    for name in packet.overloads():
+        handle: OperatorHandle = getattr(packet, name)
+        try:
+            handle.bind(args, kwargs)
+        except CallError as error:
+            errors.append((str(handle.name), error))
+        else:
+            return handle
+    if len(errors) == 1:
+        raise errors[0][1]
+    if not errors:
+        missing: OperatorHandle = packet.default
+        return missing
+    texts = tuple((name, str(error)) for name, error in errors)
+    raise NoMatchingOverload(operator=str(packet).replace(".", "::", 1), attempts=texts)
+
+
+def _is_compiled(function: Any) -> bool:
+    # Without this module loaded there is no such object; loading it is expensive.
+    jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
+    return jit is not None and isinstance(function, jit.ScriptFunction)
+
+
+def _binder(function: Any) -> Any:
+    memo: dict[str, Any] = function.function.memo
+    bind = memo.get("binder")
+    if bind is None:
+        binder_of = load("everyorder.runtime.script.executor.python_interop").binder_of
+        bind = memo["binder"] = binder_of(function.schema)
+    return bind
+
+
+def _public(function: Any) -> str | None:
+    """The operator that a function of `runtime` is, None for any other function."""
+    if getattr(function, "__module__", None) != _CALLING:
+        return None
+    name = getattr(function, "__name__", "")
+    loaded = _operators()
+    if name in loaded.names and loaded.function(name) is function:
+        return str(name)
+    return None
+
+
+class _Operators(NamedTuple):
+    """Functions of the built-in operators, loaded when first needed."""
+
+    names: tuple[str, ...]
+    function: Callable[[str], Any]
+    handle_of: Callable[[str], OperatorHandle]
+    find_handle: Callable[[str], OperatorHandle | None]
+    reread: Callable[..., Any]
+
+
+@cache
+def _operators() -> _Operators:
+    functions = load("everyorder.runtime.operators.bindings.functions")
+    handles = load("everyorder.runtime.operators.declare.handles")
+    calling = load(_CALLING)
+    return _Operators(
+        functions.OPERATORS,
+        calling.function,
+        handles.handle_of,
+        handles.find_handle,
+        calling.reread,
+    )
+
+
+class _Binding:
+    """Called in an operator's place: binds the arguments, and returns the call."""
+
+    def __init__(self, handle: OperatorHandle) -> None:
+        self.handle = handle
+        self.schema: Schema = handle.schema
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Invocation:
+        self.handle.bind(args, kwargs)
+        return _operator(self.handle, args, kwargs)
+
+
+def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
+    """The call of a function of `runtime`, whose arguments may be in another form."""
+    core = _operators()
+    writes = kwargs.get("out") is not None
+    binding = _Binding(core.handle_of(f"{name}_out" if writes else name))
+    given = {**kwargs}
+    if "out" in given and not writes and core.find_handle(f"{name}_out") is not None:
+        del given["out"]
+    try:
+        return binding(*args, **given)
+    except CallError as error:
+        if given.get("inplace"):
+            # The tensor is written at the callee; the one here stays as it is.
+            raise
+        rephrased: Invocation = core.reread(binding, args, given, error)
+        return rephrased
+
+
+def result_type(function: Any) -> str:
+    """The type of a function's result in the schema language; "" if it is unknown.
+
+    Of a function marked by `async_execution`, the type of the future's value.
+    """
+    later = getattr(function, MARK, None)
+    schema = _schema(function if later is None else later)
+    if schema is None:
+        return ""
+    given = tuple([fake(each.type) for each in schema.returns])
+    whole = given[0] if len(given) == 1 else TupleType(given)
+    if later is None:
+        return str(whole)
+    return str(whole.element) if isinstance(whole, FutureType) else ""
+
+
+def _schema(function: Any) -> Schema | None:
+    if isinstance(function, OperatorHandle):
+        return function.schema
+    if isinstance(function, OperatorPacket):
+        return None
+    if _is_compiled(function):
+        own: Schema = function.schema
+        return own
+    public = _public(function)
+    if public is None:
+        return None
+    return _operators().handle_of(public).schema
+
+
+# On the way.
+
+
+def pack_call(
+    call: Invocation,
+    references: References = NO_REFERENCES,
+    *,
+    registered_only: bool = False,
+) -> Packed:
+    """A call as a payload.
+
+    Raises:
+        UnknownCallable: registered functions are all that is taken.
+        Unsendable: a part of it cannot be sent; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    if call.kind == PYTHON:
+        if registered_only:
+            raise UnknownCallable(
+                code="OnlyRegistered", found=_description(call.function)
+            )
+        parts = call.function, call.args, call.kwargs
+        return pickling.pack(parts, references, _PARTS)
+    value = (call.kind, call.name, call.schema), call.args, call.kwargs
+    if registered_only:
+        if call.kind != REGISTERED:
+            raise UnknownCallable(
+                code="OnlyRegistered", found=f"The {call.kind} `{call.name}`"
+            )
+        return restricted.pack(value, references, _PARTS)
+    packed = restricted.try_pack(value, references)
+    return pickling.pack(value, references, _PARTS) if packed is None else packed
+
+
+def unpack_call(
+    payload: Payload,
+    references: References = NO_REFERENCES,
+    carries: Sequence[Any] = (),
+    *,
+    registered_only: bool = False,
+) -> Invocation:
+    """The call of a payload, its function found here.
+
+    Raises:
+        UnknownCallable: registered functions are all that is taken, and it is none.
+        UnknownCallable, OperatorGone: it is not here, or another one.
+        Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
+    """
+    value = pickling.unpack(
+        payload, references, carries, trusted=not registered_only, refused=_PICKLED
+    )
+    if not isinstance(value, tuple) or len(value) != len(_PARTS):
+        raise _no_call()
+    function, args, kwargs = value
+    if not isinstance(args, tuple) or not isinstance(kwargs, dict):
+        raise _no_call()
+    if not isinstance(function, tuple):
+        if registered_only:
+            raise UnknownCallable(code="OnlyRegistered", found=_description(function))
+        return Invocation(PYTHON, _name(function), function, args, kwargs)
+    if len(function) != 3 or not all(type(each) is str for each in function):
+        raise _no_call()
+    kind, name, schema = function
+    if registered_only and kind != REGISTERED:
+        raise UnknownCallable(code="OnlyRegistered", found=f"The {kind} `{name}`")
+    if kind == REGISTERED and not registered_only and not REGISTRY.has(name):
+        # The default name begins with the module, which may register it on import.
+        _import_module_of(name)
+    finder = _FINDERS.get(kind)
+    if finder is None or not all(type(key) is str for key in kwargs):
+        raise _no_call()
+    return Invocation(kind, name, finder(name, schema), args, kwargs, schema)
+
+
+def _no_call() -> Undecodable:
+    return Undecodable(found="A call", reason="it names no function and arguments")
+
+
+def _find_operator(name: str, schema: str) -> OperatorHandle:
+    base, _, overload = name.partition(".")
+    wanted = OperatorName(base, overload)
+    dispatcher = default_dispatcher()
+    if not _is_defined(dispatcher, wanted):
+        provide(wanted)
+    if not _is_defined(dispatcher, wanted):
+        namespace = wanted.namespace or ""
+        entries = dispatcher.state.namespaces.get(namespace, {}).values()
+        names = sorted({str(each.name) for each in entries if each.definitions})
+        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
+    handle = OperatorHandle(dispatcher, wanted)
+    here = _schema_text(handle)
+    if here != schema:
+        raise OperatorGone(
+            code="OperatorChanged", operator=name, known=schema, found=here
+        )
+    return handle
+
+
+def _is_defined(dispatcher: Dispatcher, name: OperatorName) -> bool:
+    """Whether an operator is defined; kernels alone do not define it."""
+    entry = dispatcher.state.entry(name)
+    return entry is not None and bool(entry.definitions)
+
+
+def _schema_text(handle: OperatorHandle) -> str:
+    memo = handle.reading.memo
+    text: str | None = memo.get("text")
+    if text is None:
+        text = memo["text"] = str(handle.schema)
+    return text
+
+
+def script_function(name: str) -> Any:
+    """The compiled function of a full name; its module is loaded if it has one.
+
+    Raises:
+        UnknownCallable: there is none.
+    """
+    functions = load("everyorder.runtime.script.ir.program").SHARED_PROGRAM.functions
+    function = functions.get(name)
+    if function is None:
+        reason = _import_module_of(name)
+        function = functions.get(name)
+    if function is None:
+        raise UnknownCallable(
+            kind=SCRIPT,
+            name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
+            near=nearest(name, [*functions]),
+            reason=reason,
+        )
+    return load("everyorder.runtime.jit.scripting").ScriptFunction(function)
+
+
+def _import_module_of(name: str) -> str:
+    """Import the module of a function's full name; the error as a text, or ""."""
+    module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
+    if not module or module == "__main__":
+        return ""
+    try:
+        import_module(module)
+    except Exception as error:
+        return f"{code_of(error)}: {error}"
+    return ""
+
+
+_FINDERS: dict[str, Callable[[str, str], Any]] = {
+    OPERATOR: _find_operator,
+    SCRIPT: lambda name, _: script_function(name),
+    REGISTERED: lambda name, _: REGISTRY.find(name),
+}
+
+
+def pack_result(
+    value: Any, references: References = NO_REFERENCES, *, registered_only: bool = False
+) -> Packed:
+    """The result of a call as a payload; `unpack` reads it.
+
+    Raises:
+        Unsendable: a part of it cannot be sent; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    if registered_only:
+        return restricted.pack(value, references, "result")
+    return pickling.pack(value, references, "result")

@@ -1,0 +1,214 @@
+"""Functions for other workers: registered names, and results that come later.
+
+`register` gives a function a name by which others call it.  `async_execution` marks a
+function that returns a future: the answer of a remote call is sent when that future is
+complete, from whichever thread completes it, and no thread waits meanwhile.  The future
+itself is never sent.
+
+Rules of marked functions:
+- under `staticmethod` and `classmethod` the mark is the inner decorator, over
+  `jit.script` the outer one;
+- called locally, a marked function is the function: the caller gets its future;
+- an exception before there is a future, and the error of the future, are the error of
+  the remote call; a result that is no future is refused at the callee.
+
+Rules of names:
+- a name stands for one function; it may be registered several times, and is free when
+  all of its handles are closed;
+- the set of names depends on the open handles only, not on their order.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar, overload
+
+from everyorder.runtime.base.locks import renewed
+from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.errors.base import nearest
+from everyorder.runtime.errors.future import callable_name, describe_type
+from everyorder.runtime.errors.rpc import RpcMisuse, UnknownCallable
+from everyorder.runtime.futures import Future
+
+# The attribute of a function that was marked by `async_execution`.
+MARK = "_wrapped_async_rpc_function"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
+    """Mark a function that returns a future: remote callers get its value.
+
+    Raises:
+        RpcMisuse: it cannot be called.
+    """
+    if not callable(fn):
+        raise RpcMisuse(
+            call="async_execution",
+            found=describe_type(fn),
+            wanted="a function that gives a future; under staticmethod and classmethod",
+        )
+
+    @wraps(fn)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return fn(*args, **kwargs)
+
+    setattr(wrapper, MARK, fn)
+    return wrapper
+
+
+def is_async(function: Any) -> bool:
+    """Whether a function, or the function of a bound method, is marked."""
+    return getattr(function, MARK, None) is not None
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registered(Closeable):
+    """The handle of a registration, closed by `close`.
+
+    It can be called, here or by `rpc_sync(to, handle, args=...)`.
+    """
+
+    __slots__ = ("_registry", "function", "name")
+
+    def __init__(self, registry: "Registry | None", name: str, function: Any) -> None:
+        self._registry = registry
+        self.name = name
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function here."""
+        return self.function(*args, **kwargs)
+
+    def close(self) -> None:
+        """Take the registration back; idempotent."""
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.remove(self)
+
+    def __repr__(self) -> str:
+        return f"Registered({self.name!r})"
+
+
+class Registry:
+    """Functions by the names that others call them by."""
+
+    def __init__(self) -> None:
+        self._lock: Lock = renewed()
+        self._handles: dict[str, list[Registered]] = {}
+        # By identity: functions may compare as they like.
+        self._names: dict[int, list[str]] = {}
+
+    def add(self, function: F, name: str | None = None) -> Registered:
+        """Register a function under a name, `module.qualname` unless it is given.
+
+        Raises:
+            RpcMisuse: it cannot be called, or the name is another one's.
+        """
+        if not callable(function):
+            raise RpcMisuse(
+                call="register", found=describe_type(function), wanted="a callable"
+            )
+        if name is None:
+            name = f"{getattr(function, '__module__', '')}.{callable_name(function)}"
+        if not isinstance(name, str) or not name:
+            raise RpcMisuse(
+                call="register",
+                found=describe_type(name),
+                wanted="a text that is not empty",
+            )
+        made = Registered(self, name, function)
+        with self._lock:
+            handles = self._handles.setdefault(name, [])
+            taken = bool(handles) and handles[0].function is not function
+            if not taken:
+                handles.append(made)
+                self._names.setdefault(id(function), []).append(name)
+        if taken:
+            raise RpcMisuse(
+                call="register",
+                found=f"the name `{name}`, which stands for another function",
+                wanted="another name; or close the handle of that function first",
+            )
+        return made
+
+    def remove(self, handle: Registered) -> None:
+        """Take a registration back."""
+        with self._lock:
+            handles = self._handles[handle.name]
+            handles.remove(handle)
+            if not handles:
+                del self._handles[handle.name]
+            names = self._names[id(handle.function)]
+            names.remove(handle.name)
+            if not names:
+                del self._names[id(handle.function)]
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """The function of a name.  Raises `UnknownCallable`."""
+        with self._lock:
+            handles = self._handles.get(name)
+            known = [] if handles else [*self._handles]
+        if not handles:
+            near = nearest(name, known)
+            raise UnknownCallable(kind="registered function", name=name, near=near)
+        function: Callable[..., Any] = handles[0].function
+        return function
+
+    def has(self, name: str) -> bool:
+        """Whether a name is registered."""
+        return name in self._handles
+
+    def name_of(self, function: Any) -> str | None:
+        """A name of a function, the first in their order; None if it has none."""
+        names = self._names.get(id(function))
+        return min(names) if names else None
+
+    def names(self) -> tuple[str, ...]:
+        """The names, in their order."""
+        with self._lock:
+            return tuple(sorted(self._handles))
+
+
+REGISTRY = Registry()
+
+
+@overload
+def register(name: F) -> F: ...
+
+
+@overload
+def register(name: str | None = None) -> Callable[[F], F]: ...
+
+
+def register(name: Any = None) -> Any:
+    """Let others call a function by a name, as long as the process lives.
+
+    `@register` and `@register()` use `module.qualname`, `@register("name")` that name;
+    the function itself stays what it is.  `REGISTRY.add` gives a handle by which to
+    take it back.
+
+    Raises:
+        RpcMisuse: as `Registry.add`.
+    """
+
+    def add(function: F) -> F:
+        REGISTRY.add(function, name)
+        return function
+
+    if callable(name):
+        REGISTRY.add(name)
+        return name
+    return add
+
+
+def registered(name: str) -> Registered:
+    """A stand-in for a function that another worker has registered under a name."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return REGISTRY.find(name)(*args, **kwargs)
+
+    return Registered(None, name, call)

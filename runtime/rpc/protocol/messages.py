@@ -1,0 +1,423 @@
+"""Messages: what one worker says to another, as frozen values and as bytes.
+
+    calls        Call, Answer, Decline, Cancel
+    references   Register, Registered, Refused, Accept, Delete
+    members      MemberJoined, MemberLeft, Idle, Survey, Waiting, Finish
+    payloads     Part
+
+All of them travel on a channel: once, and in order.  Packets outside of a channel
+(requests to join, signs of life) are in `runtime.rpc.protocol.wire`.
+
+Rules of messages:
+- `KINDS` is the one table; the number of a kind is a part of the format;
+- a reference is carried as a `Fork` whose `fork` is the one of the receiver; the sender
+  is its parent; references beside a call travel in `carries`, in the order in which the
+  payload names them.
+
+Rules of bytes:
+- the body of a DATA packet is the number of the kind in one byte, then its fields; the
+  buffers of a payload follow as frames of their own, but for the first one, which ends
+  the body where it is small;
+- messages with a payload are read and written by hand, for speed; the layout of the
+  others follows from their annotations, of each of which `_FIELDS` has the field;
+- a list of references has `references` at most; a message is a view of the packet's
+  buffers: nothing is copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from struct import Struct, error
+from typing import Any, get_args
+
+from everyorder.runtime.rpc.protocol.events import Payload, Reason
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    ForkId,
+    GloballyUniqueId,
+    Node,
+    RRefId,
+)
+from everyorder.runtime.rpc.protocol.wire import (
+    BYTE,
+    DETAIL,
+    MEMBER,
+    MEMBERS,
+    NAME,
+    NODE_ID,
+    NUMBER,
+    SHORT,
+    UNIQUE_ID,
+    Buffer,
+    Field,
+    Malformed,
+    Member,
+    Reader,
+    of_fork,
+    of_unique,
+    record,
+    several,
+    text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A worker asks for something; `call` is a number that it gives once.
+
+    `milliseconds` is what is left until its deadline.  `creates` and `fork` come
+    together: the value that `remote` makes, and the reference of the caller.
+    """
+
+    call: int
+    payload: Payload
+    carries: tuple[Fork, ...] = ()
+    milliseconds: int | None = None
+    creates: RRefId | None = None
+    fork: ForkId | None = None
+    target: RRefId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a call."""
+
+    call: int
+    payload: Payload
+    carries: tuple[Fork, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A call has no answer; `reason` says why."""
+
+    call: int
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The caller does not wait any longer."""
+
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A user tells the owner that it holds a reference; `parent` gave it."""
+
+    rref: RRefId
+    fork: ForkId
+    parent: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The owner knows of a reference."""
+
+    fork: ForkId
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The owner has no such value, or has it no more."""
+
+    fork: ForkId
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The receiver of a reference tells its parent that it need not hold it."""
+
+    fork: ForkId
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A user tells the owner that it holds a reference no more."""
+
+    rref: RRefId
+    fork: ForkId
+
+
+@dataclass(frozen=True, slots=True)
+class MemberJoined:
+    """The keeper tells of a new member."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLeft:
+    """The keeper tells of one who is a member no more."""
+
+    node: Node
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A worker that is done says so; `wave` is the survey that it answers.
+
+    `sent` and `received` count messages on channels that are open; `busy` says that
+    something is in flight for it all the same.
+    """
+
+    wave: int
+    sent: int
+    received: int
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Whether all are done is asked once more."""
+
+    wave: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Who is not done yet, and the incarnations of all members that are counted."""
+
+    names: tuple[str, ...]
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """All are done, and nothing is in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a frame of the call or answer that follows: too large for a packet.
+
+    `size` is that of the frame, `offset` where the piece belongs; `payload` is one
+    buffer.
+    """
+
+    frame: int
+    size: int
+    offset: int
+    payload: Payload
+
+
+Message = (
+    Call
+    | Answer
+    | Decline
+    | Cancel
+    | Register
+    | Registered
+    | Refused
+    | Accept
+    | Delete
+    | MemberJoined
+    | MemberLeft
+    | Idle
+    | Survey
+    | Waiting
+    | Finish
+    | Part
+)
+
+# The numbers of the format are the places in the union: a new kind comes last.
+KINDS: dict[int, type[Message]] = dict(enumerate(get_args(Message), 1))
+
+
+# A first buffer of this size or less is a part of the body: one frame less to send.
+INLINE = 65536
+REFERENCES = 4096
+
+_CALL = Struct("<BQBI")
+_ANSWER = Struct("<BQB")
+_PART = Struct("<BHQQ")
+_CREATES, _TARGET, _DEADLINE, _CARRIES, _INLINE, _FAILED = 1, 2, 4, 8, 16, 32
+_OF_CALL = _CREATES | _TARGET | _DEADLINE | _CARRIES | _INLINE
+_OF_ANSWER = _CARRIES | _INLINE | _FAILED
+# The largest that the field holds: some 49 days.
+_LONGEST = 0xFFFFFFFF
+
+_REASONS = tuple(Reason)
+_PLACES = {reason: place for place, reason in enumerate(_REASONS)}
+
+
+def _reason(reader: Reader) -> Reason:
+    place = reader.number(BYTE)
+    if place >= len(_REASONS):
+        raise Malformed
+    return _REASONS[place]
+
+
+def _flag(reader: Reader) -> bool:
+    found = reader.number(BYTE)
+    if found > 1:
+        raise Malformed
+    return found == 1
+
+
+_NAMES = several(MEMBERS, text(NAME))
+
+# The field of each annotation; calls, answers and parts are written by hand.
+_FIELDS: dict[Any, Field] = {
+    int: NUMBER,
+    GloballyUniqueId: UNIQUE_ID,
+    Node: NODE_ID,
+    Reason: Field(_reason, lambda reason: BYTE.pack(_PLACES[reason])),
+    bool: Field(_flag, BYTE.pack),
+    str: text(DETAIL),
+    Member: MEMBER,
+    # As many names as are read.
+    tuple[str, ...]: Field(_NAMES.read, lambda names: _NAMES.write(names[:MEMBERS])),
+    tuple[int, ...]: several(MEMBERS, NUMBER),
+}
+_LAYOUTS = {
+    number: record(kind, **{each.name: _FIELDS[each.type] for each in fields(kind)})
+    for number, kind in KINDS.items()
+    if kind not in (Call, Answer, Part)
+}
+_READERS = {number: each.read for number, each in _LAYOUTS.items()}
+_WRITERS = {
+    KINDS[number]: (BYTE.pack(number), each.write) for number, each in _LAYOUTS.items()
+}
+_NOTHING: tuple[Buffer, ...] = ()
+
+
+def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
+    """The body of a message, and the frames that follow it."""
+    kind = type(message)
+    if kind is Call:
+        assert isinstance(message, Call), "its class is"
+        return _of_call(message)
+    if kind is Answer:
+        assert isinstance(message, Answer), "its class is"
+        return _of_answer(message)
+    if kind is Part:
+        assert isinstance(message, Part), "its class is"
+        start = _PART.pack(16, message.frame, message.size, message.offset)
+        return start, message.payload
+    number, write = _WRITERS[kind]
+    return number + write(message), _NOTHING
+
+
+def _of_call(call: Call) -> tuple[bytes, Sequence[Buffer]]:
+    flags = 0
+    middle = b""
+    milliseconds = 0
+    if call.milliseconds is not None:
+        flags = _DEADLINE
+        milliseconds = min(call.milliseconds, _LONGEST)
+    if call.creates is not None:
+        assert call.fork is not None, "they come together"
+        flags |= _CREATES
+        middle = of_unique(call.creates) + of_unique(call.fork)
+    if call.target is not None:
+        flags |= _TARGET
+        middle += of_unique(call.target)
+    if call.carries:
+        flags |= _CARRIES
+        middle += _of_carries(call.carries)
+    payload = call.payload
+    if payload and len(first := payload[0]) <= INLINE:
+        start = _CALL.pack(1, call.call, flags | _INLINE, milliseconds)
+        return b"".join((start, middle, first)), payload[1:]
+    return _CALL.pack(1, call.call, flags, milliseconds) + middle, payload
+
+
+def _of_answer(answer: Answer) -> tuple[bytes, Sequence[Buffer]]:
+    flags = _FAILED if answer.failed else 0
+    middle = b""
+    if answer.carries:
+        flags |= _CARRIES
+        middle = _of_carries(answer.carries)
+    payload = answer.payload
+    if payload and len(first := payload[0]) <= INLINE:
+        start = _ANSWER.pack(2, answer.call, flags | _INLINE)
+        return b"".join((start, middle, first)), payload[1:]
+    return _ANSWER.pack(2, answer.call, flags) + middle, payload
+
+
+def _of_carries(carries: tuple[Fork, ...]) -> bytes:
+    return SHORT.pack(len(carries)) + b"".join([of_fork(each) for each in carries])
+
+
+def decode(
+    body: memoryview, payload: Payload = (), references: int = REFERENCES
+) -> Message:
+    """The message of a body, and of the frames that followed it.
+
+    Raises:
+        Malformed: it is none.
+    """
+    if not body.nbytes:
+        raise Malformed
+    number = body[0]
+    if number == 1:
+        return _call(body, payload, references)
+    if number == 2:
+        return _answer(body, payload, references)
+    if number == 16:
+        return _part(body, payload)
+    if number not in _READERS or payload:
+        raise Malformed
+    reader = Reader(body, 1)
+    message: Message = _READERS[number](reader)
+    reader.end()
+    return message
+
+
+def _part(body: memoryview, payload: Payload) -> Part:
+    if body.nbytes != _PART.size or len(payload) != 1:
+        raise Malformed
+    _, frame, whole, offset = _PART.unpack(body)
+    return Part(frame, whole, offset, tuple(payload))
+
+
+def _call(body: memoryview, payload: Payload, references: int) -> Call:
+    try:
+        _, call, flags, milliseconds = _CALL.unpack_from(body)
+    except error:
+        raise Malformed from None
+    if flags == _INLINE | _DEADLINE:
+        return Call(call, (body[_CALL.size :], *payload), (), milliseconds)
+    if flags & ~_OF_CALL or (milliseconds and not flags & _DEADLINE):
+        raise Malformed
+    reader = Reader(body, _CALL.size)
+    creates = reader.unique() if flags & _CREATES else None
+    fork = reader.unique() if flags & _CREATES else None
+    target = reader.unique() if flags & _TARGET else None
+    carries = reader.many(references, Reader.fork) if flags & _CARRIES else ()
+    return Call(
+        call,
+        _payload(reader, flags, payload),
+        carries,
+        milliseconds if flags & _DEADLINE else None,
+        creates,
+        fork,
+        target,
+    )
+
+
+def _answer(body: memoryview, payload: Payload, references: int) -> Answer:
+    try:
+        _, call, flags = _ANSWER.unpack_from(body)
+    except error:
+        raise Malformed from None
+    if flags == _INLINE:
+        return Answer(call, (body[_ANSWER.size :], *payload))
+    if flags & ~_OF_ANSWER:
+        raise Malformed
+    reader = Reader(body, _ANSWER.size)
+    carries = reader.many(references, Reader.fork) if flags & _CARRIES else ()
+    return Answer(
+        call, _payload(reader, flags, payload), carries, bool(flags & _FAILED)
+    )
+
+
+def _payload(reader: Reader, flags: int, payload: Payload) -> Payload:
+    if flags & _INLINE:
+        return (reader.rest(), *payload)
+    reader.end()
+    return tuple(payload)

@@ -1,0 +1,204 @@
+"""Termination: detecting that all members are done and no message is in flight.
+
+The member of the lowest number coordinates.  Each member that is done and has nothing
+in flight reports how many messages it sent and received on its channels.  When all have
+reported and the sums are equal, all are asked once more; if the answers are the same,
+nothing was in flight in between (Mattern 1987, the method of four counters), so nothing
+ever will be.
+
+Rules: a channel that ended takes its counts with it, on both sides; a member that is
+lost is not waited for; when the coordinator is lost, the next member coordinates, and
+all report to it.  The coordinator names the members that it counts: without a keeper,
+members that know others lose them, so that nobody ends while a member that it knows
+does not take part.
+"""
+
+from collections.abc import Hashable
+
+from everyorder.runtime.rpc.protocol.events import Event, Finished
+from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.messages import (
+    Finish,
+    Idle,
+    Message,
+    Survey,
+    Waiting,
+)
+
+RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
+
+# What is not here is not legal: whoever asks looks before.
+TRANSITIONS: dict[tuple[str, str], str] = {
+    (RUNNING, "done"): DONE,
+    (DONE, "all are"): FINISHING,
+    (DONE, "told"): FINISHED,
+    (FINISHING, "all know"): FINISHED,
+    (FINISHING, "told"): FINISHED,
+}
+
+
+class Termination:
+    """The state machine of termination."""
+
+    def __init__(self) -> None:
+        self.out: list[tuple[Node, Message]] = []
+        self.events: list[Event] = []
+        self.status = RUNNING
+        self._wave = 0
+        # The last report: its coordinator, counts, and whether it was busy.
+        self._reported: tuple[Node, int, int, bool] | None = None
+        # At the coordinator: the reports, and the sum that a survey has to confirm.
+        self._reports: dict[Node, Idle] = {}
+        self._sum: int | None = None
+        self._named: tuple[str, ...] | None = None
+        # Whether something changed since the last `advance`, besides counts.
+        self.stirred = True
+
+    def _move(self, what: str) -> None:
+        self.status = TRANSITIONS[self.status, what]
+
+    def done(self) -> None:
+        """This worker is done."""
+        self.stirred = True
+        if self.status == RUNNING:
+            self._move("done")
+
+    def due(self, me: Node) -> bool:
+        """Whether `advance` may change something; not while other members work."""
+        if self.status == RUNNING:
+            return self.stirred and bool(self._reports)
+        if self.status != DONE or self.stirred or not self._named:
+            return True
+        # A member that is done and has reported waits for the missing ones.
+        return self._reported is None or self._reported[0] == me
+
+    def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
+        """The names of members that are not known to be done."""
+        if self.status == FINISHED or not members:
+            return ()
+        if members[0] == me:
+            return self._missing(members)
+        if self._named is None:
+            return (members[0].name,)
+        return self._named
+
+    def _missing(self, members: tuple[Node, ...]) -> tuple[str, ...]:
+        return tuple(each.name for each in members if each not in self._reports)
+
+    def advance(
+        self,
+        me: Node,
+        members: tuple[Node, ...],
+        counts: tuple[int, int],
+        busy: bool,
+        unacknowledged: bool,
+    ) -> None:
+        """Report or decide by the current counts; called after each change.
+
+        `counts` are messages sent and received; `unacknowledged` says that some
+        message is not known to have come.
+        """
+        self.stirred = False
+        if self.status == FINISHED or not members:
+            return
+        if self.status == FINISHING:
+            if not unacknowledged:
+                self._move("all know")
+                self.events.append(Finished())
+            return
+        coordinator = members[0]
+        report = (coordinator, *counts, busy)
+        if self.status == DONE and report != self._reported:
+            known = self._reported is not None and self._reported[0] == coordinator
+            # While a member is not done, reports of changed counts are not needed.
+            if not self._named or coordinator == me if known else not busy:
+                self._reported = report
+                self._report(me, coordinator, Idle(0, *counts, busy))
+        if coordinator == me:
+            self._judge(me, members)
+
+    def _report(self, me: Node, coordinator: Node, idle: Idle) -> None:
+        if coordinator == me:
+            self._reports[me] = idle
+            if not idle.wave:
+                self._sum = None
+        else:
+            self.out.append((coordinator, idle))
+
+    def _judge(self, me: Node, members: tuple[Node, ...]) -> None:
+        missing = self._missing(members)
+        if missing != self._named:
+            self._named = missing
+            waiting = Waiting(missing, tuple(each.incarnation for each in members))
+            # The missing ones are told, too, so that a lost one is noticed.
+            for each in members:
+                if each != me:
+                    self.out.append((each, waiting))
+        if missing:
+            return
+        reports = [self._reports[each] for each in members]
+        sent = sum(each.sent for each in reports)
+        received = sum(each.received for each in reports)
+        if any(each.busy for each in reports) or sent != received:
+            return
+        if self._sum is None:
+            self._wave += 1
+            self._sum = sent
+            for each in members:
+                if each != me:
+                    self.out.append((each, Survey(self._wave)))
+            self._reports[me] = self._survey_report(self._reports[me])
+        if all(self._reports[each].wave == self._wave for each in members):
+            if sent == self._sum:
+                self._move("all are")
+                for each in members:
+                    if each != me:
+                        self.out.append((each, Finish()))
+            else:
+                self._sum = None
+
+    def _survey_report(self, idle: Idle) -> Idle:
+        return Idle(self._wave, idle.sent, idle.received, idle.busy)
+
+    def receive(
+        self, peer: Node, message: Message, counts: tuple[int, int], busy: bool
+    ) -> None:
+        """A message came; `counts` and `busy` are those of this worker now."""
+        self.stirred = True
+        if isinstance(message, Survey):
+            self._reported = (peer, *counts, busy)
+            self.out.append((peer, Idle(message.wave, *counts, busy)))
+        elif isinstance(message, Idle):
+            if message.wave in (0, self._wave):
+                self._reports[peer] = message
+            if not message.wave:
+                # Counts changed since: the survey is void.
+                self._sum = self._named = None
+            if self.status == FINISHED:
+                # It was lost when all were told to finish, and is admitted again.
+                self.out.append((peer, Finish()))
+        elif isinstance(message, Waiting):
+            self._named = message.names
+        elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:
+            self._move("told")
+            self.events.append(Finished())
+
+    def lost(self, peer: Node) -> None:
+        """A lost peer is not waited for, and its report is forgotten."""
+        self.stirred = True
+        self._reports.pop(peer, None)
+        # The missing ones are told again: they may be lost as well.
+        self._sum = self._named = None
+        if self._reported is not None and self._reported[0] == peer:
+            self._reported = None
+
+    def state(self) -> Hashable:
+        """Everything that it knows."""
+        return (
+            self.status,
+            self._reported,
+            tuple(sorted(self._reports.items(), key=lambda each: each[0])),
+            self._sum,
+            self._named,
+            self._wave,
+        )

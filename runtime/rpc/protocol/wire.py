@@ -1,0 +1,485 @@
+"""Wire: bytes and frames, every length checked; packets outside of a channel.
+
+    Reader, of_text, ...    numbers, texts and identities as bytes, and back
+    Field, record           the same as tables: how a value is read and written
+    HEADER, head, parse     the header of a packet; is it a packet of ours
+    Note, of_note, note     bodies of packets that carry no message of a channel
+
+Rules of fields:
+- a number has a fixed width; a text is its length in two bytes, then UTF-8;
+- a `Reader` never reads past its end, and `end` reports bytes that are left over; each
+  text and each list has a limit, which is checked before anything of it is read;
+- bytes that break a rule raise `Malformed`.
+
+A packet is a list of buffers: the first is header and body, the others are those of a
+payload.
+
+    offset  bytes
+         0      2  mark
+         2      1  version
+         3      1  kind of the packet
+         4      8  group: the incarnation of its keeper, 0 outside of a group
+        12      8  source: the incarnation of the sender
+        20      8  target: that of the receiver, 0 where it is not known
+        28      4  session of the sender: how often it began a channel with this peer
+        32      4  session of the receiver, as the sender knows it, or 0
+        36      8  sequence: of DATA only
+        44      8  acknowledged: all up to this sequence came
+
+Rules of packets: numbers are little-endian; another layout is another version; `parse`
+takes any bytes and never raises.
+
+A packet that is not DATA, whose body is a message of `runtime.rpc.protocol.messages`,
+is a note:
+
+    JOIN        Join        a worker asks to be a member, and does not know the keeper
+    ADMITTED    Admission   it is one, with this number, beside these members
+    REJECTED    Rejection   it is none, and why
+    HELLO       Hello       a channel begins; what its sender takes
+    WELCOME     Hello       the answer
+    PING        Beat        a question: is the peer alive, and what has it received
+    PONG        Beat        the answer, or an acknowledgement alone
+    RESET, BYE  (nothing)   there is no such channel; the sender leaves
+
+A note may be lost, or come twice: the sender repeats it until it is answered, and the
+receiver answers each copy.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from struct import Struct, error
+from typing import Any, NamedTuple, TypeVar
+
+from everyorder.runtime.rpc.protocol.identities import (
+    LONGEST_NAME,
+    Fork,
+    GloballyUniqueId,
+    Node,
+)
+
+T = TypeVar("T")
+
+BYTE = Struct("<B")
+SHORT = Struct("<H")
+LONG = Struct("<Q")
+# created_on, local_id, incarnation
+UNIQUE = Struct("<iQQ")
+# id, incarnation
+NODE = Struct("<iQ")
+
+# In bytes; an endpoint holds the path of a socket.
+NAME = LONGEST_NAME
+ENDPOINT = 1024
+KEY = 128
+TYPE = 4096
+DETAIL = 4096
+# Members in an admission; names in `Waiting`.
+MEMBERS = 4096
+
+
+class Malformed(Exception):
+    """Bytes do not follow the format; the packet is dropped and counted."""
+
+
+class Reader:
+    """Reads fields from a buffer, one after the other."""
+
+    __slots__ = ("at", "buffer", "stop")
+
+    def __init__(self, buffer: memoryview, at: int = 0) -> None:
+        self.buffer = buffer
+        self.at = at
+        self.stop = buffer.nbytes
+
+    def numbers(self, layout: Struct) -> tuple[int, ...]:
+        """Numbers of a layout."""
+        try:
+            found = layout.unpack_from(self.buffer, self.at)
+        except error:
+            raise Malformed from None
+        self.at += layout.size
+        return found
+
+    def number(self, layout: Struct = LONG) -> int:
+        """One number."""
+        return self.numbers(layout)[0]
+
+    def text(self, most: int) -> str:
+        """A text of so many bytes at most."""
+        length = self.number(SHORT)
+        if length > most or self.at + length > self.stop:
+            raise Malformed
+        start, self.at = self.at, self.at + length
+        try:
+            return str(self.buffer[start : self.at], "utf-8")
+        except UnicodeDecodeError:
+            raise Malformed from None
+
+    def many(self, most: int, each: Callable[["Reader"], T]) -> tuple[T, ...]:
+        """A list of so many at most."""
+        count = self.number(SHORT)
+        if count > most:
+            raise Malformed
+        return tuple(each(self) for _ in range(count))
+
+    def unique(self) -> GloballyUniqueId:
+        """A number that no two workers give twice."""
+        return GloballyUniqueId(*self.numbers(UNIQUE))
+
+    def node(self) -> Node:
+        """A worker's life."""
+        number, incarnation = self.numbers(NODE)
+        return Node(self.text(NAME), number, incarnation)
+
+    def fork(self) -> Fork:
+        """A reference."""
+        return Fork(self.unique(), self.unique(), self.node(), self.text(TYPE))
+
+    def rest(self) -> memoryview:
+        """What is left."""
+        start, self.at = self.at, self.stop
+        return self.buffer[start:]
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.at != self.stop:
+            raise Malformed
+
+
+def of_text(text: str, most: int) -> bytes:
+    """A text, cut at a character to `most` bytes: no reader takes more."""
+    written = text.encode("utf-8", "replace")
+    if len(written) > most:
+        written = written[:most].decode("utf-8", "ignore").encode()
+    return SHORT.pack(len(written)) + written
+
+
+def of_unique(each: GloballyUniqueId) -> bytes:
+    """A number that no two workers give twice."""
+    return UNIQUE.pack(each.created_on, each.local_id, each.incarnation)
+
+
+def of_node(node: Node) -> bytes:
+    """A worker's life."""
+    return NODE.pack(node.id, node.incarnation) + of_text(node.name, NAME)
+
+
+def of_fork(fork: Fork) -> bytes:
+    """A reference."""
+    return b"".join(
+        (
+            of_unique(fork.rref),
+            of_unique(fork.fork),
+            of_node(fork.owner),
+            of_text(fork.type, TYPE),
+        )
+    )
+
+
+class Field(NamedTuple):
+    """How a value is read and written."""
+
+    read: Callable[[Reader], Any]
+    write: Callable[[Any], bytes]
+
+
+NUMBER = Field(Reader.number, LONG.pack)
+UNIQUE_ID = Field(Reader.unique, of_unique)
+NODE_ID = Field(Reader.node, of_node)
+
+
+def text(most: int) -> Field:
+    """A text of so many bytes at most."""
+    return Field(lambda reader: reader.text(most), lambda value: of_text(value, most))
+
+
+def several(most: int, each: Field) -> Field:
+    """A tuple of so many values at most; more are written, and not read."""
+    return Field(
+        lambda reader: reader.many(most, each.read),
+        lambda values: SHORT.pack(len(values)) + b"".join(map(each.write, values)),
+    )
+
+
+def record(kind: Callable[..., Any], **parts: Field) -> Field:
+    """An object made by `kind` of its attributes, in the order of the bytes."""
+    fields = [(name, *part) for name, part in parts.items()]
+
+    def read(reader: Reader) -> Any:
+        return kind(**{name: read_part(reader) for name, read_part, _ in fields})
+
+    def write(value: Any) -> bytes:
+        return b"".join([put(getattr(value, name)) for name, _, put in fields])
+
+    return Field(read, write)
+
+
+Buffer = bytes | bytearray | memoryview
+
+MARK = b"eo"
+VERSION = 1
+HEADER = Struct("<2sBBQQQIIQQ")
+
+
+class Kind(IntEnum):
+    """Kinds of packets."""
+
+    DATA = 1
+    HELLO = 2
+    WELCOME = 3
+    PING = 4
+    PONG = 5
+    RESET = 6
+    BYE = 7
+    JOIN = 8
+    ADMITTED = 9
+    REJECTED = 10
+
+
+# The largest number of a kind: they are those from 1 on.
+LAST = max(Kind)
+
+
+class Flaw(Enum):
+    """Why a packet is dropped; each is counted under its name."""
+
+    CUT = "it is shorter than a header"
+    MARK = "it does not begin with the mark"
+    VERSION = "it is of another version"
+    KIND = "its kind is not known"
+    BODY = "its body is not what its kind has"
+    LARGE = "it is larger than is taken here"
+    COUNT = "it has more parts than are taken here"
+    GROUP = "it is of another group"
+    TARGET = "it is for another life of this worker, or for another worker"
+    STRANGER = "its sender is no member"
+    KEY = "its key is not that of the sender"
+    SESSION = "it is of a session that is over"
+    SEQUENCE = "its number is out of the window"
+
+
+class Head(NamedTuple):
+    """The header of a packet."""
+
+    mark: bytes
+    version: int
+    kind: int
+    group: int
+    source: int
+    target: int
+    mine: int
+    theirs: int
+    sequence: int
+    acknowledged: int
+
+
+def head(
+    kind: int,
+    group: int,
+    source: int,
+    target: int,
+    mine: int = 0,
+    theirs: int = 0,
+    sequence: int = 0,
+    acknowledged: int = 0,
+) -> bytes:
+    """The bytes of a header."""
+    return HEADER.pack(
+        MARK,
+        VERSION,
+        kind,
+        group,
+        source,
+        target,
+        mine,
+        theirs,
+        sequence,
+        acknowledged,
+    )
+
+
+def size(frames: Sequence[Buffer]) -> int:
+    """The bytes of all buffers."""
+    whole = 0
+    for each in frames:
+        whole += each.nbytes if isinstance(each, memoryview) else len(each)
+    return whole
+
+
+def parse(frames: Sequence[Buffer]) -> Head | Flaw:
+    """The header of a packet, or the first thing that is wrong with it."""
+    if not frames:
+        return Flaw.CUT
+    first = frames[0]
+    if (first.nbytes if isinstance(first, memoryview) else len(first)) < HEADER.size:
+        return Flaw.CUT
+    found = Head._make(HEADER.unpack_from(first))
+    if found.mark != MARK:
+        return Flaw.MARK
+    if found.version != VERSION:
+        return Flaw.VERSION
+    if not 1 <= found.kind <= LAST:
+        return Flaw.KIND
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as others reach it: its node, its endpoint, its public key."""
+
+    node: Node
+    endpoint: str
+    key: str = ""
+
+
+MEMBER = record(Member, node=NODE_ID, endpoint=text(ENDPOINT), key=text(KEY))
+
+# Wanted ids, and sizes of groups, with -1 for none.
+SIGNED = Struct("<q")
+# A beat names so many packets that came early; more are told by the next one.
+EARLY = 64
+
+# Figures by name: so many at most.
+FIGURES = 16
+
+_BEAT = Struct("<QQ")
+_DOUBLE = Struct("<d")
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A request to be a member; `id` is the wanted number, None for any.
+
+    `shared` are settings that all members of a group must have the same, by name.
+    """
+
+    name: str
+    endpoint: str
+    key: str = ""
+    id: int | None = None
+    shared: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The worker is a member now, as `node`; the keeper is the first of `members`.
+
+    `world_size` is None in a group that anybody may join.
+    """
+
+    node: Node
+    members: tuple[Member, ...]
+    world_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The worker does not become a member."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A channel begins; `largest` limits the payloads that its sender takes."""
+
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life: its number, the peer's last number, sequences that came early.
+
+    A number of 0 is none.
+    """
+
+    stamp: int = 0
+    echo: int = 0
+    early: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The body of a packet whose kind says it all."""
+
+
+NOTHING = Nothing()
+
+Note = Join | Admission | Rejection | Hello | Beat | Nothing
+
+
+def _read_beat(reader: Reader) -> Beat:
+    stamp, echo = reader.numbers(_BEAT)
+    rest = reader.rest()
+    if rest.nbytes % LONG.size or rest.nbytes > EARLY * LONG.size:
+        raise Malformed
+    return Beat(stamp, echo, tuple(each[0] for each in LONG.iter_unpack(rest)))
+
+
+def _of_beat(beat: Beat) -> bytes:
+    early = beat.early[:EARLY]
+    return _BEAT.pack(beat.stamp, beat.echo) + b"".join(map(LONG.pack, early))
+
+
+def _read_optional(reader: Reader) -> int | None:
+    number = reader.number(SIGNED)
+    return None if number < 0 else number
+
+
+_OPTIONAL = Field(_read_optional, lambda n: SIGNED.pack(-1 if n is None else n))
+_FIGURE = Field(
+    lambda reader: (reader.text(NAME), reader.numbers(_DOUBLE)[0]),
+    lambda named: of_text(named[0], NAME) + _DOUBLE.pack(named[1]),
+)
+
+# The layout of each class of notes, in the order of the bytes.
+_LAYOUTS: dict[type[Note], Field] = {
+    Beat: Field(_read_beat, _of_beat),
+    Hello: record(Hello, largest=NUMBER),
+    Join: record(
+        Join,
+        id=_OPTIONAL,
+        name=text(NAME),
+        endpoint=text(ENDPOINT),
+        key=text(KEY),
+        shared=several(FIGURES, _FIGURE),
+    ),
+    Admission: record(
+        Admission,
+        world_size=_OPTIONAL,
+        node=NODE_ID,
+        members=several(MEMBERS, MEMBER),
+    ),
+    Rejection: record(Rejection, why=text(DETAIL)),
+    Nothing: Field(lambda reader: NOTHING, lambda note: b""),
+}
+_CLASSES: dict[Kind, type[Note]] = {
+    Kind.HELLO: Hello,
+    Kind.WELCOME: Hello,
+    Kind.PING: Beat,
+    Kind.PONG: Beat,
+    Kind.RESET: Nothing,
+    Kind.BYE: Nothing,
+    Kind.JOIN: Join,
+    Kind.ADMITTED: Admission,
+    Kind.REJECTED: Rejection,
+}
+_READERS = {kind: _LAYOUTS[each].read for kind, each in _CLASSES.items()}
+
+
+def of_note(note: Note) -> bytes:
+    """The body of a note."""
+    return _LAYOUTS[type(note)].write(note)
+
+
+def note(kind: int, body: memoryview) -> Note:
+    """The note of a packet that is not DATA.
+
+    Raises:
+        Malformed: it is none.
+    """
+    reader = Reader(body)
+    found: Note = _READERS[Kind(kind)](reader)
+    reader.end()
+    return found

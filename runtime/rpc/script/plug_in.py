@@ -1,0 +1,75 @@
+"""The plug-in: what programs get of remote calls, by the area of the compiler.
+
+    plug_in            lets programs have remote calls; returns a handle with `close`
+    plug_in_workers    the same for the worker of this process
+
+Nothing of the compiler is loaded for it: an area that is not loaded gets its part at
+the end of its own loading (`runtime.base.hooks`).
+"""
+
+from collections.abc import Iterable
+
+from everyorder.runtime.base.hooks import PlugIn, Remove, register_plug_in
+from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.rpc.script.surface import Surface
+
+
+class PlugIns(Closeable):
+    """The parts of the plug-in; `close` takes all of them back."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Iterable[PlugIn]) -> None:
+        self._parts = [*parts]
+
+    def close(self) -> None:
+        """Take everything back; doing so again is harmless."""
+        while self._parts:
+            self._parts.pop().close()
+
+
+def plug_in(surface: Surface) -> PlugIns:
+    """Let programs have remote calls."""
+
+    def emission() -> Iterable[Remove]:
+        from everyorder.runtime.rpc.script.remote_forms import install
+
+        return install(surface)
+
+    def executor() -> Iterable[Remove]:
+        from everyorder.runtime.rpc.script.remote_execution import install
+
+        return install(surface)
+
+    def archive() -> Iterable[Remove]:
+        from everyorder.runtime.rpc.script.remote_nodes import install_in_text
+
+        return install_in_text(surface)
+
+    def frontend() -> Iterable[Remove]:
+        from everyorder.runtime.rpc.script.remote_nodes import install_in_reference
+
+        return install_in_reference()
+
+    parts = (emission, executor, archive, frontend)
+    return PlugIns(
+        register_plug_in(f"everyorder.runtime.script.{install.__name__}", install)
+        for install in parts
+    )
+
+
+def plug_in_workers() -> PlugIns:
+    """Let programs have remote calls by the worker of this process.
+
+    The plug-in is added when the module of remote calls has been imported: before, no
+    program can name one.
+    """
+
+    def install() -> Iterable[Remove]:
+        from everyorder.runtime.rpc.script.remote_execution import install_here
+
+        return install_here()
+
+    return PlugIns(
+        [register_plug_in("everyorder.runtime.rpc.api.remote_calls", install)]
+    )

@@ -1,0 +1,563 @@
+"""Calls: which form of what is called takes the arguments, and the values for it.
+
+Arguments are put to the arguments of a schema, and some are converted on the way; where
+none of several forms takes them, the error says of each why.
+
+Rules:
+- the forms are tried in their order, first with the arguments as they are, then with
+  numbers converted to wider ones; the first that takes them is called;
+- every argument is given to a node: what is left out is a constant;
+- what is converted: numbers to wider numbers; where the runtime does so too, a number
+  to a tensor, one number to a list of a size, numbers one by one to a list of sizes, a
+  tuple to a list, a text to a device;
+- a list or dictionary that was written in place, and is not used yet, is of the
+  type that is asked for if its elements are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import provide
+from everyorder.runtime.errors.script import IllTyped, NotScriptable
+from everyorder.runtime.operators.bindings.python_api import Ordered
+from everyorder.runtime.schema.declared import InterfaceType
+from everyorder.runtime.schema.enums import Device
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS
+from everyorder.runtime.schema.signature import Argument, OperatorName, Signature
+from everyorder.runtime.schema.subtyping import (
+    Mismatch,
+    is_subtype,
+    match,
+    substitute,
+    variables,
+)
+from everyorder.runtime.schema.types import (
+    AnyType,
+    BoolType,
+    ComplexType,
+    DeviceType,
+    DictType,
+    FloatType,
+    FunctionType,
+    IntType,
+    LayoutType,
+    ListType,
+    MemoryFormatType,
+    NoneType_,
+    NumberType,
+    ScalarTypeType,
+    StrType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVariable,
+    unwrap_optional,
+)
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    PythonObject,
+    Sugared,
+    becomes,
+    constant_type,
+    why_not,
+)
+from everyorder.runtime.script.emission.sugar import (
+    SimpleValue,
+    constant_of,
+    sugar_of_value,
+    type_of_class,
+)
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.ir.program import Function, Mark, mark_of
+from everyorder.runtime.script.primitives import Row, widened
+
+# The numbers that the runtime takes for one of another kind.
+_NUMBERS = (BoolType, IntType, FloatType, ComplexType)
+# What is a number of its kind; a parameter `dtype: int` may hold one.
+_CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
+
+
+class CalleeForm(NamedTuple):
+    """One form of what is called: its schema, and whether it is an operator's."""
+
+    name: str
+    schema: Signature
+    # Whether it is an operator of the runtime: its calls convert more than numbers.
+    loose: bool = False
+    # Whether a number stands for a tensor.
+    numbers: bool = False
+
+
+class _Pending(NamedTuple):
+    """A value that is made as soon as the form is known that takes it."""
+
+    type: Type
+    make: Callable[[Emitter], Value]
+
+
+class _Binding(NamedTuple):
+    """The values for a form, and what the variables of its schema stand for."""
+
+    values: tuple[Value | _Pending, ...]
+    bound: dict[str, Type]
+
+
+def forms_of_rows(rows: Iterable[Row]) -> list[CalleeForm]:
+    """The forms of primitives."""
+    return [CalleeForm(each.name, each.schema) for each in rows]
+
+
+def forms_of_operator(name: str) -> list[CalleeForm]:
+    """The forms of an operator of the runtime, `core::add`, the unnamed one first."""
+    asked = OperatorName(name)
+    provide(asked)
+    forms = []
+    for each in default_dispatcher().state.overloads(asked):
+        if each.definition is None:
+            continue
+        reading = each.definition.reading
+        forms.append(
+            CalleeForm(
+                reading.text, reading.schema, True, NUMBERS_AS_TENSORS in reading.tags
+            )
+        )
+    forms.sort(key=lambda each: each.schema.overload == "out")
+    return forms
+
+
+def call_forms(
+    e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
+) -> Sugared:
+    """Call the first of the forms that takes the arguments.
+
+    Raises:
+        IllTyped: none does.
+    """
+    form, values, types = _choose(e, callee, forms, arguments)
+    node = e.node(form.name, values, types)
+    names = tuple(each.name for each in form.schema.returns)
+    if names == Ordered._fields:
+        made = type_of_class(e, Ordered)
+        return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
+    return pack_results(e, node.outputs)
+
+
+def call_rows(
+    e: Emitter, callee: str, rows: Iterable[Row], *operands: Sugared
+) -> Sugared:
+    """Call the first of primitives that takes the operands."""
+    return call_forms(e, callee, forms_of_rows(rows), Arguments(operands))
+
+
+def pack_results(e: Emitter, outputs: Sequence[Value]) -> Sugared:
+    """The result of a call: its one output, None, or a tuple of several."""
+    if not outputs:
+        return SimpleValue(e.constant(None))
+    if len(outputs) == 1:
+        return sugar_of_value(outputs[0])
+    made = TupleType(tuple(each.type for each in outputs))
+    return SimpleValue(e.node("prim::TupleConstruct", outputs, (made,)).output)
+
+
+def bind_arguments(
+    e: Emitter, callee: str, schema: Signature, arguments: Arguments
+) -> tuple[list[Value], list[Type]]:
+    """The values for every argument of a function, and the types that it gives.
+
+    Raises:
+        IllTyped: the function does not take the arguments.
+    """
+    _, values, types = _choose(e, callee, [CalleeForm(callee, schema)], arguments)
+    return values, types
+
+
+def _choose(
+    e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
+) -> tuple[CalleeForm, list[Value], list[Type]]:
+    reasons: list[tuple[str, str]] = []
+    given = _Values(e, arguments)
+    for exact in (True, False):
+        for form in forms:
+            found = _bind(form, given, exact)
+            if isinstance(found, str):
+                if not exact:
+                    reasons.append((_shown(form, callee), found))
+                continue
+            values = [
+                each if isinstance(each, Value) else each.make(e)
+                for each in found.values
+            ]
+            returns = [_result(each) for each in form.schema.returns]
+            return form, values, [substitute(each, found.bound) for each in returns]
+    raise IllTyped(
+        code="NoSuchCall",
+        source=e.place.source,
+        span=e.place.span,
+        callee=callee,
+        arguments=arguments.words(),
+        candidates=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def fail_recursive(e: Emitter, callee: str, parameters: str = "...") -> NoReturn:
+    """Refuse a call of a function by itself, of which the result is not known yet."""
+    hint = f"Annotate what it returns: `def f({parameters}) -> int:`."
+    e.fail(f"{callee} calls itself, and its result has no type", hint)
+
+
+def call_function(e: Emitter, function: Function, arguments: Arguments) -> Sugared:
+    """Call a function of the program."""
+    callee = f"the function `{function.name}`"
+    inputs, types = bind_arguments(e, callee, function.schema, arguments)
+    constant = function_constant(e, function)
+    return pack_results(
+        e, e.node("prim::CallFunction", (constant, *inputs), types).outputs
+    )
+
+
+def function_constant(e: Emitter, function: Function) -> Value:
+    """A function of the program as a constant."""
+    attributes = {"function": function}
+    return e.node("prim::Constant", (), (FunctionType,), attributes).output
+
+
+def compiled(e: Emitter, python: Any) -> Function:
+    """The compiled function of a Python function, for a call at this place."""
+    python = getattr(python, "__func__", python)
+    known = e.compiler.known(python)
+    if known is not None:
+        return known
+    if e.compiler.is_active(python):
+        fail_recursive(e, f"`{python.__name__}`")
+    try:
+        return e.compiler.function(python, e.since(python.__qualname__))
+    except NotScriptable as error:
+        if error.code != "NoSource":
+            raise
+        e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
+
+
+def call_method(
+    e: Emitter,
+    callee: str,
+    schema: Signature,
+    owner: SimpleValue,
+    name: str,
+    arguments: Arguments,
+) -> Sugared:
+    """Call a method of a class, a module or an interface."""
+    values, types = bind_arguments(e, callee, schema, arguments.behind(owner))
+    kind = "Interface" if isinstance(owner.type, InterfaceType) else "Method"
+    node = e.node(f"prim::Call{kind}", values, types, {"name": name})
+    return pack_results(e, node.outputs)
+
+
+class FunctionOfProgram(Sugared):
+    """A compiled function."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def describe(self) -> str:
+        return f"the function `{self.function.name}`"
+
+    def value(self, e: Emitter) -> Value:
+        return function_constant(e, self.function)
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        return call_function(e, self.function, arguments)
+
+
+class PythonFunction(PythonObject):
+    """A function that is written in Python: it is compiled when it is called."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return f"the function `{self.python.__qualname__}`"
+
+    def function(self, e: Emitter) -> Function:
+        return compiled(e, self.python)
+
+    def value(self, e: Emitter) -> Value:
+        return function_constant(e, self.function(e))
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call what it is compiled to, or Python, if it is left to that."""
+        if mark_of(self.python) in IGNORED:
+            return IgnoredFunction(self.python).call(e, arguments)
+        return call_function(e, self.function(e), arguments)
+
+
+# The marks of functions that are left to Python.
+IGNORED = (Mark.IGNORE, Mark.UNUSED)
+
+
+class IgnoredFunction(Sugared):
+    """A function that is left to Python; `owner` is the object of a method.
+
+    Only its annotations are looked at: without any its parameters and its result are
+    tensors.  One that is ignored is called by Python when the program runs, and what it
+    gives is held against the type that it promises; one that is unused raises.
+    """
+
+    __slots__ = ("owner", "python")
+
+    def __init__(self, python: Any, owner: SimpleValue | None = None) -> None:
+        self.python = python
+        self.owner = owner
+
+    def describe(self) -> str:
+        return f"the function `{self.python.__qualname__}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        kind = None
+        if self.owner is not None:
+            kind = self.owner.type
+            arguments = arguments.behind(self.owner)
+        schema = e.compiler.signature(self.python, kind).schema(TensorType)
+        values, _ = bind_arguments(e, self.describe(), schema, arguments)
+        wanted = schema.returns[0].type
+        if mark_of(self.python) is Mark.UNUSED:
+            name = self.python.__qualname__
+            words = f"{name} is marked as unused, and was called by a script"
+            e.raises("builtins.RuntimeError", words)
+            return sugar_of_value(e.uninitialized(wanted))
+        types = () if wanted is NoneType_ else (wanted,)
+        attributes = {"name": self.python.__name__, "object": self.python}
+        return pack_results(
+            e, e.node("prim::PythonOp", values, types, attributes).outputs
+        )
+
+
+def _result(returned: Argument) -> Type:
+    """The type of a result; a dtype stays one, as a plain int may be a size."""
+    if returned.type is ScalarTypeType:
+        return ScalarTypeType
+    return returned.fake_type
+
+
+def _shown(form: CalleeForm, callee: str) -> str:
+    text = str(form.schema)
+    name, _, rest = text.partition("(")
+    return text if form.loose else f"{name.partition('::')[2] or name}({rest}"
+
+
+class _Values:
+    """The arguments of a call, each made a value when it is first asked for."""
+
+    __slots__ = ("_e", "_made", "arguments")
+
+    def __init__(self, e: Emitter, arguments: Arguments) -> None:
+        self._e = e
+        self._made: dict[int, Value] = {}
+        self.arguments = arguments
+        # In order, as Python computes them.
+        for each in (*arguments.positional, *arguments.named.values()):
+            self.value_of(each)
+
+    def value_of(self, sugared: Sugared) -> Value:
+        """The value of an argument."""
+        known = self._made.get(id(sugared))
+        if known is None:
+            known = self._made[id(sugared)] = sugared.value(self._e)
+        return known
+
+    @property
+    def untyped(self) -> set[Value]:
+        """Displays without elements, whose types are open."""
+        return self._e.untyped
+
+
+def _bind(form: CalleeForm, given: _Values, exact: bool) -> _Binding | str:
+    """The values for a form, or why it does not take the call."""
+    schema, arguments = form.schema, given.arguments
+    positional = [each for each in schema.arguments if not each.kwarg_only]
+    plain: list[Value | _Pending] = [
+        given.value_of(each) for each in arguments.positional
+    ]
+    named = {name: given.value_of(each) for name, each in arguments.named.items()}
+    if form.loose and not exact:
+        plain = _with_sizes(positional, plain)
+    surplus: list[Value | _Pending] = []
+    if schema.is_vararg:
+        plain, surplus = plain[: len(positional)], plain[len(positional) :]
+    if len(plain) > len(positional):
+        count = len(positional)
+        some = f"{count} argument{'s' * (count != 1)}"
+        return f"it takes {some} by place, and {len(plain)} are given"
+    slots: dict[str, Value | _Pending] = {}
+    for argument, each in zip(positional, plain, strict=False):
+        slots[argument.name] = each
+    known = [each.name for each in schema.arguments]
+    for name, each in named.items():
+        if name in slots:
+            return f"`{name}` is given twice"
+        if name not in known:
+            return f"it has no argument `{name}`"
+        slots[name] = each
+    missing = [
+        each.name
+        for each in schema.arguments
+        if each.name not in slots and not each.has_default
+    ]
+    if missing:
+        return f"`{missing[0]}` is missing"
+    found = _match(form, slots, given, exact)
+    if isinstance(found, str) or not surplus:
+        return found
+    return _Binding((*found.values, *surplus), found.bound)
+
+
+def _with_sizes(
+    positional: Sequence[Argument], plain: list[Value | _Pending]
+) -> list[Value | _Pending]:
+    """The values, with the numbers that come one by one as one list of sizes."""
+    for place, argument in enumerate(positional):
+        if unwrap_optional(argument.type) is ListType(IntType):
+            rest = plain[place:]
+            last = place == len(positional) - 1 or len(rest) > len(positional) - place
+            if last and rest and all(each.type is IntType for each in rest):
+                sizes = _of_node("prim::ListConstruct", rest, ListType(IntType))
+                return [*plain[:place], sizes]
+            break
+        if place and argument.type is not TensorType:
+            break
+    return plain
+
+
+def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
+    return _Pending(type_, lambda e: e.node(kind, inputs, (type_,)).output)
+
+
+def _match(
+    form: CalleeForm, slots: dict[str, Value | _Pending], given: _Values, exact: bool
+) -> _Binding | str:
+    names: list[str] = []
+    formals: list[Type] = []
+    actuals: list[Type] = []
+    values: list[Value | _Pending] = []
+    opened: list[tuple[Argument, Value]] = []
+    for argument in form.schema.arguments:
+        formal = argument.fake_type
+        slot = slots.get(argument.name)
+        if slot is None:
+            values.append(_default(argument))
+            continue
+        if isinstance(slot, Value):
+            same = type(slot.type) is type(formal) or isinstance(formal, TypeVariable)
+            is_open = slot in given.untyped and not slot.uses
+            if is_open and variables(formal) and same:
+                opened.append((argument, slot))
+                values.append(slot)
+                continue
+            found = _convert(form, argument, slot, given, exact)
+            if isinstance(found, str):
+                return (
+                    f"`{argument.name}` is of type {formal}, and {slot.type} is given"
+                    f"{found}"
+                )
+            slot = found
+        values.append(slot)
+        names.append(argument.name)
+        formals.append(formal)
+        actuals.append(slot.type)
+    bound = match(formals, actuals)
+    if isinstance(bound, Mismatch):
+        return f"`{names[bound.index]}` does not fit: {bound.reason}"
+    result = dict(bound)
+    for argument, value in opened:
+        wanted = substitute(argument.fake_type, result)
+        if variables(wanted):
+            filled = match((argument.fake_type,), (value.type,))
+            if isinstance(filled, Mismatch):
+                return f"`{argument.name}` does not fit"
+            result |= {k: v for k, v in filled.items() if k not in result}
+        elif not becomes(value, wanted, given.untyped):
+            return f"{value.type} is no {wanted}"
+    return _Binding(tuple(values), result)
+
+
+def _default(argument: Argument) -> _Pending:
+    """An argument that is left out."""
+    wanted = argument.fake_type
+    return _Pending(wanted, lambda e: stored_value(e, argument.default, wanted))
+
+
+def _convert(
+    form: CalleeForm, argument: Argument, slot: Value, given: _Values, exact: bool
+) -> Value | _Pending | str:
+    """The value for an argument, converted where needed; or why it does not fit."""
+    formal, actual = argument.fake_type, slot.type
+    target = unwrap_optional(formal)
+    if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
+        # A number that is written is a size first: `x.view(6)`.
+        return ""
+    if variables(formal) or is_subtype(actual, formal):
+        widens = formal is NumberType and actual is not NumberType
+        return "" if exact and widens and not form.loose else slot
+    if becomes(slot, formal, given.untyped):
+        return slot
+    if form.numbers and target is TensorType and actual in (*_NUMBERS, NumberType):
+        return _Pending(TensorType, lambda e: slot)
+    if exact:
+        return ""
+    why = why_not(actual, formal)
+    if why:
+        return f": {why}"
+    first = form.schema.arguments[0].type
+    if form.schema.is_mutable and isinstance(first, DictType):
+        # The key that is stored would be another one than Python's.
+        return ""
+    wider = widened(actual, target)
+    if wider is not None:
+        return _of_node(wider, (slot,), target)
+    if not form.loose:
+        return ""
+    if target is NumberType and actual is BoolType:
+        return _of_node("script::int.bool", (slot,), IntType)
+    if isinstance(target, ListType):
+        element = target.element
+        if argument.size is not None and is_subtype(actual, element):
+            return _of_node("prim::ListConstruct", (slot,), target)
+        parts = actual.elements if isinstance(actual, TupleType) else None
+        if parts is not None and all(is_subtype(each, element) for each in parts):
+            return _list_of_tuple(slot, parts, target)
+    if target is DeviceType and actual is StrType:
+        known, text = constant_of(SimpleValue(slot))
+        if known:
+            device = Device.parse(text)
+            return _Pending(DeviceType, lambda e: e.constant(device, DeviceType))
+    return ""
+
+
+def _list_of_tuple(slot: Value, parts: Sequence[Type], wanted: Type) -> _Pending:
+    def make(e: Emitter) -> Value:
+        elements = e.node("prim::TupleUnpack", (slot,), parts).outputs
+        return e.node("prim::ListConstruct", elements, (wanted,)).output
+
+    return _Pending(wanted, make)
+
+
+def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
+    """A default of a schema as a value: a fresh list, or a constant."""
+    inner = unwrap_optional(wanted)
+    if isinstance(inner, ListType) and isinstance(stored, tuple):
+        parts = [stored_value(e, each, inner.element) for each in stored]
+        return e.node("prim::ListConstruct", parts, (inner,)).output
+    if isinstance(inner, TupleType) and isinstance(stored, tuple):
+        pairs = zip(stored, inner.elements, strict=True)
+        parts = [stored_value(e, each, one) for each, one in pairs]
+        return e.node("prim::TupleConstruct", parts, (inner,)).output
+    if stored is None:
+        return e.constant(None, NoneType_)
+    if isinstance(stored, int) and inner in (FloatType, ComplexType):
+        stored = float(stored) if inner is FloatType else complex(stored)
+    kind = inner
+    if inner in (NumberType, AnyType) or not isinstance(inner, type(IntType)):
+        kind = constant_type(stored)
+    return e.constant(stored, kind)

@@ -1,0 +1,332 @@
+"""Values: what can be done with a value of a graph, by its type.
+
+Attributes, methods, subscripts and truth of values; operators are
+`runtime.script.emission.operators`.
+
+Rules:
+- a field of a named tuple comes before methods; objects of programs are
+  `runtime.script.emission.objects`;
+- methods of numbers, texts, lists and dictionaries are primitives, those of tensors
+  operators of the runtime;
+- a subscript of a tuple is a constant; that of a tensor becomes views, dimension by
+  dimension, and one `core::index` for those that are tensors.
+"""
+
+from collections.abc import Sequence
+
+from everyorder.runtime.schema.subtyping import Mismatch, match
+from everyorder.runtime.schema.types import (
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    NoneType_,
+    OptionalType,
+    StrType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from everyorder.runtime.script.emission import sugar as values
+from everyorder.runtime.script.emission.call_matching import (
+    call_forms,
+    call_rows,
+    forms_of_operator,
+    forms_of_rows,
+)
+from everyorder.runtime.script.emission.emitter import (
+    Arguments,
+    Emitter,
+    Sugared,
+    no_attribute,
+)
+from everyorder.runtime.script.emission.operators import Operator, tensor_method
+from everyorder.runtime.script.emission.sugar import (
+    SimpleValue,
+    SugaredEllipsis,
+    SugaredSlice,
+    SugaredTuple,
+    part_of,
+    sugar_of_value,
+    type_of,
+)
+from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives import (
+    by_attribute,
+    by_function,
+    by_method,
+    by_operator,
+    methods_of,
+)
+from everyorder.runtime.tensors.tensor import Tensor
+
+_MAY_BE_NONE = "It may be None: ask with `is not None` first."
+
+
+def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
+    """`self.name`."""
+    kind = self_.type
+    known: list[str] = []
+    if isinstance(kind, TupleType) and name in kind.names:
+        place = kind.names.index(name)
+        types = (kind.elements[place],)
+        node = e.node("prim::TupleIndex", (self_.node_value,), types, {"index": place})
+        return sugar_of_value(node.output)
+    rows = by_attribute(name, kind)
+    if rows:
+        return call_rows(e, f"the attribute `{name}`", rows, self_)
+    rows = by_method(name, kind)
+    if kind is TensorType and not rows:
+        method = tensor_method(e, self_, name)
+        if method is not None:
+            return method
+    if rows:
+        return Operator(f"{_plain(kind)}.{name}", forms_of_rows(rows), self_)
+    hint = ""
+    if isinstance(kind, OptionalType):
+        hint = _MAY_BE_NONE
+    elif kind is TensorType:
+        if hasattr(Tensor, name):
+            hint = "Tensors have it in Python alone: no operator has this name."
+        known += [each for each in dir(Tensor) if not each.startswith("_")]
+    elif isinstance(kind, TupleType):
+        known += kind.names
+    known += methods_of(kind)
+    return no_attribute(e, self_.describe(), name, known, hint)
+
+
+def _plain(kind: object) -> str:
+    if isinstance(kind, ListType):
+        return "list"
+    return "dict" if isinstance(kind, DictType) else str(kind)
+
+
+# Subscripts
+
+
+def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
+    """`self[index]`."""
+    kind = self_.type
+    if isinstance(kind, TupleType):
+        items = self_.elements(e)
+        assert items is not None, "tuples have elements"
+        part = part_of(e, items, index)
+        if part is None:
+            e.fail(
+                f"an element of {kind} is picked by what is no constant",
+                "The elements of a tuple are of types of their own: write a number.",
+            )
+        return SugaredTuple(part) if isinstance(part, list) else part
+    if kind is TensorType:
+        return _tensor_part(e, self_, index)
+    symbol, given = _bounds(e, "[]", "[:]", index)
+    return _primitive(e, symbol, kind, (self_, *given))
+
+
+def set_subscript(
+    e: Emitter, self_: SimpleValue, index: Sugared, value: Sugared
+) -> None:
+    """`self[index] = value`."""
+    if self_.type is TensorType:
+        _set_tensor_part(e, self_, index, value)
+        return
+    symbol, given = _bounds(e, "[]=", "[:]=", index)
+    _primitive(e, symbol, self_.type, (self_, *given, value))
+
+
+def delete_subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> None:
+    """`del self[index]`."""
+    symbol, given = _bounds(e, "del []", "del [:]", index)
+    _primitive(e, symbol, self_.type, (self_, *given))
+
+
+def _bounds(
+    e: Emitter, plain: str, sliced: str, index: Sugared
+) -> tuple[str, tuple[Sugared, ...]]:
+    if not isinstance(index, SugaredSlice):
+        return plain, (index,)
+    return sliced, tuple(
+        SimpleValue(e.constant(None)) if each is None else each for each in index.parts
+    )
+
+
+# What is done to a part of a value -> in words, and what of a value that has none.
+_PARTS = {
+    "[]": ("a subscript", "has no elements"),
+    "[:]": ("a slice", "has no slices"),
+    "[]=": ("an element that is set", "has no elements to set"),
+    "[:]=": ("a slice that is set", "has no slices to set"),
+    "del []": ("an element that is deleted", "has no elements to delete"),
+    "del [:]": ("a slice that is deleted", "has no slices to delete"),
+}
+
+
+def _primitive(
+    e: Emitter, symbol: str, kind: Type, given: Sequence[Sugared]
+) -> Sugared:
+    words, none = _PARTS[symbol]
+    rows = [
+        row
+        for row in by_operator(symbol)
+        if not isinstance(match((row.schema.arguments[0].type,), (kind,)), Mismatch)
+    ]
+    if not rows:
+        hint = _MAY_BE_NONE if isinstance(kind, OptionalType) else ""
+        e.fail(f"a value of type {kind} {none}", hint)
+    return call_rows(e, words, rows, *given)
+
+
+def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
+    view, indices = _view(e, self_, index)
+    if not indices:
+        if view.node_value is self_.node_value:
+            return _core(e, "alias", view)
+        return view
+    return _core(e, "index", view, SimpleValue(_optional_tensors(e, indices)))
+
+
+def _optional_tensors(e: Emitter, indices: Sequence[Value | None]) -> Value:
+    parts = [e.constant(None) if each is None else each for each in indices]
+    kind = ListType(OptionalType(TensorType))
+    return e.node("prim::ListConstruct", parts, (kind,)).output
+
+
+def _set_tensor_part(
+    e: Emitter, self_: SimpleValue, index: Sugared, value: Sugared
+) -> None:
+    view, indices = _view(e, self_, index)
+    is_tensor = type_of(value) is TensorType
+    if not indices:
+        _core(e, "copy_" if is_tensor else "fill_", view, value)
+        return
+    if not is_tensor:
+        given = Arguments(
+            (
+                SimpleValue(
+                    e.node("prim::ListConstruct", (), (ListType(IntType),)).output
+                ),
+                value,
+            ),
+            {name: self_.attribute(e, name) for name in ("dtype", "device")},
+        )
+        value = call_forms(e, "`[]=`", forms_of_operator("core::full"), given)
+    _core(e, "index_put_", view, SimpleValue(_optional_tensors(e, indices)), value)
+
+
+def _core(e: Emitter, name: str, *given: Sugared) -> SimpleValue:
+    forms = [
+        each for each in forms_of_operator(f"core::{name}") if not each.schema.overload
+    ]
+    found = call_forms(e, "a subscript", forms, Arguments(given))
+    assert isinstance(found, SimpleValue), "operators give values"
+    return found
+
+
+def _view(
+    e: Emitter, self_: SimpleValue, index: Sugared
+) -> tuple[SimpleValue, list[Value | None]]:
+    """The view that an index takes, and index tensors for its first dimensions.
+
+    Behind `...`, dimensions are counted from the end.
+    """
+    parts = index.items if isinstance(index, SugaredTuple) else (index,)
+    ellipses = [n for n, each in enumerate(parts) if isinstance(each, SugaredEllipsis)]
+    if len(ellipses) > 1:
+        e.fail("a subscript has `...` twice")
+    split = ellipses[0] if ellipses else len(parts)
+    view = self_
+    indices: list[Value | None] = []
+    dim = 0
+    for each in parts[:split]:
+        view, dim = _step(e, view, each, dim, indices)
+    rest = parts[split + 1 :]
+    if any(type_of(each) is TensorType for each in rest):
+        e.fail(
+            "an index tensor stands behind `...`",
+            "Write the dimensions before it as `:`.",
+        )
+    # From the end: each step leaves the dimensions behind it as they are.
+    kept = 0
+    for each in reversed(rest):
+        dim = -1 - kept
+        is_dropped = type_of(each) is IntType
+        view, _ = _step(e, view, each, dim, [])
+        kept += not is_dropped
+    while indices and indices[-1] is None:
+        indices.pop()
+    return view, indices
+
+
+def _step(
+    e: Emitter,
+    view: SimpleValue,
+    index: Sugared,
+    dim: int,
+    indices: list[Value | None],
+) -> tuple[SimpleValue, int]:
+    place = SimpleValue(e.constant(dim))
+    kind = type_of(index)
+    if isinstance(index, SugaredSlice):
+        bounds = [
+            SimpleValue(e.constant(None)) if each is None else each
+            for each in index.parts[:2]
+        ]
+        step = index.step or SimpleValue(e.constant(1))
+        indices.append(None)
+        if index.parts == (None, None, None):
+            return view, dim + 1
+        return _core(e, "slice", view, place, *bounds, step), dim + 1
+    if kind is IntType:
+        return _core(e, "select", view, place, index), dim
+    if kind is NoneType_:
+        indices.append(None)
+        return _core(e, "unsqueeze", view, place), dim + 1
+    if kind is TensorType:
+        indices.append(index.value(e))
+        return view, dim + 1
+    hint = "Indices are ints, slices, None, `...` and tensors."
+    if isinstance(kind, ListType) and kind.element in (IntType, BoolType):
+        hint = "Make a tensor of the list first."
+    return e.fail(f"a tensor is indexed by {index.describe()}", hint)
+
+
+# Truth
+
+
+def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
+    """Whether a value counts as true."""
+    kind = self_.type
+    if kind is BoolType:
+        known, constant = values.constant_of(self_)
+        return constant if known else self_.node_value
+    if kind is NoneType_:
+        return False
+    if isinstance(kind, TupleType):
+        return bool(kind.elements)
+    if isinstance(kind, OptionalType):
+        return _optional_truth(e, self_, kind)
+    return call_rows(e, "a condition", by_function(bool), self_).value(e)
+
+
+def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value | bool:
+    none = SimpleValue(e.constant(None))
+    there = call_rows(e, "`is not`", by_operator("is not"), self_, none)
+
+    def inner() -> Value | bool:
+        return sugar_of_value(e.cast(self_.node_value, kind.element)).truth(e)
+
+    return e.if_else(there.value(e), inner, lambda: False)
+
+
+def text_of(e: Emitter, message: Sugared) -> Value:
+    """The words of an exception."""
+    if isinstance(message, SimpleValue) and message.type is StrType:
+        return message.node_value
+    return call_rows(e, "`str`", by_function(str), message).value(e)
+
+
+values.VALUE_ATTRIBUTES = attribute
+values.VALUE_SUBSCRIPT = subscript
+values.VALUE_SET_SUBSCRIPT = set_subscript
+values.VALUE_DELETE_SUBSCRIPT = delete_subscript
+values.VALUE_TRUTH = truth

@@ -1,0 +1,251 @@
+"""Running: from a function of a program to its value.
+
+    plan_of(graph)              the plan of a graph; the caller keeps it
+    run(function, arguments)    the value, of arguments that are of their types
+    call(function, args, ...)   the value of a call from Python: bound, converted
+
+Rules:
+- a plan is made of a copy of the graph, optimized if the options say so, when it is run
+  for the first time; the function keeps it (`memo["plan"]`), one for each choice of
+  options;
+- a call that does not fit the schema is refused before anything runs, by the errors of
+  calls (`runtime.errors.call`); lists and dictionaries are the caller's own;
+- nothing is locked: an interrupted run leaves all as it was.  Two threads that run a
+  function for the first time may both plan it, and either plan will do;
+- no room for another call is `RunningError`, which names the function.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from everyorder.runtime.base.hooks import PLAN
+from everyorder.runtime.base.locks import load
+from everyorder.runtime.errors.script import RunningError
+from everyorder.runtime.schema.types import CODED, TensorType
+from everyorder.runtime.schema.values import presenter
+from everyorder.runtime.script.executor.codegen import TooNested, text_of
+from everyorder.runtime.script.executor.graph_plan import Inner, Planner, run_steps
+from everyorder.runtime.script.executor.node_kernels import step_of
+from everyorder.runtime.script.executor.python_interop import (
+    RUN,
+    Run,
+    add_frame,
+    binder_of,
+    note,
+)
+from everyorder.runtime.script.executor.task_pool import EXECUTOR, ExecutorOptions
+from everyorder.runtime.script.ir import Block, Graph, Node, Value, copy_graph
+from everyorder.runtime.script.ir.program import Function
+from everyorder.runtime.script.passes import OPTIMIZE, captured, run_passes, shapes_for
+from everyorder.runtime.tensors.keys import trace_observer
+
+Entry = Callable[..., Any]
+
+
+class ExecutionPlan:
+    """Runs a block: `execute` takes its arguments, and returns its results.
+
+    Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
+    A plan of a graph whose operators may be fused looks at the tensors that it is
+    given, in so many runs as the options say, and is laid out anew then.
+    """
+
+    __slots__ = ("execute", "frame", "graph", "heat", "limit", "name", "options")
+
+    def __init__(
+        self,
+        block: Block,
+        captured: Sequence[Value],
+        name: str,
+        options: ExecutorOptions,
+        graph: Graph | None = None,
+    ) -> None:
+        self.name = name
+        self.options = options
+        self.heat = 0
+        after = self.options.text_after
+        self.limit = sys.maxsize if after is None else after
+        # The graph, as long as its operators may be fused.
+        self.graph = graph
+        self.lay_out(block, captured)
+
+    def lay_out(self, block: Block, captured: Sequence[Value] = ()) -> None:
+        """Lay the block out, and run that from now on."""
+        planner = Planner(block, captured, lambda node: step_of(node, _nested))
+        # The last register is that of the step that raised.
+        template = [*planner.template, None]
+        # Set at once: another thread may be about to run it.
+        self.frame = planner, template, Inner(planner.layout)
+        self.execute: Entry = self.run_registers
+        if planner.calls and self.options.text_after is not None:
+            # As text a call is one call of Python's, and else three or more: how deep
+            # a recursion gets does not depend on how often it ran.
+            self.limit, self.graph = 0, None
+        if self.graph is not None:
+            self.execute = self.run_looking
+        elif not self.limit:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Run it as text from now on, if it has one."""
+        self.limit = sys.maxsize
+        # It has none if it is nested too deeply.
+        with suppress(TooNested):
+            self.execute = text_of(self.frame[0], self.name, self.failed)
+
+    def failed(self, error: Exception, node: Node | None) -> None:
+        """An exception passes, which a node raised.
+
+        Raises:
+            RunningError: in its place, if there was no room for another call.
+        """
+        place = None if node is None else node.place
+        if isinstance(error, RecursionError) and not isinstance(error, RunningError):
+            deep = RunningError(code="TooDeep", function=self.name)
+            add_frame(deep, self.name, place)
+            raise deep from None
+        add_frame(error, self.name, place)
+
+    def run_looking(self, *arguments: Any) -> Any:
+        """Run it on registers, or fuse it by the tensors among the arguments."""
+        graph = self.graph
+        if self.heat >= self.options.fuse_after and graph is not None:
+            self.graph = None
+            # Others may be running the graph that there is.
+            fused = copy_graph(graph)
+            self.lay_out(fused.block if _fuse(fused, arguments) else graph.block)
+            return self.execute(*arguments)
+        return self.run_registers(*arguments)
+
+    def run_registers(self, *arguments: Any) -> Any:
+        """Run it on registers."""
+        _, template, body = self.frame
+        registers = template.copy()
+        registers[: len(arguments)] = arguments
+        # An argument that is let go is nobody's.
+        del arguments
+        try:
+            self.heat += 1 + run_steps(body.steps, registers)
+        except Exception as error:
+            step = registers[-1]
+            self.failed(error, None if step is None else step.node)
+            raise
+        if self.heat >= self.limit and self.graph is None:
+            self.warm_up()
+        results = body.results
+        if len(results) == 1:
+            return registers[results[0]]
+        return tuple([registers[each] for each in results]) or None
+
+
+def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
+    """Form groups of operators for tensors such as the arguments; gives how many."""
+    shapes = shapes_for(graph, arguments)
+    formed: int = load("everyorder.runtime.script.executor.fusion").fuse(graph, shapes)
+    return formed
+
+
+def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
+    """The entry of the graph of a node, or of its block with what that captures."""
+    graph = node.attributes.get("graph")
+    block = graph.block if isinstance(graph, Graph) else node.blocks[0]
+    taken = () if isinstance(graph, Graph) else captured(block)
+    plan: ExecutionPlan | None = None
+
+    def run_nested(*values: Any) -> Any:
+        nonlocal plan
+        if plan is None:
+            plan = ExecutionPlan(block, taken, name, EXECUTOR.options)
+        return plan.execute(*values)
+
+    return run_nested, taken
+
+
+def plan_of(graph: Graph, name: str = "") -> ExecutionPlan:
+    """The plan of a copy of a graph, optimized if the options say so.
+
+    Raises:
+        OperatorGone: it has an operator that is not defined.
+        OperatorGone: one of its operators has another schema now.
+    """
+    options = EXECUTOR.options
+    if options.optimize:
+        graph = copy_graph(graph)
+        run_passes(graph, OPTIMIZE)
+    fuses = options.fuse and any(
+        each.type is TensorType for each in graph.block.parameters
+    )
+    kept = graph if fuses else None
+    return ExecutionPlan(graph.block, (), name or graph.name, options, kept)
+
+
+def _plan(function: Function) -> ExecutionPlan:
+    plan: ExecutionPlan | None = function.memo.get("plan")
+    if plan is None or plan.options is not EXECUTOR.options:
+        plan = function.memo["plan"] = plan_of(function.graph, function.name)
+    return plan
+
+
+PLAN.set(_plan)
+
+
+def run(function: Function, arguments: Sequence[Any]) -> Any:
+    """The value of a function, all of its arguments given and of their types.
+
+    Raises:
+        Exception: what the program raises, with its frames on it.
+    """
+    return _plan(function).execute(*arguments)
+
+
+def call(
+    function: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = {}
+) -> Any:
+    """The value of a call from Python.
+
+    Raises:
+        CallError: the call does not fit the schema.
+        Exception: what the program raises, with a note of its frames.
+        Warning: a filter turned a warning of the program into an error.
+    """
+    observer = trace_observer()
+    if observer is not None:
+        return observer.call_function(function, args, kwargs)
+    memo = function.memo
+    boundary = memo.get("boundary")
+    if boundary is None:
+        boundary = memo["boundary"] = _boundary(function)
+    bind, shown = boundary
+    arguments = bind(args, kwargs)
+    outer, mine = RUN.run, None
+    try:
+        if outer is None:
+            RUN.run = mine = Run()
+        plan = memo.get("plan")
+        if plan is None or plan.options is not EXECUTOR.options:
+            plan = _plan(function)
+        value = plan.execute(*arguments)
+        RUN.run = outer
+    except BaseException as error:
+        # However it was interrupted, the thread is in no run of this call any more.
+        RUN.run = outer
+        if isinstance(error, Exception):
+            note(error)
+        if mine is not None:
+            mine.finish(True)
+        raise
+    if mine is not None:
+        mine.is_over = True
+        if mine.warned:
+            mine.finish(False)
+    return value if shown is None else shown(value)
+
+
+def _boundary(function: Function) -> tuple[Any, Any]:
+    """The binder of arguments, and the presenter of the result."""
+    schema = function.schema
+    types = [each.type for each in schema.returns]
+    shown = presenter(types[0]) if len(types) == 1 and types[0] in CODED else None
+    return binder_of(schema), shown

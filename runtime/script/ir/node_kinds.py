@@ -1,0 +1,375 @@
+"""Kinds of nodes: one table of what each kind takes, gives, and does besides.
+
+The checker, alias analysis, passes, printer, parser and plans read this table and
+nothing else.
+
+    Kind        a row: counts, attributes, type rule, effects, what is shared
+    KINDS       the rows by name, `prim::...`
+    register_kind    how plug-ins add a kind of their own
+    known_kind  the row of a kind that is no operator
+    row_of      the row of any kind: of the table, or of an operator of the dispatcher
+
+Rules:
+- a kind is `prim::Name`, or the full name of an operator with its overload
+  (`core::add.Tensor`); what is known of an operator are its schema and its tags;
+- what nothing is known of does everything: `UNKNOWN`;
+- effects and what is shared are two matters: `effects` says what else happens when the
+  node runs, `sharing` what its outputs may be, or hold;
+- an operator may raise, unless its definition has the tag `total`, or it is one of
+  namespace `core`: an unused operator on tensors is taken out, though it might have
+  raised (a deviation from Python);
+- the row of an operator is kept on its definition's reading, and so is never stale.
+
+Type rules are functions of `runtime.script.ir.type_rules`; each takes a
+node of which counts and attributes agree with the row.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, Flag, auto
+from typing import Any, NamedTuple
+
+from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.handle import provide
+from everyorder.runtime.dispatch.registration_record import DefinitionReading
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
+from everyorder.runtime.schema.signature import AliasKind, OperatorName
+from everyorder.runtime.schema.types import AwaitType, FutureType
+from everyorder.runtime.script.ir import type_rules as rules
+from everyorder.runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
+
+# Blocks are nested no deeper; source: some hundred are what interpreters of such
+# programs stand, and Python itself refuses twenty loops.
+DEEPEST = 200
+# The namespace whose operators are taken out when unused.
+CORE = "core"
+
+
+class Effect(Flag):
+    """The effects of a node, besides that its outputs are computed."""
+
+    NONE = 0
+    # It is seen from outside: its order among others of this effect stays.
+    IO = auto()
+    # It looks into memory that others may have written to.
+    READS = auto()
+    # It makes memory that may be written to: two such nodes are not one.
+    FRESH = auto()
+    # It may raise, by its values.
+    MAY_RAISE = auto()
+    # It may give something else the next time.
+    NONDETERMINISTIC = auto()
+    # Its blocks, or its graph, run: their effects are its own.
+    RUNS = auto()
+    # It runs code of which nothing is known: reads, writes, raises, prints.
+    UNKNOWN = auto()
+
+
+class Sharing(Enum):
+    """The memory that outputs may be, or hold."""
+
+    # No memory of anybody else's.
+    NOTHING = auto()
+    # New memory that holds the inputs.
+    HOLDS = auto()
+    # What the first input holds.
+    PARTS = auto()
+    # The input itself.
+    SAME = auto()
+    # What the blocks give; parameters of blocks are what is given to the node.
+    BLOCKS = auto()
+    # Nothing is given, and the first input holds the others afterwards.
+    STORES = auto()
+    # What the annotations of the schema say.
+    SCHEMA = auto()
+    # Anything; the inputs may be held elsewhere afterwards, too.
+    ANYTHING = auto()
+
+
+class AttributeForm(Enum):
+    """The form of an attribute: its values, and how they are written."""
+
+    # A constant, as `runtime.script.ir.type_rules.fits` says.
+    VALUE = auto()
+    # A function of a program: has `qualname`, `schema` and `graph`.
+    FUNCTION = auto()
+    TEXT = auto()
+    INDEX = auto()
+    TYPES = auto()
+    # A graph, written behind the one that names it.
+    GRAPH = auto()
+    # Any Python object, in the table that goes with the text.
+    OBJECT = auto()
+
+
+class Attribute(NamedTuple):
+    """An attribute of a kind."""
+
+    name: str
+    form: AttributeForm
+    is_required: bool = True
+
+
+class Count(NamedTuple):
+    """At least, and at most; None: any number."""
+
+    least: int
+    most: int | None
+
+    def takes(self, number: int) -> bool:
+        """Whether there may be so many."""
+        return self.least <= number and (self.most is None or number <= self.most)
+
+    def __str__(self) -> str:
+        if self.least == self.most:
+            return str(self.least)
+        if self.most is None:
+            return f"{self.least} or more"
+        return f"{self.least} to {self.most}"
+
+
+NONE, ONE, TWO, ANY = Count(0, 0), Count(1, 1), Count(2, 2), Count(0, None)
+SOME = Count(1, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A row: all that is known of the nodes of a kind.
+
+    `infer` gives the types of the outputs, or a fault; `writes` are the places of the
+    inputs that are written to; `schema` is that of an operator.
+    """
+
+    name: str
+    inputs: Count
+    outputs: Count
+    infer: rules.Rule
+    blocks: int = 0
+    attributes: tuple[Attribute, ...] = ()
+    effects: Effect = Effect.NONE
+    writes: tuple[int, ...] = ()
+    sharing: Sharing = Sharing.NOTHING
+    schema: Schema | None = None
+
+    @property
+    def graph(self) -> str | None:
+        """The name of the attribute that is a graph, or None."""
+        for attribute in self.attributes:
+            if attribute.form is AttributeForm.GRAPH:
+                return attribute.name
+        return None
+
+
+def _kind(
+    name: str, inputs: Count, outputs: Count, infer: rules.Rule, **fields: Any
+) -> Kind:
+    return Kind(
+        name=f"prim::{name}", inputs=inputs, outputs=outputs, infer=infer, **fields
+    )
+
+
+_NAME = (Attribute("name", AttributeForm.TEXT),)
+_GRAPH = (Attribute("graph", AttributeForm.GRAPH),)
+_CALL: dict[str, Any] = {"effects": Effect.UNKNOWN, "sharing": Sharing.ANYTHING}
+
+# fmt: off
+_ROWS = (
+    _kind("Param", NONE, ANY, rules.own, sharing=Sharing.ANYTHING),
+    _kind("Return", ANY, NONE, rules.nothing),
+    _kind("Constant", NONE, ONE, rules.constant,
+          attributes=(Attribute("value", AttributeForm.VALUE, False),
+                      Attribute("function", AttributeForm.FUNCTION, False)),
+          sharing=Sharing.ANYTHING),
+
+    _kind("If", ONE, ANY, rules.branches, blocks=2,
+          effects=Effect.RUNS, sharing=Sharing.BLOCKS),
+    _kind("Loop", Count(2, None), ANY, rules.loop, blocks=1,
+          effects=Effect.RUNS, sharing=Sharing.BLOCKS),
+    _kind("With", ONE, ANY, rules.with_block, blocks=1,
+          effects=Effect.RUNS | Effect.UNKNOWN, sharing=Sharing.BLOCKS),
+
+    _kind("TupleConstruct", ANY, ONE, rules.tuple_construct, sharing=Sharing.HOLDS),
+    _kind("TupleUnpack", ONE, ANY, rules.tuple_unpack, sharing=Sharing.PARTS),
+    _kind("TupleIndex", ONE, ONE, rules.tuple_index, sharing=Sharing.PARTS,
+          attributes=(Attribute("index", AttributeForm.INDEX),)),
+    _kind("ListConstruct", ANY, ONE, rules.list_construct,
+          effects=Effect.FRESH, sharing=Sharing.HOLDS),
+    _kind("ListUnpack", ONE, ANY, rules.list_unpack,
+          effects=Effect.READS | Effect.MAY_RAISE, sharing=Sharing.PARTS),
+    # A key of type Any may have no hash.
+    _kind("DictConstruct", ANY, ONE, rules.dict_construct,
+          effects=Effect.FRESH | Effect.MAY_RAISE, sharing=Sharing.HOLDS),
+
+    _kind("CreateObject", NONE, ONE, rules.create_object, effects=Effect.FRESH),
+    _kind("GetAttr", ONE, ONE, rules.get_attribute, attributes=_NAME,
+          effects=Effect.READS, sharing=Sharing.PARTS),
+    _kind("SetAttr", TWO, NONE, rules.set_attribute, attributes=_NAME,
+          writes=(0,), sharing=Sharing.STORES),
+
+    _kind("CallFunction", SOME, ANY, rules.call_function, **_CALL),
+    _kind("CallMethod", SOME, ANY, rules.call_method, attributes=_NAME, **_CALL),
+    _kind("CallInterface", SOME, ANY, rules.call_interface, attributes=_NAME, **_CALL),
+    _kind("PythonOp", ANY, ANY, rules.own, **_CALL,
+          attributes=(*_NAME, Attribute("object", AttributeForm.OBJECT))),
+
+    _kind("Closure", NONE, ONE, rules.closure, blocks=1, sharing=Sharing.ANYTHING),
+    _kind("forkClosure", ONE, ONE, rules.from_closure(FutureType), **_CALL),
+    _kind("awaitableClosure", ONE, ONE, rules.from_closure(AwaitType),
+          effects=Effect.FRESH, sharing=Sharing.ANYTHING),
+    # What a fork raises, the future keeps.
+    _kind("fork", ANY, ONE, rules.from_graph(FutureType), attributes=_GRAPH,
+          effects=Effect.FRESH | Effect.RUNS, sharing=Sharing.ANYTHING),
+    _kind("awaitable", ANY, ONE, rules.from_graph(AwaitType), attributes=_GRAPH,
+          effects=Effect.FRESH, sharing=Sharing.ANYTHING),
+    _kind("wait", ONE, ONE, rules.waited(FutureType), **_CALL),
+    _kind("awaitable_wait", ONE, ONE, rules.waited(AwaitType), **_CALL),
+    _kind("awaitable_nowait", ONE, ONE, rules.nowait,
+          effects=Effect.FRESH, sharing=Sharing.HOLDS),
+
+    _kind("RaiseException", ONE, NONE, rules.raises, effects=Effect.MAY_RAISE,
+          attributes=(Attribute("class", AttributeForm.TEXT),)),
+    _kind("Print", ANY, NONE, rules.nothing, effects=Effect.IO | Effect.READS),
+    # A filter may turn a warning into an exception.
+    _kind("warn", ANY, NONE, rules.nothing,
+          effects=Effect.IO | Effect.READS | Effect.MAY_RAISE),
+    _kind("Uninitialized", NONE, ONE, rules.own),
+    _kind("unchecked_cast", ONE, ONE, rules.cast, sharing=Sharing.SAME),
+    _kind("isinstance", ONE, ONE, rules.truth,
+          attributes=(Attribute("types", AttributeForm.TYPES),)),
+    _kind("FusionGroup", ANY, ANY, rules.fused, attributes=_GRAPH,
+          effects=Effect.RUNS),
+)
+# fmt: on
+
+# Name -> row.
+KINDS: Mapping[str, Kind] = {each.name: each for each in _ROWS}
+
+# Rows of plug-ins by their names.
+_PLUG_IN_KINDS: dict[str, Kind] = {}
+
+# What gives the row of a kind, or None if there is no such kind.
+Rows = Callable[[str], Kind | None]
+
+
+def register_kind(row: Kind) -> Callable[[], None]:
+    """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
+    assert known_kind(row.name) is None, f"{row.name} is a kind already"
+    assert row.name.startswith("prim::"), "other namespaces are those of operators"
+    return add_row(_PLUG_IN_KINDS, row.name, row)
+
+
+def known_kind(name: str) -> Kind | None:
+    """The row of a kind that is no operator: of the table, or of a plug-in."""
+    return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
+
+
+def kind_names() -> tuple[str, ...]:
+    """The names of all kinds that are no operators."""
+    return (*KINDS, *_PLUG_IN_KINDS)
+
+
+def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
+    """The row of a kind, None if there is none.
+
+    An operator is the one that is registered now, in the default dispatcher if none is
+    given; what provides its namespace is loaded.  One without a schema has no row.
+    """
+    row = known_kind(name)
+    if row is not None:
+        return row
+    namespace, scope, _ = name.partition("::")
+    if not scope or namespace == "prim":
+        return None
+    asked = default_dispatcher() if dispatcher is None else dispatcher
+    entry = asked.state.find(namespace, name)
+    if entry is None and dispatcher is None:
+        provide(OperatorName(name))
+        entry = asked.state.find(namespace, name)
+    if entry is None or entry.definition is None:
+        return None
+    reading = entry.definition.reading
+    made: Kind | None = reading.memo.get("kind")
+    if made is None:
+        made = reading.memo["kind"] = _operator(reading)
+    return made
+
+
+def _operator(reading: DefinitionReading) -> Kind:
+    """The row of an operator, from its schema and tags."""
+    schema, tags = reading.schema, reading.tags
+    arguments, returns = len(schema.arguments), len(schema.returns)
+    effects = Effect.NONE if tags_are_total(reading) else Effect.MAY_RAISE
+    sharing = Sharing.SCHEMA
+    if schema.alias_kind is not AliasKind.PURE_FUNCTION:
+        effects |= Effect.READS
+    if (
+        schema.alias_kind is AliasKind.CONSERVATIVE
+        or "maybe_aliasing_or_mutating" in tags
+    ):
+        effects |= Effect.UNKNOWN
+        sharing = Sharing.ANYTHING
+    if "nondeterministic_seeded" in tags:
+        effects |= Effect.NONDETERMINISTIC
+    writes = [place for place, each in enumerate(schema.arguments) if each.is_write]
+    return Kind(
+        name=reading.text,
+        inputs=Count(arguments, None if schema.is_vararg else arguments),
+        outputs=Count(returns, None if schema.is_varret else returns),
+        infer=rules.operator(schema, NUMBERS_AS_TENSORS in tags),
+        effects=effects,
+        writes=tuple(writes),
+        sharing=sharing,
+        schema=schema,
+    )
+
+
+def tags_are_total(reading: DefinitionReading) -> bool:
+    """Whether no call of the operator counts as one that may raise."""
+    return reading.namespace == CORE or TOTAL in reading.tags
+
+
+def bodies(node: Node, row: Kind) -> Sequence[Block]:
+    """The blocks of the node, and that of its graph."""
+    graph = None if row.graph is None else node.attributes.get(row.graph)
+    return [*node.blocks, graph.block] if isinstance(graph, Graph) else node.blocks
+
+
+def effects_of(node: Node, rows: Rows = row_of) -> Effect:
+    """The effects of a node, with those of the blocks that run with it.
+
+    `FRESH` and `READS` within blocks count, `RUNS` is what led there, and the ends of
+    blocks do nothing.  A kind that has no row does everything.
+    """
+    effects = Effect.NONE
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        row = rows(each.kind)
+        if row is None:
+            effects |= Effect.UNKNOWN
+            continue
+        effects |= row.effects
+        if Effect.RUNS in row.effects:
+            for block in bodies(each, row):
+                todo += block
+    return effects
+
+
+def writes_of(node: Node, rows: Rows = row_of) -> Iterator[tuple[Node, int]]:
+    """The nodes and places of inputs that are written to when the node runs."""
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        row = rows(each.kind)
+        if row is None:
+            continue
+        for place in row.writes:
+            yield each, place
+        if Effect.RUNS in row.effects:
+            for block in bodies(each, row):
+                todo += block
+
+
+assert PARAM in KINDS, "the ends of blocks are kinds"
+assert RETURN in KINDS, "the ends of blocks are kinds"

@@ -1,0 +1,236 @@
+"""The table of primitives: all rows, how they are found, chosen, and installed.
+
+    by_name, by_operator, ...    the rows of one way to them
+    INLINE, overflow_tests       primitives as expressions of generated text
+    widened     the conversion of a number to a wider one
+    install     the rows as operators of the namespace `script`
+
+Rules of look-ups:
+- rows of one way stand in the order in which they are tried: numbers come before
+  containers, and what takes any type comes last;
+- a function of Python is looked up as an object, so an alias of it is the same, and
+  something of the same name is not;
+- `pow(a, b)` is `a ** b`; an augmented assignment that has no rows for its operands
+  (`+=` of numbers) is the operator, and an assignment;
+- a look-up gives no rows, an empty tuple, for what is no primitive.
+
+Rules of numbers:
+- a call tries the rows in order, first with the types as they are, then with
+  narrower numbers in place of wider ones: bool, int, float, complex, and a Scalar only
+  where there is no row of the kind itself: the narrowest row that all operands fit,
+  which is how Python itself has it;
+- a number that is widened is converted by a primitive of its own (`float.int`), so that
+  the row's function gets exactly what its schema says.
+
+Rules of generated text:
+- a primitive whose function is one of Python's own operators is that operator; one that
+  refuses what is beyond 64 bits is, too, with tests behind it: where they hold the
+  primitive itself is called, which raises;
+- what is registered under the name of a primitive may be another kernel: that is asked
+  where the text runs.
+
+Rules of operators:
+- every row is defined by its schema, so that names resolve and schemas are told, and
+  its function is the kernel of all backends; what may not raise is tagged so;
+- a call through the dispatcher converts its arguments, but a list or a dictionary that
+  is written to is the caller's own;
+- the default dispatcher is installed on once, when this module is imported, and the
+  handles are kept here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from everyorder.runtime.base.locks import waited_for
+from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.kernel import direct
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.schema.schema import TOTAL
+from everyorder.runtime.schema.subtyping import Mismatch, match
+from everyorder.runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    FloatType,
+    IntType,
+    NumberType,
+    Type,
+    TypeVariable,
+)
+from everyorder.runtime.schema.values import INT_END, INT_FIRST
+from everyorder.runtime.script.primitives import (
+    containers,
+    mathematics,
+    numbers,
+    strings,
+    tensor_values,
+)
+from everyorder.runtime.script.primitives.row import NAMESPACE, Kind, Row
+
+# Narrowest first.
+KINDS = (BoolType, IntType, FloatType, ComplexType)
+
+
+def widened(actual: Type, formal: Type) -> str | None:
+    """The primitive that makes a `formal` of an `actual`; None if there is none."""
+    if actual not in KINDS or formal not in KINDS:
+        return None
+    if KINDS.index(actual) >= KINDS.index(formal):
+        return None
+    return f"{NAMESPACE}::{formal}.{actual}"
+
+
+Rows = tuple[Row, ...]
+
+_CHAPTERS = (
+    numbers.ROWS,
+    strings.ROWS,
+    tensor_values.ROWS,
+    containers.ROWS,
+    mathematics.ROWS,
+    tensor_values.OBJECT_ROWS,
+)
+
+
+def _width(row: Row) -> int:
+    """Rows of a Scalar are tried after those of one kind of number, `t` at last."""
+    types = {argument.type for argument in row.schema.arguments}
+    if any(isinstance(each, TypeVariable) for each in types):
+        return 2
+    return 1 if NumberType in types else 0
+
+
+ROWS: Rows = tuple(sorted((r for rows in _CHAPTERS for r in rows), key=_width))
+
+BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}
+# Each name and overload once: a second one would hide the first.
+assert len(BY_NAME) == len(ROWS)
+
+
+def _grouped(kind: Kind) -> dict[Any, Rows]:
+    groups: dict[Any, list[Row]] = {}
+    for row in ROWS:
+        if row.way.kind == kind:
+            groups.setdefault(row.way.key, []).append(row)
+    return {key: tuple(rows) for key, rows in groups.items()}
+
+
+# Symbol (`+`, `-x`, `in`, `[]`, `[:]=`, `+=`, ...) -> rows.
+OPERATORS = _grouped("operator")
+# Function object -> rows.
+FUNCTIONS: dict[Any, Rows] = _grouped("function") | {pow: OPERATORS["**"]}
+METHODS = _grouped("method")
+ATTRIBUTES = _grouped("attribute")
+# Pattern (`len(range({0}, {1}, {2}))`, ...) -> rows.
+FORMS = _grouped("form")
+
+
+# Functions that refuse a result beyond 64 bits, and are an operator of Python's else.
+_BOUNDED = (numbers.add, numbers.sub, numbers.mul, numbers.floordiv)
+# Functions of primitives -> the expression of Python's that does the same.
+INLINE: dict[Any, str] = {
+    row.function: row.way.pattern
+    for rows in OPERATORS.values()
+    for row in rows
+    if not row.writes
+    and (row.function.__module__ == "_operator" or row.function in _BOUNDED)
+}
+INLINE[list.append] = "{0}.append({1})"
+
+# Numbers whose comparison costs CPython next to nothing: those of one digit.
+_SMALL = 2**30 - 1
+_NOT_SMALL = f"{{0}} > {_SMALL} or {{0}} < {-_SMALL}"
+_BEYOND = f"not {INT_FIRST} <= {{0}} < {INT_END}"
+
+
+def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
+    """The tests, one within the other, that a result is beyond 64 bits.
+
+    `constants` are the operands that are constants; None stands for others.
+    """
+    if function is numbers.floordiv and constants[1] not in (None, -1):
+        # Only the least number by -1 is too large.
+        return ()
+    return (_NOT_SMALL, _BEYOND) if function in _BOUNDED else ()
+
+
+def by_name(name: str) -> Row | None:
+    """The row of `script::append.t`."""
+    return BY_NAME.get(name)
+
+
+def by_operator(symbol: str) -> Rows:
+    """The rows of an operator of the language, as the module `row` writes it."""
+    return OPERATORS.get(symbol, ())
+
+
+def by_function(function: Callable[..., Any]) -> Rows:
+    """The rows of a function or class of Python, by its identity."""
+    try:
+        return FUNCTIONS.get(function, ())
+    except TypeError:  # what has no hash is no function of Python's own
+        return ()
+
+
+def by_form(pattern: str) -> Rows:
+    """The rows of an expression that is one step."""
+    return FORMS.get(pattern, ())
+
+
+def by_method(name: str, self: Type) -> Rows:
+    """The rows of a method of an object of the type `self`."""
+    return _of(METHODS.get(name, ()), self)
+
+
+def by_attribute(name: str, self: Type) -> Rows:
+    """The rows of an attribute of an object of the type `self`."""
+    return _of(ATTRIBUTES.get(name, ()), self)
+
+
+def methods_of(self: Type) -> tuple[str, ...]:
+    """The names of all methods of objects of the type `self`, in order."""
+    return tuple(sorted(name for name in METHODS if by_method(name, self)))
+
+
+def _of(rows: Iterable[Row], self: Type) -> Rows:
+    """The rows whose first argument takes the type, as it is or widened."""
+    exact = tuple(row for row in rows if _first_takes(row, self))
+    return exact or tuple(
+        row for row in rows if widened(self, row.schema.arguments[0].type)
+    )
+
+
+def _first_takes(row: Row, self: Type) -> bool:
+    return not isinstance(match((row.schema.arguments[0].type,), (self,)), Mismatch)
+
+
+# What dumps show as the place of registration.
+ORIGIN = "script primitives"
+
+_LOCK = waited_for()
+_KEPT: dict[str, Library] = {}
+
+
+def install(dispatcher: Dispatcher | None = None) -> Library:
+    """Register every primitive; the library owns the registrations.
+
+    On the default dispatcher this happens once; asked again, the same library is
+    returned.  Raises `Conflict` where `script` is taken.
+    """
+    if dispatcher is not None and dispatcher is not default_dispatcher():
+        return _installed(dispatcher)
+    with _LOCK:
+        if NAMESPACE not in _KEPT:
+            _KEPT[NAMESPACE] = _installed(default_dispatcher())
+        return _KEPT[NAMESPACE]
+
+
+def _installed(dispatcher: Dispatcher) -> Library:
+    library = Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN)
+    for row in ROWS:
+        name = f"script_{str(row.schema.name).partition('::')[2]}".replace(".", "_")
+        tags = row.tags if row.raises else (*row.tags, TOTAL)
+        library.define(row.schema, kernel=direct(row.function, name), tags=tags)
+    return library
+
+
+install()

@@ -1,0 +1,206 @@
+"""Values of any type, and tensors as values: identity, conversions, `item`, sizes.
+
+What computes with tensors are operators of `core`; here is how a program gets Python's
+values out of a tensor, is told of its form, and makes one of values.
+
+Rules:
+- `is` compares identity, which is that of Python's objects: of small ints it is what
+  CPython makes of them;
+- the hash of a str differs from one process to the next, and that of a tensor is its
+  identity: `hash` is marked as not deterministic, so that no pass computes it early;
+- a tensor of one element is its number; any other number of elements is refused by the
+  tensor itself, as is a tensor without elements in memory;
+- an int beyond 64 bits (of an unsigned tensor, or of a large float) is refused;
+- what `item` and `tolist` give has a type that only the program knows: it says so by an
+  annotation, which is checked where it stands;
+- sizes are a list of ints, where Python has a tuple of a class of its own.
+"""
+
+import builtins
+from operator import methodcaller
+from typing import Any
+
+from everyorder.runtime.autograd.grad_mode import is_grad_enabled
+from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.script.primitives.numbers import bounded
+from everyorder.runtime.script.primitives.row import (
+    Way,
+    attributes,
+    call,
+    functions,
+    methods,
+    operators,
+    row,
+)
+from everyorder.runtime.tensors.from_data import tensor
+from everyorder.runtime.tensors.tensor import Tensor
+
+# Of results that differ from process to process, or from place to place.
+_CHANGES = ("nondeterministic_seeded",)
+
+
+def _device(type: str, index: int | None = None) -> Device:  # noqa: A002  # the field's own word
+    return Device.parse(type if index is None else f"{type}:{index}")
+
+
+OBJECT_ROWS = (
+    *operators(
+        """
+is_.t(t a, u b) -> bool
+    T0, T0; T0, T1; None, None; True, None; 'a', None
+is_not.t(t a, u b) -> bool
+    T0, T0; T0, T1; None, None; True, None; 'a', None
+eq.Device(Device a, Device b) -> bool
+    device('cpu'), device('cpu'); device('cuda:1'), device('cuda:0')
+ne.Device(Device a, Device b) -> bool
+    device('cpu'), device('cpu'); device('cuda:1'), device('cuda:0')
+"""
+    ),
+    row(
+        "device.text(str type, int? index=None) -> Device",
+        Way("function", Device, "device"),
+        _device,
+        "'cpu'; 'cuda', 1; 'cuda:1'; 'cuda:x'",
+        raises=True,
+    ),
+    *attributes("""
+type.Device(Device self) -> str
+    device('cpu'); device('cuda:1')
+index.Device(Device self) -> int?
+    device('cpu'); device('cuda:1')
+"""),
+    # No constant: a `with` around it decides.
+    row(
+        "is_grad_enabled.mode() -> bool",
+        Way("function", is_grad_enabled, "is_grad_enabled"),
+        is_grad_enabled,
+        "",
+        tags=_CHANGES,
+    ),
+    row(
+        "hash.t(t object) -> int",
+        call(hash),
+        hash,
+        "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1",
+        raises=True,
+        tags=_CHANGES,
+    ),
+)
+
+
+_ONE = "tensor(2); tensor([2.5]); tensor(True); tensor([1, 2]); tensor([])"
+
+
+def _shape(self: Any) -> list[int]:
+    return list(self.shape)
+
+
+def _size_of(self: Any, dim: int) -> int:
+    size: int = self.size(dim)
+    return size
+
+
+def _stride(self: Any) -> list[int]:
+    return list(self.stride())
+
+
+def _dtype(self: Any) -> int:
+    code: int = self.dtype.code
+    return code
+
+
+def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    kind = DType(dtype) if dtype.__class__ is int else dtype
+    place = "cpu" if device is None else device
+    return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
+
+
+_SOME = "tensor(2); tensor([[1.5], [2.5]]); tensor([]); META"
+_TURNED = "tensor(2); tensor([[1.5], [2.5]]); tensor([[[1, 2]]]); tensor([])"
+_ATTRIBUTES = {
+    "ndim": "int",
+    "device": "Device",
+    "requires_grad": "bool",
+    **dict.fromkeys(("is_cuda", "is_cpu", "is_meta"), "bool"),
+}
+_METHODS = {
+    **dict.fromkeys(("dim", "numel", "element_size", "storage_offset"), "int"),
+    **dict.fromkeys(("is_contiguous", "is_floating_point", "is_complex"), "bool"),
+}
+
+ROWS = (
+    # Numbers of tensors with one element.
+    *functions(
+        builtins,
+        f"""
+int.Tensor(Tensor x) -> int  raises
+    {_ONE}; tensor(1e19); tensor(1j); tensor(float('nan'))
+float.Tensor(Tensor x) -> float  raises
+    {_ONE}; tensor(1j)
+complex.Tensor(Tensor real) -> complex  raises
+    {_ONE}; tensor(1j)
+bool.Tensor(Tensor x) -> bool  raises
+    {_ONE}; tensor(0j)
+len.Tensor(Tensor obj) -> int  raises
+    tensor([1, 2]); tensor([[1], [2]]); tensor([]); tensor(1)
+""",
+        {"int": bounded("int", int)},
+    ),
+    *methods(
+        Tensor,
+        f"""
+item.Tensor(Tensor self) -> Scalar  raises
+    {_ONE}; tensor(1j)
+tolist.Tensor(Tensor self) -> Any  raises
+    tensor(2); tensor([1, 2]); tensor([[1.5], [2.5]]); tensor([]); META
+size.Tensor(Tensor self) -> int[]
+    {_SOME}
+size.dim(Tensor self, int dim) -> int  raises
+    tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1
+stride.Tensor(Tensor self) -> int[]
+    {_SOME}
+""",
+        {
+            "item": methodcaller("item"),
+            "tolist": methodcaller("tolist"),
+            "size.Tensor": _shape,
+            "size.dim": _size_of,
+            "stride": _stride,
+        },
+    ),
+    *attributes(
+        f"""
+shape.Tensor(Tensor self) -> int[]
+    {_SOME}
+T.Tensor(Tensor(a) self) -> Tensor(a)
+    {_TURNED}
+mT.Tensor(Tensor(a) self) -> Tensor(a)  raises
+    {_TURNED}
+dtype.Tensor(Tensor self) -> ScalarType
+    {_SOME}
+""",
+        {"shape": _shape, "dtype": _dtype},
+    ),
+    *attributes(
+        "\n".join(
+            f"{name}.Tensor(Tensor self) -> {result}\n    {_SOME}"
+            for name, result in _ATTRIBUTES.items()
+        )
+    ),
+    *methods(
+        Tensor,
+        "\n".join(
+            f"{name}.Tensor(Tensor self) -> {result}\n    {_SOME}"
+            for name, result in _METHODS.items()
+        ),
+        {name: methodcaller(name) for name in _METHODS},
+    ),
+    row(
+        "tensor.t(t data, *, ScalarType? dtype=None, Device? device=None,"
+        " bool requires_grad=False) -> Tensor",
+        Way("function", tensor, "tensor"),
+        _tensor,
+        "2; [1, 2]; [[1.5], [2.5]]; True; [[1], [1, 2]]",
+        raises=True,
+    ),
+)

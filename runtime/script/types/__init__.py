@@ -1,0 +1,1 @@
+"""Types of programs, read from annotations and Python classes."""

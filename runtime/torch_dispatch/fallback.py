@@ -1,0 +1,302 @@
+"""The fallbacks at PythonTLSSnapshot and Python: where a call leaves for Python.
+
+At the first, what the thread is in is remembered for `enable_reentrant_dispatch`; at
+the second, handlers are asked: by `runtime.torch_dispatch.torch_dispatch_call`, or by a
+function of the operator's own arguments, which is generated and does the same where one
+class at most has a handler, the operator has no rules, no argument is a list, and
+everything belongs to the thread's own context:
+
+    def handle(a0, a1, a2):
+        mine = STATE.__dict__
+        stack = mine['stack']
+        first = None
+        if a0.key_bits & PYTHON:
+            first = a0
+        ...
+        if stack:
+            ...  # the innermost mode
+        else:
+            result = first.__torch_dispatch__(func, (type(first),), given, by_name)
+
+A *rule* says what a class of tensors or modes does for one operator, from outside.  It
+stands before the handler of exactly its class, and is called `fn(cls_or_mode, func,
+types, args, kwargs)`: the mode itself for a class of modes, the class for one of
+tensors; NotImplemented goes on to the next one that is asked.
+
+Rules:
+- every key above Python is excluded while a handler runs: autograd is done with the
+  call; Python itself is not, and a handler that calls the operator on its own tensors
+  is asked again;
+- an exception of a handler goes on as it is, and the thread is as before; one alone is
+  told in other words: that of a recursion which goes through handlers;
+- a class that returned NotImplemented, or left other modes, is not asked again;
+- a tensor whose keys were set by hand, which is of no context, goes the general way;
+- what is the thread's own is read and written in its `__dict__`, found once: an
+  attribute of a `threading.local` costs three times as much as an item;
+- a rule is a registration (`runtime.dispatch.registration_record.ClassRule`): it is
+  live by its
+  operator's name, defined or not, and stands in the state of its dispatcher; there is
+  one for an operator and a class, and closing it brings the class's own handler back.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from everyorder.runtime.base.codegen import block, is_generated, numbered, template
+from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import linked
+from everyorder.runtime.dispatch.library import Library, origin_of_caller
+from everyorder.runtime.dispatch.registration import Registration, register_tokens
+from everyorder.runtime.dispatch.registration_record import rule_for
+from everyorder.runtime.errors.registration import LibraryMisuse
+from everyorder.runtime.errors.torch_dispatch import EndlessDispatch
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
+from everyorder.runtime.schema.types import is_dispatch_type
+from everyorder.runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.torch_dispatch.modes import inside, inside_last
+from everyorder.runtime.torch_dispatch.torch_dispatch_call import (
+    Handling,
+    check_stack,
+    handler_name,
+    is_list,
+)
+
+Function = Callable[..., Any]
+
+# What tracebacks call the short ways.
+HANDLING = "handling of a call in Python"
+
+
+def snapshotting(below: Any, keyset: Any) -> Callable[..., Any]:
+    """At PythonTLSSnapshot: remember what the thread was in when the call began."""
+    count = -1 if below.schema.is_vararg else len(below.schema.arguments)
+    return _snapshot(count)(below.run, below.operator)
+
+
+def handling(below: Any, keyset: Any) -> Callable[..., Any]:
+    """At Python: ask the modes and the classes; the short way where there is one.
+
+    It knows of no rules: an operator that has some goes the general way.
+    """
+    numbers = NUMBERS_AS_TENSORS in below.tags
+    general = Handling(below.schema, below.operator, below.rules, numbers)
+    if below.rules:
+        return general.handle
+    return fast_path(below.schema, general) or general.handle
+
+
+# What dumps show.
+SNAPSHOT = linked(snapshotting, "python_snapshot")
+
+HANDLE = linked(handling, "python_dispatch")
+
+
+def install_fallbacks(library: Library) -> tuple[Registration, ...]:
+    """Register dispatch to Python, in a library of the namespace `_`."""
+    return (
+        library.fallback(SNAPSHOT, "PythonTLSSnapshot"),
+        library.fallback(HANDLE, "Python"),
+    )
+
+
+def fast_path(schema: Schema, general: Handling) -> Function | None:
+    """The short way of an operator; None if its schema has none."""
+    kinds = [argument.type for argument in schema.arguments]
+    if schema.is_vararg or any(map(is_list, kinds)):
+        return None
+    places = tuple(
+        place for place, kind in enumerate(kinds) if is_dispatch_type(kind) == "tensor"
+    )
+    plain = [str(each) for each in schema.returns] == ["Tensor"]
+    return _handle(len(kinds), places, plain)(
+        general.handle,
+        general.refused,
+        general.operator,
+        general.strip,
+        general.finish,
+        # Whoever calls has the handle, most of the time.
+        ref(general.operator()),
+    )
+
+
+@template(
+    HANDLING,
+    "general, refused, operator, strip, finish, known",
+    LOCAL=LOCAL,
+    PYTHON=PYTHON,
+    STATE=STATE,
+    Tensor=Tensor,
+    check_stack=check_stack,
+    inside=inside,
+    inside_last=inside_last,
+)
+def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
+    given = numbered(count)
+    values = f"({given},)" if count else "()"
+    text = [
+        "mine = STATE.__dict__",
+        "stack = mine['stack']",
+        "first = None",
+        "try:",
+    ]
+    for number, place in enumerate(places):
+        text += [
+            f"    if a{place} is not None and a{place}.key_bits & PYTHON:",
+            *_found(f"a{place}", number == 0, given),
+        ]
+    text += [
+        "    if first is None:",
+        "        types = ()",
+        "        context = stack[-1].context if stack else None",
+        "    else:",
+        "        types = (type(first),)",
+        "        context = first._context",
+        # Keys that were set by hand are no handler's.
+        "except AttributeError:",
+        f"    return general({given})",
+        "if context is not mine['context'] or not context.alive:",
+        f"    return general({given})",
+        "func = known()",
+        "if func is None:",
+        "    func = operator()",
+        f"args, kwargs = strip({given})",
+        "local = LOCAL.__dict__",
+        "view = local['view']",
+        "if stack:",
+        "    entered = stack[-1]",
+        "    if entered.context is not context:",
+        f"        return general({given})",
+        "    handler = entered.mode",
+        "    rest = stack[:-1]",
+        "    if rest:",
+        "        inner = view.handling or inside(view)",
+        "    else:",
+        "        inner = view.handling_last or inside_last(view)",
+        "    mine['stack'] = rest",
+        "else:",
+        "    handler = first",
+        "    rest = stack",
+        "    inner = view.handling or inside(view)",
+        "local['view'] = inner",
+        "try:",
+        "    result = handler.__torch_dispatch__(func, types, args, kwargs)",
+        "    if mine['stack'] is not rest:",
+        "        check_stack(handler, rest)",
+        "except BaseException:",
+        "    mine['stack'] = stack",
+        "    local['view'] = view",
+        "    mine['context'] = context",
+        "    raise",
+        "if rest is not stack:",
+        "    mine['stack'] = stack",
+        "local['view'] = view",
+        "mine['context'] = context",
+        "if result is NotImplemented:",
+        f"    return refused({given})",
+        # A tensor that is nobody's alias is the result itself.
+        *(["if isinstance(result, Tensor): return result"] if plain else ()),
+        f"return finish(result, {values}, handler)",
+    ]
+    return block(f"def handle({given}):", text)
+
+
+def _found(name: str, alone: bool, given: str) -> list[str]:
+    if alone:
+        return [f"        first = {name}"]
+    return [
+        "        if first is None:",
+        f"            first = {name}",
+        f"        elif type({name}) is not type(first) or "
+        f"{name}._context is not first._context:",
+        f"            return general({given})",
+    ]
+
+
+# So many handlers inside of one another are a handler without end: Python allows for
+# a thousand frames, and one handler takes four at least.
+ENDLESS = 32
+
+# And so many times the usual distance between two of them may lie behind the last one;
+# what goes on for longer is a recursion of its own.
+FARTHEST = 4
+
+# The code that asks handlers, beside that of the short ways.
+_FRAMES = (Handling._asked.__code__,)
+
+
+def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
+    """Whether a recursion went through something else than handlers.
+
+    Raises `EndlessDispatch` from here: an exception that lies in a frame of its own
+    traceback would keep alive what was called with.
+    """
+    if isinstance(error, EndlessDispatch):
+        return
+    depth, frames, after, last, trace = 0, 0, 0, None, error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        frames, after = frames + 1, after + 1
+        if frame.f_code in _FRAMES or is_generated(frame.f_code, HANDLING):
+            # Both call it so.  The code that it runs is named after where it was
+            # written, which may be neither the class nor the mode that was asked.
+            last = frame.f_locals.get("handler", last)
+            depth, after = depth + 1, 0
+        trace = trace.tb_next
+    if depth >= ENDLESS and last is not None and after * depth <= FARTHEST * frames:
+        raise EndlessDispatch(
+            handler=handler_name(last), operator=str(operator()), depth=depth
+        ) from error
+
+
+@template(
+    "snapshot",
+    "run, operator",
+    LOCAL=LOCAL,
+    STATE=STATE,
+    check_endless=_check_endless,
+)
+def _snapshot(count: int) -> list[str]:
+    """The kernel for so many arguments; -1 for any number."""
+    given = numbered(count) if count >= 0 else "*rest"
+    body = [
+        "mine = STATE.__dict__",
+        'if mine["snapshot"] is not None:',
+        f"    return run({given})",
+        'mine["snapshot"] = LOCAL.view',
+        "try:",
+        f"    return run({given})",
+        "except RecursionError as error:",
+        "    check_endless(error, operator)",
+        "    raise",
+        "finally:",
+        '    mine["snapshot"] = None',
+    ]
+    return block(f"def snapshot({given}):", body)
+
+
+def register_torch_dispatch(
+    func: Any, cls: type, fn: Callable[..., Any]
+) -> Registration:
+    """Let `fn` handle the operator `func` for modes or tensors of class `cls`.
+
+    `func` is an `OperatorHandle`.  Keep the registration: nothing else can end it, and
+    losing it ends nothing.  `Library.rule` makes one that ends with its library.
+
+    Raises:
+        LibraryMisuse: an argument is something else.
+        Conflict: the class has a rule for the operator.
+        LibraryMisuse: called by a listener.
+    """
+    if not isinstance(func, OperatorHandle):
+        found, expected = type(func).__name__, "an operator with its overload"
+        raise LibraryMisuse(
+            code="WrongArgument", argument="func", expected=expected, found=found
+        )
+    dispatcher = func.dispatcher
+    assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"
+    token = rule_for(func.name, cls, fn, None, origin_of_caller())
+    return register_tokens(dispatcher, {}, (token,))

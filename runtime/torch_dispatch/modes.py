@@ -1,0 +1,376 @@
+"""Modes: handlers of every operator that a thread calls, with or without tensors.
+
+    with Logging() as mode:
+        runtime.ones(2) + 1       # `mode` is asked about both operators
+
+Here is the stack of a thread's modes, how it changes, and what the thread includes and
+excludes while a handler runs.
+
+Rules:
+- the stack belongs to the thread, not to tasks; the innermost mode is asked first, and
+  is not on the stack while it is: what it calls goes to the next one, unless it enters
+  itself again;
+- the first mode that is entered includes the keys Python and PythonTLSSnapshot for the
+  thread, the last one that is left takes back what that added;
+- an *infra* mode (`infra = "FAKE"`, ...) has one place, below all user modes: it is
+  asked after them, whenever it was entered;
+- an instance can be entered again inside of itself; it is left innermost first;
+- every mode is of the context that was current when it was entered;
+- the stack and the keys change together, with no call in between: neither a signal nor
+  the end of recursion finds one without the other, and leaving needs no more depth than
+  entering; what a signal before the first instruction of `__exit__` leaves entered is
+  taken along by the next mode outside, if there is one;
+- a `with` block that ends takes its mode along, also where that is an error;
+- while a handler runs, every key above Python is excluded, as the call has passed it;
+  Python is not.  The two views that say so are kept on the view that a call came with.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from inspect import getattr_static
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from everyorder.runtime.errors.torch_dispatch import HandlerError, ModeStackError
+from everyorder.runtime.keys import LOCAL, exclude_keys
+from everyorder.runtime.keys.keyset import KeySet
+from everyorder.runtime.keys.local import View, view_of
+from everyorder.runtime.tensors.keys import ABOVE, HANDLED, MODED, STATE, Presence
+
+Given = TypeVar("Given")
+
+# The places of infra modes, outermost first: a fake mode is asked last of all.
+INFRA = ("FAKE", "PROXY", "FUNCTIONAL")
+
+
+class Entered(NamedTuple):
+    """A mode on the stack: its context, and the bits that entering it included.
+
+    `outside` is what the thread included and excluded before, `inside` what after.
+    """
+
+    mode: "TorchDispatchMode"
+    context: Any
+    included: int
+    outside: View
+    inside: View
+    presence: Presence
+
+
+Stack = tuple[Entered, ...]
+
+
+class TorchDispatchMode:
+    """The base of modes: a subclass defines `__torch_dispatch__`, a plain method.
+
+    `__torch_dispatch__(self, func, types, args=(), kwargs=None)` gets the operator, the
+    classes of tensors that have handlers themselves, and the arguments without those
+    that are at their defaults.  It returns what the operator returns, or
+    NotImplemented to leave the call to these classes.
+
+    Entering raises `HandlerError`, `ModeStackError`, and
+    `ModeStackError`; leaving raises `ModeStackError`.
+    """
+
+    # The name of its place in `INFRA`, if it has one.
+    infra: ClassVar[str | None] = None
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        raise HandlerError(code="ModeWithoutHandler", handler=_handler(type(self)))
+
+    def __enter__(self) -> Self:
+        check_mode(type(self))
+        STATE.stack, LOCAL.view = _entered(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        stack = STATE.stack
+        if stack and stack[-1].mode is self:
+            rest, last = stack[:-1], stack[-1]
+            # As `_without` has it, for most; without a call.
+            if not last.included:
+                STATE.stack = rest
+                return
+            if not rest and LOCAL.view is last.inside:
+                STATE.stack, LOCAL.view = rest, last.outside
+                return
+        try:
+            _leave(self, bool(exception), _interrupts(*exception[:1]))
+        except BaseException as error:
+            # What comes while an infra mode is left does not keep it entered.
+            held = any(each.mode is self for each in STATE.stack)
+            if held and _interrupts(type(error)):
+                _leave(self, True, True)
+            raise
+
+
+def check_mode(cls: type) -> None:
+    """Whether the handler of a class of modes can be called on a mode.
+
+    Raises `HandlerError`.
+    """
+    handler = getattr_static(cls, "__torch_dispatch__", None)
+    if isinstance(handler, (classmethod, staticmethod)):
+        raise HandlerError(
+            code="ClassHandler", handler=_handler(cls), found=type(handler).__name__
+        )
+    inherited = handler is vars(TorchDispatchMode)["__torch_dispatch__"]
+    if inherited or not callable(handler):
+        raise HandlerError(code="ModeWithoutHandler", handler=_handler(cls))
+
+
+def _handler(cls: type) -> str:
+    return f"{cls.__qualname__}.__torch_dispatch__"
+
+
+def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
+    """The stack and the keys with one more mode.
+
+    Raises `ModeStackError`.
+    """
+    stack, view = STATE.stack, LOCAL.view
+    added = HANDLED & ~view.included
+    inside = view_of(view.included | added, view.excluded) if added else view
+    entered = Entered(mode, STATE.context, added, view, inside, Presence(MODED))
+    user = mode.infra is None
+    return (*stack, entered) if user else _with_infra(stack, entered), inside
+
+
+def _interrupts(kind: Any = None) -> bool:
+    """Whether it is a class of exceptions that come from outside, as by Ctrl-C."""
+    outside = isinstance(kind, type) and issubclass(kind, BaseException)
+    return outside and not issubclass(kind, (Exception, GeneratorExit))
+
+
+def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
+    """Leave a mode.  Raises `ModeStackError`.
+
+    `over` says that nobody will leave it again: it goes wherever it stands.  What was
+    entered later, and is there still when the thread is `interrupted`, goes with it:
+    then it is no error, and the interruption goes on.
+    """
+    stack, view = STATE.stack, LOCAL.view
+    if not stack and not interrupted:
+        raise ModeStackError(code="EmptyModeStack", mode=mode_name(mode), stack=())
+    places = [place for place, each in enumerate(stack) if each.mode is mode]
+    last, infra = len(stack) - 1, mode.infra is not None
+    fits = interrupted or (bool(places) and (infra or places[-1] == last))
+    if places and (over or fits):
+        rest, at = stack, places[-1]
+        for place in range(last if interrupted and not infra else at, at - 1, -1):
+            rest, view = _without(rest, place, view)
+        STATE.stack, LOCAL.view = rest, view
+    if not fits:
+        raise ModeStackError(
+            code="ModeNotInnermost", mode=mode_name(mode), stack=mode_names(stack)
+        )
+
+
+def leave(mode: TorchDispatchMode) -> None:
+    """Leave a mode wherever it stands, its innermost entry if it has several.
+
+    For code that cannot leave modes in reverse order; others use `with`.  Raises
+    `ModeStackError`.
+    """
+    stack = STATE.stack
+    for at in reversed(range(len(stack))):
+        if stack[at].mode is mode:
+            STATE.stack, LOCAL.view = _without(stack, at, LOCAL.view)
+            return
+    if not stack:
+        raise ModeStackError(code="EmptyModeStack", mode=mode_name(mode), stack=())
+    raise ModeStackError(
+        code="ModeNotEntered", mode=mode_name(mode), stack=mode_names(stack)
+    )
+
+
+def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
+    """The stack and the keys without the entry at a place."""
+    rest = (*stack[:at], *stack[at + 1 :])
+    included = stack[at].included
+    if rest and included:
+        # What it brought is needed as long as there is any other.
+        heir = rest[min(at, len(rest) - 1)]
+        heir_now = heir._replace(
+            included=heir.included | included, outside=stack[at].outside
+        )
+        rest = tuple(heir_now if each is heir else each for each in rest)
+    elif included:
+        view = view_of(view.included & ~included, view.excluded)
+    return rest, view
+
+
+def _with_infra(stack: Stack, entered: Entered) -> Stack:
+    mode = entered.mode
+    places = {each.mode.infra: each for each in stack if each.mode.infra is not None}
+    if mode.infra in places:
+        raise ModeStackError(
+            code="ModeSlotTaken",
+            stack=mode_names(stack),
+            mode=mode_name(mode),
+            place=str(mode.infra),
+            holder=mode_name(places[mode.infra].mode),
+        )
+    if mode.infra not in INFRA:
+        raise ModeStackError(
+            code="NoModeSlot",
+            mode=mode_name(mode),
+            place=str(mode.infra),
+            known=INFRA,
+            stack=mode_names(stack),
+        )
+    places[mode.infra] = entered
+    users = [each for each in stack if each.mode.infra is None]
+    return (*(places[each] for each in INFRA if each in places), *users)
+
+
+def mode_name(mode: TorchDispatchMode) -> str:
+    """The class of a mode, as errors name it."""
+    return type(mode).__name__
+
+
+def same_modes(left: Stack, right: Stack) -> bool:
+    """Whether two stacks have the same modes in the same order."""
+    return [id(each.mode) for each in left] == [id(each.mode) for each in right]
+
+
+def mode_names(stack: Stack) -> tuple[str, ...]:
+    """The classes of the modes of a stack."""
+    return tuple(mode_name(each.mode) for each in stack)
+
+
+def current_mode() -> TorchDispatchMode | None:
+    """The innermost mode of the thread; None if none is entered."""
+    stack = STATE.stack
+    return stack[-1].mode if stack else None
+
+
+def current_modes() -> tuple[TorchDispatchMode, ...]:
+    """The modes of the thread, outermost first."""
+    return tuple(each.mode for each in STATE.stack)
+
+
+def mode_at(place: int) -> TorchDispatchMode:
+    """The mode at a place of the stack, 0 the outermost.  Raises `ModeStackError`."""
+    stack = STATE.stack
+    if not -len(stack) <= place < len(stack):
+        raise ModeStackError(code="NoModeAtPlace", place=place, stack=mode_names(stack))
+    found: TorchDispatchMode = stack[place].mode
+    return found
+
+
+class _Aside(Generic[Given]):
+    """Context: fewer modes are entered; on exit all are again.
+
+    Raises `ModeStackError` where another thread leaves it, as the garbage collector
+    may do with a generator: the modes of that thread are not touched.
+    """
+
+    __slots__ = ("_choose", "_saved")
+
+    def __init__(self, choose: Callable[[Stack], tuple[Stack, Given]]) -> None:
+        self._choose = choose
+        self._saved: Any = None
+
+    def __enter__(self) -> Given:
+        stack, outside = STATE.stack, LOCAL.view
+        rest, given = self._choose(stack)
+        inside = outside
+        if stack and not rest:
+            inside = view_of(outside.included & ~HANDLED, outside.excluded)
+        self._saved = stack, outside, inside, STATE.thread, self._saved
+        STATE.stack, LOCAL.view = rest, inside
+        return given
+
+    def __exit__(self, *_exception: object) -> None:
+        stack, view, inside, thread, before = self._saved
+        if STATE.thread is not thread:
+            raise ModeStackError(
+                code="PutAsideElsewhere", stack=mode_names(STATE.stack)
+            )
+        now = LOCAL.view
+        if now is not inside:
+            handled = view.included & HANDLED
+            view = view_of((now.included & ~HANDLED) | handled, now.excluded)
+        self._saved, STATE.stack, LOCAL.view = before, stack, view
+
+
+def pop_mode_temporarily() -> AbstractContextManager[TorchDispatchMode]:
+    """Context: the innermost mode is not entered; on exit it is again.
+
+    Raises `ModeStackError`.
+    """
+    return _Aside(_but_the_innermost)
+
+
+def disable_current_modes() -> AbstractContextManager[tuple[TorchDispatchMode, ...]]:
+    """Context: no mode is entered; on exit all are again.  Gives them."""
+    return _Aside(_none)
+
+
+def _but_the_innermost(stack: Stack) -> tuple[Stack, TorchDispatchMode]:
+    if not stack:
+        raise ModeStackError(code="EmptyModeStack", stack=())
+    return stack[:-1], stack[-1].mode
+
+
+def _none(stack: Stack) -> tuple[Stack, tuple[TorchDispatchMode, ...]]:
+    return (), tuple(each.mode for each in stack)
+
+
+def no_dispatch() -> exclude_keys:
+    """Context: neither modes nor handlers of classes are asked."""
+    return exclude_keys(KeySet.from_bits(HANDLED))
+
+
+class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
+    """Context, inside of a handler: the keys are those that the outermost call found.
+
+    What is called inside goes through autograd again, and through everything else.
+    Modes that are on the stack are asked, and no others.  Raises `HandlerError`,
+    also where it is left after the handler, or in another thread.
+    """
+
+    __slots__ = ("_saved",)
+
+    def __init__(self) -> None:
+        self._saved: Any = None
+
+    def __enter__(self) -> None:
+        snapshot = STATE.snapshot
+        if snapshot is None:
+            raise HandlerError(
+                code="OutsideOfHandler", call="enable_reentrant_dispatch()"
+            )
+        included = snapshot.included & ~HANDLED
+        if STATE.stack:
+            included |= HANDLED
+        inside = view_of(included, snapshot.excluded)
+        self._saved = LOCAL.view, STATE.thread, self._saved
+        LOCAL.view = inside
+
+    def __exit__(self, *_exception: object) -> None:
+        view, thread, before = self._saved
+        if STATE.snapshot is None or STATE.thread is not thread:
+            raise HandlerError(
+                code="OutsideOfHandler", call="enable_reentrant_dispatch()"
+            )
+        self._saved, LOCAL.view = before, view
+
+
+def inside(view: View) -> View:
+    """The view of a handler; kept as `view.handling`."""
+    found = view.handling
+    if found is None:
+        found = view.handling = view_of(view.included, view.excluded | ABOVE)
+    return found
+
+
+def inside_last(view: View) -> View:
+    """The view of the handler of the last mode; kept as `view.handling_last`."""
+    found = view.handling_last
+    if found is None:
+        included = view.included & ~HANDLED
+        found = view.handling_last = view_of(included, view.excluded | ABOVE)
+    return found

@@ -1,0 +1,487 @@
+"""Tensors of subclasses: how they are made, and what a handler tells of their metadata.
+
+| way                      | elements                 | for classes                    |
+|--------------------------|--------------------------|--------------------------------|
+| `_make_subclass`         | those of another tensor  | that *are* a tensor            |
+| `as_subclass`            | as `_make_subclass`      | the same, said by the tensor   |
+| `_make_wrapper_subclass` | none                     | that *have* tensors            |
+
+A *policy* has the handler of such a tensor asked for shape, strides, device or layout:
+
+| policy                                    | asks                                    |
+|-------------------------------------------|-----------------------------------------|
+| `dispatch_sizes_strides_policy="strides"` | `is_contiguous`, `sym_stride`           |
+| `dispatch_sizes_strides_policy="sizes"`   | these, and `dim`, `sym_size`,           |
+|                                           | `sym_numel`, `sym_storage_offset`       |
+| `dispatch_device`                         | `device`                                |
+| `dispatch_layout`                         | `layout`                                |
+
+How it works: the first tensor of a class that is made with a policy puts properties on
+this class that ask; tensors of other classes never come here.  Asking is calling the
+operator of that name, so that modes, rules and contexts have their say as for any other
+call.  These operators are registered here, with `set_`, which replaces what they read;
+and here one element of a handled tensor is read by an operator, as for `item()`.
+
+Rules of making:
+- whether the class has a handler is asked when a tensor is made, and never again; a
+  class that tensors cannot be made of is refused (`runtime.torch_dispatch.wrappers`);
+- the new tensor shares the elements of the other one and is not its view; a tensor with
+  a handler is detached by its handler, all modes kept out;
+- a wrapper allocates nothing, so that its size and its device may be any.
+
+Rules of policies:
+- the operators are of namespace `core`, also those that are upstream's `prim`, which is
+  that of an interpreter that this runtime does not have; no result of theirs can have a
+  gradient, so nothing is recorded, and `set_` has no formula;
+- their kernels read slots, never the properties of a tensor: a property may ask;
+- an answer is of the operator's type, and no number is negative;
+- a handler that answers None gets the default, the value that the tensor was made with;
+  NotImplemented is the error that it is for every operator, and names the operator;
+- where dispatch to Python is switched off the operator's kernel answers: the default;
+- an attribute that a class defines itself is left alone: it asks by `super()` if it
+  wants to.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from functools import wraps
+from inspect import getattr_static
+from math import prod
+from operator import attrgetter, index
+from sys import maxsize
+from typing import Any, TypeVar
+
+from everyorder.runtime.autograd.grad_edges import detached_alias
+from everyorder.runtime.autograd.install import kernels_of
+from everyorder.runtime.autograd.methods import set_source
+from everyorder.runtime.base.hooks import APPLY_POLICY, ELEMENT
+from everyorder.runtime.dispatch.dispatcher import default_dispatcher
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel import direct, fallthrough
+from everyorder.runtime.dispatch.library import Library
+from everyorder.runtime.errors.tensor import UnfitValue
+from everyorder.runtime.errors.torch_dispatch import SubclassError
+from everyorder.runtime.operators.declare.handles import NAMESPACE, core
+from everyorder.runtime.operators.install import ORIGIN
+from everyorder.runtime.schema import parse_schema
+from everyorder.runtime.schema.call_errors import checked, describe_value
+from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
+from everyorder.runtime.tensors.dtype_info import check_differentiable, parse_dtype
+from everyorder.runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
+from everyorder.runtime.tensors.shape import (
+    check_bounds,
+    contiguous_strides,
+    is_contiguous,
+    is_in_format,
+    span,
+)
+from everyorder.runtime.tensors.storage import WrapperStorage
+from everyorder.runtime.tensors.tensor import CPU, FLOAT32, Tensor, install
+from everyorder.runtime.tensors.tensor_impl import ensure_place, instance_of
+from everyorder.runtime.torch_dispatch.context import check_wrapped_here
+from everyorder.runtime.torch_dispatch.modes import disable_current_modes
+from everyorder.runtime.torch_dispatch.wrappers import check_class
+
+T = TypeVar("T", bound=Tensor)
+Ints = tuple[int, ...]
+
+
+def make_subclass(
+    cls: type[T],
+    data: Tensor,
+    require_grad: bool = False,
+    *,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    device_for_backend_keys: Device | str | None = None,
+) -> T:
+    """A tensor of class `cls` on the elements of `data`, a leaf.
+
+    `device_for_backend_keys` gives it the keys of another device.
+
+    Raises:
+        SubclassError: `cls` is no subclass, or `data` no tensor.
+        SubclassError: `data` is of another class with a handler.
+        ContextError: `data` has a handler in another context.
+        HandlerError: the handler of `cls` is no classmethod.
+        UnfitValue: the device is none.
+        UnfitValue: its dtype has no gradient.
+        SubclassError: the policy is none.
+    """
+    check_class(cls, "_make_subclass")
+    check_slots(cls, "_make_subclass")
+    if not isinstance(data, Tensor):
+        raise SubclassError(
+            code="NotATensorClass",
+            call="_make_subclass",
+            argument="data",
+            expected="a tensor",
+            found=describe_value(data),
+        )
+    check_wrapped_here(data, "_make_subclass")
+    with disable_current_modes():
+        detached = detached_alias(data)
+    if type(detached) is not Tensor and detached.key_bits & PYTHON:
+        if not isinstance(detached, cls):
+            raise SubclassError(
+                code="AlreadyWrapped", cls=cls.__name__, found=type(detached).__name__
+            )
+        made: T = detached
+    else:
+        bits = detached.key_bits
+        if device_for_backend_keys is not None:
+            where = _device("_make_subclass", device_for_backend_keys)
+            bits = fresh_key_bits(where.type)
+        made = instance_of(
+            cls,
+            detached._shape,
+            detached._dtype,
+            detached._device,
+            bits,
+            ensure_place(detached),
+        )
+    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(made, require_grad)
+
+
+def make_wrapper_subclass(
+    cls: type[T],
+    size: Sequence[int],
+    strides: Sequence[int] | None = None,
+    storage_offset: int | None = None,
+    memory_format: Any = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+) -> T:
+    """A tensor of class `cls` that has a shape, and no elements.
+
+    Strides and offset count elements; without strides it is contiguous.  `dtype` is
+    float32 and `device` the CPU unless they are given.
+
+    Raises:
+        SubclassError: `cls` is no subclass of Tensor.
+        SubclassError: it has no handler.
+        HandlerError: its handler is no classmethod.
+        UnfitValue: a size, a stride or the offset is no integer, or a size negative, or
+            the device none.
+        BadSize: what strides and the offset may not be.
+        SubclassError: another memory format than `contiguous_format`, another
+            layout than `strided`, or pinned memory.
+        UnfitValue: its dtype has no gradient.
+        SubclassError: the policy is none.
+    """
+    check_class(cls, "_make_wrapper_subclass")
+    if not handler_bits(cls):
+        raise SubclassError(code="NoHandler", cls=cls.__name__)
+    _check_options(cls, memory_format, layout, pin_memory)
+    shape = _numbers("size", size)
+    if min(shape, default=0) < 0:
+        raise UnfitValue(
+            asked="_make_wrapper_subclass", fits="sizes of 0 and more", found=str(shape)
+        )
+    steps = contiguous_strides(shape)
+    if strides is not None:
+        steps = _numbers("strides", strides)
+    offset = 0
+    if storage_offset is not None:
+        offset = _number("storage_offset", storage_offset)
+    # Of the size of the storage nothing is asked: there is none.
+    check_bounds(shape, steps, offset, maxsize)
+    where = _device("_make_wrapper_subclass", device)
+    kind = FLOAT32 if dtype is None else parse_dtype(dtype)
+    count = offset + span(shape, steps) if prod(shape) else offset
+    storage = WrapperStorage(cls.__name__, where, kind, count)
+    bits = fresh_key_bits(where.type)
+    made = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
+    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(made, requires_grad)
+
+
+def as_subclass(tensor: Tensor, cls: type[T]) -> T:
+    """The elements of the tensor as a tensor of class `cls`.
+
+    The new tensor is a leaf.  Raises as `_make_subclass`.
+    """
+    return make_subclass(cls, tensor)
+
+
+# What a wrapper can be made with, besides None.
+_OPTIONS = {
+    "memory_format": ("contiguous_format", "preserve_format"),
+    "layout": ("strided",),
+    "pin_memory": ("False",),
+}
+
+
+def _check_options(cls: type, *given: Any) -> None:
+    for (option, fits), value in zip(_OPTIONS.items(), given, strict=True):
+        if value is not None and str(value) not in fits:
+            raise SubclassError(
+                code="UnsupportedForWrappers",
+                cls=cls.__name__,
+                option=option,
+                found=str(value),
+                fits=" or ".join(fits),
+            )
+
+
+def _numbers(argument: str, given: object) -> Ints:
+    """Several integers, as they may be given.  Raises `UnfitValue`."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise _unfit(f"a sequence of integers as `{argument}`", given)
+    return tuple(_number(argument, each) for each in given)
+
+
+def _number(argument: str, given: object) -> int:
+    try:
+        return int(index(given))  # type: ignore[arg-type]  # refused by a TypeError
+    except TypeError:
+        raise _unfit(f"integers as `{argument}`", given) from None
+
+
+def _unfit(fits: str, given: object) -> UnfitValue:
+    return UnfitValue(
+        asked="_make_wrapper_subclass", fits=fits, found=describe_value(given)
+    )
+
+
+def _device(call: str, given: Device | str | None) -> Device:
+    if given is None:
+        return CPU
+    if isinstance(given, str):
+        return Device.parse(given)
+    if not isinstance(given, Device):
+        raise UnfitValue(
+            asked=call, fits="a device, or its name", found=describe_value(given)
+        )
+    return given
+
+
+def _requiring(made: T, requires_grad: bool) -> T:
+    if requires_grad:
+        check_differentiable(made._dtype)
+        made._requires_grad = True
+    return made
+
+
+STRIDED = Layout.named("strided")
+
+
+def layout(self: Tensor) -> Layout:
+    """How the elements are arranged: every tensor of this runtime is strided."""
+    return STRIDED
+
+
+# The operators that are asked, and what their kernels read.
+OPERATORS: tuple[tuple[str, Callable[[Tensor], Any]], ...] = (
+    ("dim(Tensor self) -> int?", lambda self: len(self._shape)),
+    ("sym_size(Tensor self) -> SymInt[]?", lambda self: [*self._shape]),
+    ("sym_numel(Tensor self) -> SymInt?", lambda self: prod(self._shape)),
+    ("sym_stride(Tensor self) -> SymInt[]?", lambda self: [*_strides(self)]),
+    (
+        "sym_storage_offset(Tensor self) -> SymInt?",
+        lambda self: 0 if self._place is None else self._place[1],
+    ),
+    (
+        "is_contiguous(Tensor self) -> bool?",
+        lambda self: is_contiguous(self._shape, _strides(self)),
+    ),
+    ("device(Tensor self) -> Device?", attrgetter("_device")),
+    ("layout(Tensor self) -> Layout?", layout),
+)
+_READ = {schema.partition("(")[0]: read for schema, read in OPERATORS}
+
+
+def _strides(tensor: Tensor) -> Ints:
+    place = tensor._place
+    return contiguous_strides(tensor._shape) if place is None else place[2]
+
+
+# What replaces all that they read.
+SET = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)"
+EVERYWHERE = "CompositeExplicitAutograd"
+
+
+def install_metadata(library: Library) -> None:
+    """Define these operators in a library of namespace `core`."""
+    for schema, read in OPERATORS:
+        name = schema.partition("(")[0]
+        library.define(schema)
+        library.impl(name, direct(read, f"{name}_explicit"), EVERYWHERE)
+        for key in ("Autograd", "ADInplaceOrView"):
+            library.impl(name, fallthrough, key)
+    library.define(SET, tags=("inplace", "inplace_view"))
+    name = SET.partition("(")[0]
+    library.impl(name, direct(set_source, "set__source_Tensor_explicit"), EVERYWHERE)
+    for key, kernel in kernels_of(parse_schema(f"{NAMESPACE}::{SET}")):
+        library.impl(name, kernel, key)
+
+
+def set_(self: Tensor, source: Tensor) -> Tensor:
+    """Have the elements of `source`, its shape and its strides, sharing memory.
+
+    Raises `NotReplaceable` for a view.
+    """
+    core.set__source_Tensor(self, source)
+    return self
+
+
+# What a tensor's `_policy` is made of; sizes come with strides.
+STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
+# The answers to these are numbers, or whether something is so.
+COUNTS = STRIDES | SIZES
+
+WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": COUNTS}
+
+# What kernels read of a tensor with elements: told something else, they would read
+# and write beside them.
+_KERNELS_READ = ("shape", "dtype", "key_bits")
+
+
+def check_slots(cls: type, call: str) -> None:
+    """Refuse a class that replaces what kernels read.  Raises `SubclassError`."""
+    for name in _KERNELS_READ:
+        # What a policy has put there asks the handler, and else Tensor.
+        own = getattr(cls, name)
+        if own is not getattr(Tensor, name) and own is not ASKING.get(name):
+            raise SubclassError(
+                code="NotATensorClass",
+                call=call,
+                argument="cls",
+                expected=f"a class that leaves `{name}` to Tensor, as kernels read it,",
+                found=f"the class {cls.__name__}, which has its own",
+            )
+
+
+def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
+    """Have the handler of a new tensor asked.  Raises `SubclassError`."""
+    if not isinstance(sizes, str | None) or sizes not in WORDS:
+        raise SubclassError(
+            code="UnknownPolicy",
+            cls=type(made).__name__,
+            found=str(sizes),
+            known=tuple(word for word in WORDS if word is not None),
+        )
+    policy = WORDS[sizes] | (DEVICE if device else 0) | (LAYOUT if layout else 0)
+    if policy:
+        apply_policy(made, policy)
+
+
+def apply_policy(made: Tensor, policy: int) -> None:
+    """Have the handler of a tensor asked, as `policy` says, a sum of the four above."""
+    kind = type(made)
+    for name, asking in ASKING.items():
+        # Its own is put beside; that of a class between stays.
+        if getattr_static(kind, name) is getattr_static(Tensor, name):
+            setattr(kind, name, asking)
+    made._policy = policy
+
+
+def _answer(
+    tensor: Tensor, bit: int, func: OperatorHandle, read: Callable[[Tensor], Any]
+) -> Any:
+    # Of its class there may be tensors without a policy, and without a handler.
+    if tensor.key_bits & PYTHON and getattr(tensor, "_policy", 0) & bit:
+        answer = func(tensor)
+        if answer is not None:
+            if bit & COUNTS:
+                _check_counts(tensor, func, answer)
+            return answer
+    return read(tensor)
+
+
+def _check_counts(tensor: Tensor, func: OperatorHandle, found: int | list[int]) -> None:
+    """Whether no size, stride, ... is negative.  Raises `SubclassError`."""
+    numbers = found if isinstance(found, list) else [found]
+    if min(numbers, default=0) < 0:
+        raise SubclassError(
+            code="WrongMetadata",
+            cls=type(tensor).__name__,
+            operator=str(func),
+            found=str(found),
+        )
+
+
+def _asking(
+    name: str, bit: int, operator: str, convert: Callable[[Any], Any] | None = None
+) -> tuple[str, Any]:
+    """The attribute `name` of a tensor, as a class with a policy has it."""
+    func, read = getattr(core, operator), _READ[operator]
+
+    def ask(self: Tensor) -> Any:
+        answer = _answer(self, bit, func, read)
+        return answer if convert is None else convert(answer)
+
+    own = getattr_static(Tensor, name)
+    if isinstance(own, property):
+        # What is refused to be set on a tensor is refused on this one, too.
+        return name, property(ask, own.fset, doc=own.__doc__)
+    return name, wraps(own)(ask)
+
+
+def _asking_of_order() -> tuple[str, Any]:
+    """`is_contiguous`: of a format by the strides, of none as the handler says."""
+    name, ask = _asking("is_contiguous", STRIDES, "is_contiguous")
+
+    @wraps(Tensor.is_contiguous)
+    def in_order(self: Tensor, memory_format: MemoryFormat | None = None) -> Any:
+        if memory_format is None:
+            return ask(self)
+        return is_in_format(self.shape, self.strides, memory_format)
+
+    return name, in_order
+
+
+def _as_layout(answer: Layout | int) -> Layout:
+    # Operators return codes as ints.
+    return answer if isinstance(answer, Layout) else Layout(answer)
+
+
+def element(tensor: Tensor) -> Any:
+    """The one element, as the handler gives it."""
+    return core._local_scalar(tensor)
+
+
+def has_handler(tensor: Tensor) -> bool:
+    """Whether the tensor's class had a handler when the tensor was made."""
+    return bool(tensor.key_bits & PYTHON)
+
+
+# An import that is interrupted takes back what it has registered: it can be repeated.
+with ExitStack() as undo:
+    # It lives as long as the default dispatcher does.
+    LIBRARY = undo.enter_context(
+        Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
+    )
+    install_metadata(LIBRARY)
+    install("set_", checked(set_))
+    install("layout", property(layout))
+    install("_make_subclass", staticmethod(checked(make_subclass)))
+    install("_make_wrapper_subclass", staticmethod(checked(make_wrapper_subclass)))
+    install("as_subclass", checked(as_subclass))
+    install("_python_dispatch", property(has_handler))
+    # What is put on a class; every other property of a tensor is computed from these.
+    ASKING: dict[str, Any] = dict(
+        (
+            _asking("shape", SIZES, "sym_size", tuple),
+            _asking("ndim", SIZES, "dim"),
+            _asking("dim", SIZES, "dim"),
+            _asking("numel", SIZES, "sym_numel"),
+            _asking("offset", SIZES, "sym_storage_offset"),
+            _asking("storage_offset", SIZES, "sym_storage_offset"),
+            _asking("strides", STRIDES, "sym_stride", tuple),
+            _asking_of_order(),
+            _asking("device", DEVICE, "device"),
+            _asking("layout", LAYOUT, "layout", _as_layout),
+        )
+    )
+    APPLY_POLICY.set(apply_policy)
+    ELEMENT.set(element)
+    undo.pop_all()

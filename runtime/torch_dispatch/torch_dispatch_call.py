@@ -1,0 +1,324 @@
+"""Handling: from a call at the key Python to the handlers, and back to its results.
+
+This is the whole of it, for any schema; `runtime.torch_dispatch.fallback` does the
+same for most calls, sooner.
+
+How it works: the first step knows no interpreter.  It finds the *context* that the call
+belongs to, which is that of the innermost mode, else that of the first argument that
+has one.  The second, in that context, asks the mode, and if that is not the one, the
+classes of the arguments, in the order that NumPy wrote down for `__array_function__`
+(NEP 18) and that torch shares.  The third makes the operator's result of the handler's.
+
+Rules:
+- a mode is off the stack while it is asked; with the last one the keys that modes
+  include go, too; classes are asked with the modes back on the stack;
+- a handler leaves the stack of modes as it was, or it is put back and that is an error;
+- tensors are looked for where the schema has a tensor or any list; what stands in
+  tuples and dicts is not found.  One tensor of each class is asked; a class stands
+  before the first one that it derives from, else in the order of the arguments;
+- every handler gets arguments of its own: what one does to them no other sees; a number
+  that was given for a tensor, as in `x * 2`, is shown as that number;
+- an operator whose results are the arguments that it wrote to returns these very
+  objects, whatever its handler made of them; other results convert as those of any
+  Python kernel, and one that does not fit names the handler;
+- a view that a handler made as a wrapper of its own counts its versions together with
+  the argument that it shows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from everyorder.runtime.dispatch.registration_record import ClassRule
+from everyorder.runtime.errors.call import KernelError
+from everyorder.runtime.errors.torch_dispatch import HandlerError, ModeStackError
+from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.schema.binding import returner
+from everyorder.runtime.schema.call_errors import shortened
+from everyorder.runtime.schema.defaults import presented_stripper
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.schema.types import (
+    ListType,
+    Type,
+    is_dispatch_type,
+    unwrap_optional,
+)
+from everyorder.runtime.tensors.keys import PYTHON, STATE
+from everyorder.runtime.tensors.storage import WrapperStorage
+from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.torch_dispatch.context_library import OTHERS, check_contexts
+from everyorder.runtime.torch_dispatch.modes import (
+    inside,
+    inside_last,
+    mode_name,
+    mode_names,
+    same_modes,
+)
+from everyorder.runtime.torch_dispatch.wrappers import aliases_of
+
+Overloaded = list[Any]
+
+
+def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
+    """The function from all arguments to those with handlers, in order of asking."""
+    places = tuple(
+        (place, is_list(argument.type))
+        for place, argument in enumerate(schema.arguments)
+        if is_dispatch_type(argument.type) == "tensor" or is_list(argument.type)
+    )
+
+    def collect(arguments: Sequence[Any]) -> Overloaded:
+        overloaded: Overloaded = []
+        for place, several in places:
+            value = arguments[place]
+            if several:
+                for each in value or ():
+                    if getattr(each, "key_bits", 0) & PYTHON:
+                        insert(overloaded, each)
+            elif value is not None and value.key_bits & PYTHON:
+                insert(overloaded, value)
+        return overloaded
+
+    return collect
+
+
+def insert(overloaded: Overloaded, tensor: Any) -> None:
+    """Put a tensor where it belongs, if none of its class is there."""
+    kind = type(tensor)
+    for each in overloaded:
+        if type(each) is kind:
+            return
+    for place, each in enumerate(overloaded):
+        if issubclass(kind, type(each)):
+            overloaded.insert(place, tensor)
+            return
+    overloaded.append(tensor)
+
+
+def is_list(kind: Type) -> bool:
+    """Whether a type is that of a list, or of an optional one."""
+    return isinstance(unwrap_optional(kind), ListType)
+
+
+class Handling:
+    """How the calls of one operator are handled; made for its entry once.
+
+    `operator()` gives the handle that handlers see, `rules` are those of the entry;
+    `numbers` says that the operator takes numbers for tensors: handlers get them so.
+    """
+
+    __slots__ = ("_overloaded", "_rules", "finish", "operator", "strip")
+
+    def __init__(
+        self,
+        schema: Schema,
+        operator: Callable[[], Any],
+        rules: tuple[ClassRule, ...] = (),
+        numbers: bool = False,
+    ) -> None:
+        self.operator = operator
+        self._rules = rules
+        self.strip = presented_stripper(schema, Tensor if numbers else None)
+        self._overloaded = collector(schema)
+        self.finish = finisher(schema)
+
+    def handle(self, *arguments: Any) -> Any:
+        """Ask the innermost mode, then the classes; the operator's result."""
+        stack, view, before = STATE.stack, LOCAL.view, STATE.context
+        found = self._overloaded(arguments)
+        func = self.operator()
+        STATE.context = _context(func, stack, found, arguments)
+        try:
+            if stack:
+                mode = stack[-1].mode
+                rest = STATE.stack = stack[:-1]
+                LOCAL.view = inside(view) if rest else inside_last(view)
+                types = tuple(map(type, found))
+                by = self._by(mode)
+                result = self._asked(by, mode, func, types, arguments)
+                check_stack(by, rest)
+                if result is not NotImplemented:
+                    return self.finish(result, arguments, by)
+            STATE.stack, LOCAL.view = stack, inside(view)
+            return self._classes(func, found, arguments)
+        finally:
+            STATE.stack = stack
+            LOCAL.view = view
+            STATE.context = before
+
+    def _classes(self, func: Any, found: Overloaded, arguments: Any) -> Any:
+        """Ask the classes of the arguments, one after the other."""
+        stack, types = STATE.stack, tuple(map(type, found))
+        for tensor in found:
+            by = self._by(tensor)
+            result = self._asked(by, type(tensor), func, types, arguments)
+            check_stack(by, stack)
+            if result is not NotImplemented:
+                return self.finish(result, arguments, by)
+        raise _not_implemented(func, stack, found)
+
+    def refused(self, *arguments: Any) -> Any:
+        """Go on where the first handler returned NotImplemented.
+
+        That was the innermost mode's, or else that of the one class of the arguments.
+        """
+        stack, view, before = STATE.stack, LOCAL.view, STATE.context
+        func, found = self.operator(), self._overloaded(arguments)
+        if not stack:
+            raise _not_implemented(func, stack, found)
+        LOCAL.view = inside(view)
+        try:
+            return self._classes(func, found, arguments)
+        finally:
+            STATE.stack = stack
+            LOCAL.view = view
+            STATE.context = before
+
+    def _by(self, asked: Any) -> Any:
+        """The rule of the class of a mode or tensor, or the mode or tensor itself."""
+        for rule in self._rules:
+            if rule.cls is type(asked):
+                return rule
+        return asked
+
+    def _asked(
+        self, handler: Any, subject: Any, func: Any, types: Any, arguments: Any
+    ) -> Any:
+        """The result of a handler, or of a rule, which is given the mode or class."""
+        given, by_name = self.strip(*arguments)
+        if isinstance(handler, ClassRule):
+            return handler.function(subject, func, types, given, by_name)
+        return handler.__torch_dispatch__(func, types, given, by_name)
+
+
+def check_stack(handler: Any, expected: Any) -> None:
+    """Whether the modes are those that a handler was called with.
+
+    They are after it has entered one and left it again, in another tuple.  Raises
+    `ModeStackError`.
+    """
+    if STATE.stack is expected or same_modes(STATE.stack, expected):
+        return
+    raise ModeStackError(
+        code="ModeStackChanged",
+        handler=handler_name(handler),
+        left=mode_names(STATE.stack),
+        stack=mode_names(expected),
+    )
+
+
+def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
+    """The context that a call belongs to.
+
+    Raises `HandlerError` and `ContextError`.
+    """
+    if not (stack or found):
+        raise HandlerError(code="NothingToHandle", operator=str(func))
+    # A tensor whose keys were set by hand has no context.
+    here = STATE.context
+    context = stack[-1].context if stack else getattr(found[0], "_context", here)
+    if OTHERS:
+        # Of a class that two tensors have, only the first one is in `found`.
+        check_contexts(context, arguments, lambda: func)
+    return context
+
+
+def _not_implemented(func: Any, stack: Any, found: Overloaded) -> HandlerError:
+    modes = (f"the mode {mode_name(stack[-1].mode)}",) if stack else ()
+    classes = tuple(f"the class {type(each).__name__}" for each in found)
+    return HandlerError(
+        code="NoImplementation", operator=str(func), asked=(*modes, *classes)
+    )
+
+
+# (what the handler returned, all arguments, the mode or tensor) -> the result
+Finish = Callable[[Any, Sequence[Any], Any], Any]
+
+
+def handler_name(handler: Any) -> str:
+    """The handler of a tensor or a mode, or a rule, as errors name it."""
+    if isinstance(handler, ClassRule):
+        return f"the rule of {handler.cls.__qualname__}, {handler.debug}"
+    return f"{type(handler).__qualname__}.__torch_dispatch__"
+
+
+def finisher(schema: Schema) -> Finish:
+    """The function that makes the operator's result of a handler's."""
+    convert = returner(schema)
+
+    def converted(value: Any, handler: Any) -> Any:
+        try:
+            result = convert(value)
+        except KernelError as error:
+            problem = _problem(error)
+        else:
+            found = _foreign(result)
+            if not found:
+                return result
+            problem = f"{found}, which has keys and is no tensor"
+        raise HandlerError(
+            code="WrongHandlerResult",
+            handler=handler_name(handler),
+            operator=str(schema.name),
+            problem=problem,
+            schema=str(schema),
+        )
+
+    aliases = aliases_of(schema)
+    if aliases.written and len(aliases.written) == len(schema.returns):
+        return _identical(aliases.written, converted)
+    if schema.is_view and aliases.shown:
+        return _counting(aliases.shown, len(schema.returns) == 1, converted)
+    return lambda value, arguments, handler: converted(value, handler)
+
+
+def _identical(written: tuple[int, ...], converted: Callable[..., Any]) -> Finish:
+    def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
+        converted(value, handler)
+        if len(written) == 1:
+            return arguments[written[0]]
+        return tuple(arguments[place] for place in written)
+
+    return finish
+
+
+def _counting(
+    shown: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
+) -> Finish:
+    """Wrappers that show an argument's memory count their versions with it."""
+
+    def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
+        result = converted(value, handler)
+        for argument, number in shown:
+            origin = arguments[argument]
+            if not isinstance(origin, Tensor):
+                continue
+            views = result if single else result[number]
+            for each in views if isinstance(views, (list, tuple)) else (views,):
+                place = getattr(each, "_place", None)
+                if place is None or each is origin:
+                    continue
+                storage = place[0]
+                if isinstance(storage, WrapperStorage):
+                    storage.counts_with(origin.storage())
+        return result
+
+    return finish
+
+
+def _foreign(result: Any) -> str:
+    """A value that has keys and is no tensor, such as a class of tensors; or ""."""
+    if isinstance(result, (list, tuple)):
+        return next(filter(None, map(_foreign, result)), "")
+    if isinstance(result, Tensor) or not hasattr(result, "key_bits"):
+        return ""
+    return shortened(result)
+
+
+def _problem(error: KernelError) -> str:
+    """The misfit that an error of a kernel tells, as one of a handler."""
+    found, expected = error.found, error.expected
+    if error.code == "WrongReturnCount":
+        noun = "value" if found == 1 else "values"
+        return f"{found} {noun}; the operator has {expected}"
+    where = "" if error.position is None else f" at position {error.position}"
+    return f"{found} {error.value}{where}; {expected} belongs there"

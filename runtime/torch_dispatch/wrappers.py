@@ -1,0 +1,369 @@
+"""Classes of tensors: which are refused, and what a class of wrappers defines.
+
+A class whose tensors have a handler is looked at before there are tensors of it
+(`check_class`).  A *wrapper* has other tensors inside.  Others, which know nothing of
+its class, walk through it if that defines
+
+    def __tensor_flatten__(self):             # the attributes with tensors, a context
+        return ["values", "scale"], self.axis
+
+    @staticmethod
+    def __tensor_unflatten__(tensors, context, size, strides):
+        return Scaled(tensors["values"], tensors["scale"], context)
+
+`flatten` takes a wrapper apart down to tensors that are none, however they are nested;
+`unflatten` puts one together of such tensors.  Both check what the class gives.  A
+context says all that the tensors do not, and should be comparable: wrappers whose plans
+are equal differ in their tensors only.
+
+`return_and_correct_aliasing` is the last line of a wrapper's handler:
+
+    out = wrap(func(*unwrap(args), **unwrap(kwargs)))
+    return return_and_correct_aliasing(func, args, kwargs, out)
+
+A wrapper that a handler makes is a tensor of its own, also where the operator returns a
+view of its argument, or the argument itself.  In three steps (the same as upstream's):
+
+1. a result that shows an argument that is not written to gets its storage; shape and
+   strides stay those of the result;
+2. an operator with the tag `inplace_view` changed the shape of what is wrapped; it is
+   run once more on the wrapper itself, which has no elements that could change twice;
+3. results that *are* arguments that were written to become these very objects.
+
+Arguments are found by the live schema of the operator, however they were passed; what
+its results share is worked out once, and kept with the reading of its definition.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import getattr_static
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.errors.torch_dispatch import HandlerError, SubclassError
+from everyorder.runtime.schema.call_errors import describe_value
+from everyorder.runtime.schema.schema import Schema
+from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
+from everyorder.runtime.torch_dispatch.modes import no_dispatch
+
+
+def check_class(cls: type, call: str) -> None:
+    """Whether tensors can be made of `cls`; `call` is what makes them.
+
+    Raises:
+        SubclassError: it is no subclass of Tensor.
+        HandlerError: its handler is no function.
+        HandlerError: its handler is no classmethod.
+    """
+    if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
+        is_class = isinstance(cls, type)
+        raise SubclassError(
+            code="NotATensorClass",
+            call=call,
+            argument="cls",
+            expected="a subclass of Tensor",
+            found=f"the class {cls.__name__}" if is_class else describe_value(cls),
+        )
+    handler = cls.__torch_dispatch__
+    if handler is not None and not callable(handler):
+        raise HandlerError(
+            code="HandlerNotCallable",
+            handler=f"{cls.__qualname__}.__torch_dispatch__",
+            found=describe_value(handler),
+        )
+    # A classmethod is bound; what is not may still be a staticmethod.
+    if type(handler) is FunctionType and isinstance(
+        getattr_static(cls, "__torch_dispatch__"), FunctionType
+    ):
+        raise HandlerError(
+            code="PlainHandler", handler=f"{cls.__qualname__}.__torch_dispatch__"
+        )
+
+
+PROTOCOL = ("__tensor_flatten__", "__tensor_unflatten__")
+
+Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperPlan:
+    """How a wrapper is put together.
+
+    Attributes:
+        cls: the class of the wrapper.
+        names: of its attributes that hold tensors.
+        context: whatever else the class wants to know.
+        size, strides: those of the wrapper.
+        inner: for each name the plan of what it holds; None for no wrapper.
+    """
+
+    cls: type[Tensor]
+    names: tuple[str, ...]
+    context: Any
+    size: Ints
+    strides: Ints
+    inner: tuple["WrapperPlan | None", ...]
+
+    @property
+    def count(self) -> int:
+        """The tensors that a wrapper is put together from."""
+        return sum(1 if plan is None else plan.count for plan in self.inner)
+
+
+class Flattened(NamedTuple):
+    """A wrapper taken apart: tensors that are no wrappers, in order, and the plan."""
+
+    tensors: tuple[Tensor, ...]
+    plan: WrapperPlan
+
+
+def is_traceable_wrapper_subclass(value: object) -> bool:
+    """Whether it is a tensor of a subclass that has both methods of the protocol."""
+    return isinstance(value, Tensor) and is_traceable_wrapper_subclass_type(type(value))
+
+
+def is_traceable_wrapper_subclass_type(cls: type) -> bool:
+    """Whether tensors of that class can be taken apart and put together."""
+    return (
+        issubclass(cls, Tensor)
+        and cls is not Tensor
+        and all(hasattr(cls, name) for name in PROTOCOL)
+    )
+
+
+def flatten(wrapper: Tensor) -> Flattened:
+    """The tensors inside of a wrapper, and in the wrappers inside of it.
+
+    Raises:
+        SubclassError: its class lacks the protocol, or half of it.
+        SubclassError: `__tensor_flatten__` gave no names, or names of no tensors.
+    """
+    plan, tensors = _flatten(wrapper)
+    return Flattened(tuple(tensors), plan)
+
+
+def unflatten(tensors: Sequence[Tensor], plan: WrapperPlan) -> Any:
+    """The wrapper that the plan makes of these tensors.
+
+    Raises:
+        SubclassError: the plan is for more or fewer.
+        SubclassError: `__tensor_unflatten__` made another class or another shape.
+    """
+    if len(tensors) != plan.count:
+        raise SubclassError(
+            code="WrongTensorCount",
+            cls=plan.cls.__name__,
+            expected=plan.count,
+            found=len(tensors),
+        )
+    return _put_together(iter(tensors), plan)
+
+
+def _flatten(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
+    kind = type(wrapper)
+    missing = tuple(name for name in PROTOCOL if not hasattr(kind, name))
+    if missing or not isinstance(wrapper, Tensor):
+        raise SubclassError(code="NotAWrapper", cls=kind.__name__, missing=missing)
+    names, context = _parts(wrapper)
+    tensors: list[Tensor] = []
+    inner: list[WrapperPlan | None] = []
+    for name in names:
+        value = getattr(wrapper, name, None)
+        if not isinstance(value, Tensor):
+            shown = f"the name {name!r}, which is no attribute with a tensor"
+            raise _wrong_parts(wrapper, shown)
+        if value is wrapper:
+            raise _wrong_parts(wrapper, f"the name {name!r}, which is itself")
+        if is_traceable_wrapper_subclass(value):
+            plan, deeper = _flatten(value)
+            inner.append(plan)
+            tensors += deeper
+        else:
+            inner.append(None)
+            tensors.append(value)
+    return (
+        WrapperPlan(kind, names, context, wrapper.shape, wrapper.strides, tuple(inner)),
+        tensors,
+    )
+
+
+def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
+    """The names and the context that `__tensor_flatten__` gives, checked."""
+    parts = wrapper.__tensor_flatten__()
+    if not isinstance(parts, (list, tuple)):
+        raise _wrong_parts(wrapper, f"a {type(parts).__name__}")
+    if len(parts) != 2:
+        raise _wrong_parts(wrapper, f"a {type(parts).__name__} of {len(parts)}")
+    names, context = parts
+    if not isinstance(names, (list, tuple)):
+        raise _wrong_parts(wrapper, f"a {type(names).__name__} for the names")
+    for name in names:
+        if not isinstance(name, str):
+            shown = f"a {type(name).__name__} for the name of an attribute"
+            raise _wrong_parts(wrapper, shown)
+    return tuple(names), context
+
+
+def _wrong_parts(wrapper: object, found: str) -> SubclassError:
+    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=found)
+
+
+def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
+    given = {
+        name: next(tensors) if inner is None else _put_together(tensors, inner)
+        for name, inner in zip(plan.names, plan.inner, strict=True)
+    }
+    kind: Any = plan.cls
+    made = kind.__tensor_unflatten__(given, plan.context, plan.size, plan.strides)
+    if type(made) is not kind:
+        raise SubclassError(
+            code="WrongWhole",
+            cls=kind.__name__,
+            expected=f"a `{kind.__name__}`",
+            found=f"a `{type(made).__name__}`",
+        )
+    if made.shape != plan.size:
+        raise SubclassError(
+            code="WrongWhole",
+            cls=kind.__name__,
+            expected=f"one of shape {plan.size}",
+            found=f"one of shape {made.shape}",
+        )
+    return made
+
+
+class Aliases(NamedTuple):
+    """The memory that the results of a schema share with its arguments, by places.
+
+    `shown`: pairs of an argument that is not written to and a result that shows it.
+    `written`: the arguments that results are, as these were written to.
+    """
+
+    shown: tuple[tuple[int, int], ...]
+    written: tuple[int, ...]
+
+
+def return_and_correct_aliasing(
+    func: OperatorHandle,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    out: Any,
+) -> Any:
+    """The result of a handler for `func(*args, **kwargs)`, made of `out`.
+
+    Raises:
+        HandlerError: a wrapper's view is of another class than the wrapper.
+        HandlerError: `out` is not what the operator returns.
+        HandlerError: some results are written arguments and others are not, or an
+            operator that changes the shape of its arguments changes several.
+        CallError: the arguments do not fit the schema.
+    """
+    reading = func.reading
+    schema = reading.schema
+    aliases: Aliases | None = reading.memo.get("aliases")
+    if aliases is None:
+        aliases = reading.memo["aliases"] = correctable_aliases(schema)
+    if not aliases.shown and not aliases.written:
+        return out
+    values = func.bind(tuple(args), kwargs or {})
+    for place, number in aliases.shown:
+        result = _results(func, schema, out)[number]
+        for each in result if isinstance(result, (list, tuple)) else (result,):
+            _share(func, schema.arguments[place].name, values[place], each)
+    if "inplace_view" in func.tags:
+        _reshape(func, schema, values, args, kwargs or {})
+    if not aliases.written:
+        return out
+    if len(schema.returns) == 1:
+        return values[aliases.written[0]]
+    kind = list if isinstance(out, list) else tuple
+    return kind(values[place] for place in aliases.written)
+
+
+def correctable_aliases(schema: Schema) -> Aliases:
+    """The aliases of a schema that results can be corrected by.
+
+    Raises `HandlerError`.
+    """
+    aliases = aliases_of(schema)
+    if aliases.written and len(aliases.written) != len(schema.returns):
+        raise HandlerError(
+            code="UnsupportedAliases",
+            operator=str(schema.name),
+            reason="some results are arguments that were written to, and some are not",
+            schema=str(schema),
+        )
+    return aliases
+
+
+def aliases_of(schema: Schema) -> Aliases:
+    """The memory that the results of a schema share with its arguments."""
+    shown, written = [], []
+    for number, result in enumerate(schema.returns):
+        for place, argument in enumerate(schema.arguments):
+            if argument.sets_before.isdisjoint(result.sets_before):
+                continue
+            if not argument.is_write:
+                shown.append((place, number))
+            elif result.is_write:
+                written.append(place)
+                break
+    return Aliases(tuple(shown), tuple(written))
+
+
+def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
+    count = len(schema.returns)
+    if count == 1:
+        return (out,)
+    if not isinstance(out, (list, tuple)) or len(out) != count:
+        several = isinstance(out, (list, tuple))
+        found = f"{len(out)} of them" if several else f"a {type(out).__name__}"
+        raise HandlerError(
+            code="WrongResultCount", operator=str(func), expected=count, found=found
+        )
+    return out
+
+
+def _share(func: OperatorHandle, name: str, argument: Any, result: Any) -> None:
+    """Put `result` on the storage of `argument`, its shape and strides as they are."""
+    if not isinstance(argument, Tensor) or not isinstance(result, Tensor):
+        return
+    wrappers = map(is_traceable_wrapper_subclass, (argument, result))
+    if any(wrappers) and type(argument) is not type(result):
+        raise HandlerError(
+            code="WrapperOfAnotherClass",
+            operator=str(func),
+            argument=name,
+            expected=type(argument).__name__,
+            found=type(result).__name__,
+        )
+    _, offset, strides = ensure_place(result)
+    result._place = ensure_place(argument)[0], offset, strides
+    result._flat = None
+
+
+def _reshape(
+    func: Callable[..., Any],
+    schema: Schema,
+    values: Sequence[Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Have an operator that changes the shape of its argument change the wrapper's."""
+    changed = [
+        value
+        for argument, value in zip(schema.arguments, values, strict=False)
+        if argument.is_write and value is not None
+    ]
+    if len(changed) != 1:
+        raise HandlerError(
+            code="UnsupportedAliases",
+            operator=str(schema.name),
+            reason=f"it changes the shape of {len(changed)} arguments; one can be "
+            "followed",
+            schema=str(schema),
+        )
+    with no_dispatch():
+        func(*args, **kwargs)

@@ -1,0 +1,248 @@
+"""Whole runs: what is printed, what is written, and how they end."""
+
+import pytest
+
+from tests.pytest_plugin.project import (
+    BROKEN,
+    FIRST,
+    FIXTURE,
+    INI,
+    LAST,
+    PAIR,
+    Project,
+    whole,
+)
+
+FLAG = "--everyorder-update accepts it"
+
+MISSING = """\
+============================= test session starts ==============================
+PLATFORM
+ROOTDIR
+configfile: pytest.ini
+testpaths: tests
+collected 2 items
+
+tests/test_a.py FF                                                       [100%]
+
+=================================== FAILURES ===================================
+_____________________________________ pair _____________________________________
+expect/test_a/pair.txt: nothing is expected yet (4 entries); ACCEPTS
+    pytest tests/test_a.py::pair --everyorder-update
+__________________________________ test_three __________________________________
+expect/test_a/test_three.txt: nothing is expected yet (8 entries); ACCEPTS
+    pytest tests/test_a.py::test_three --everyorder-update
+everyorder: 2 scenarios, 12 states, 88 transitions: 2 missing
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair, test_three)
+=========================== short test summary info ============================
+FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: nothing is exp...
+FAILED tests/test_a.py::test_three - Failed: expect/test_a/test_three.txt: no...
+= 2 failed in TIME =
+"""
+
+ACCEPTED = """\
+============================= test session starts ==============================
+PLATFORM
+ROOTDIR
+configfile: pytest.ini
+testpaths: tests
+collected 4 items
+
+tests/test_a.py ....                                                     [100%]
+
+everyorder: 4 scenarios, 20 states, 116 transitions: 4 accepted; 4 expect files written
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (4 scenarios)
+= 4 passed in TIME =
+"""
+
+CHANGED = """\
+============================= test session starts ==============================
+PLATFORM
+ROOTDIR
+configfile: pytest.ini
+testpaths: tests
+collected 1 item
+
+tests/test_a.py F                                                        [100%]
+
+=================================== FAILURES ===================================
+_____________________________________ pair _____________________________________
+expect/test_a/pair.txt: not as expected: 2 changed of 4 entries, first {2}; ACCEPTS
+  header, steps:
+     put('a')
+    -put('b')
+    +put('c')
+  changed: {2}
+     state:
+    -  b
+    +  c
+  changed: {1 2}
+     state:
+       a
+    -  b
+    +  c
+    pytest tests/test_a.py::pair --everyorder-update
+everyorder: 1 scenario, 4 states, 16 transitions: 1 changed
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair)
+=========================== short test summary info ============================
+FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: not as expecte...
+= 1 failed in TIME =
+"""
+
+BROKEN_OUTPUT = """\
+============================= test session starts ==============================
+PLATFORM
+ROOTDIR
+configfile: pytest.ini
+testpaths: tests
+collected 1 item
+
+tests/test_a.py F                                                        [100%]
+
+=================================== FAILURES ===================================
+____________________________________ broken ____________________________________
+test_a/broken: depends on more than the active steps
+order: the observation depends on more than the active steps
+at {1 2}, after 2 operations; no shorter history of these shows it:
+    step_2 = put('b')
+    step_1 = put('a')
+square: from {}, 2 then 1 differs from 1 then 2
+first divergence in 'state' (- expected, + found):
+    @@ -1 +1 @@
+    -b
+    +a
+where the history hides (expected / found):
+    order of registry: 'a', 'b' / 'b', 'a'
+replay id: 28n00-9c
+    everyorder replay 28n00-9c test_a/broken
+    pytest tests/test_a.py::broken
+everyorder: 1 scenario, 4 states, 16 transitions: 1 order-dependent
+=========================== short test summary info ============================
+FAILED tests/test_a.py::broken - Failed: test_a/broken: depends on more than ...
+= 1 failed in TIME =
+"""
+
+STALE = """\
+============================= test session starts ==============================
+PLATFORM
+ROOTDIR
+configfile: pytest.ini
+testpaths: tests
+collected 1 item
+
+tests/test_a.py .                                                        [100%]
+
+stale: expect/test_a/test_three.txt belongs to no scenario
+  delete them: pytest --everyorder-update=all
+everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair)
+= 1 passed in TIME =
+"""
+
+
+def test_nothing_is_expected_yet(project: Project) -> None:
+    project.module("test_a.py", PAIR, FIXTURE)
+    assert project.output() == MISSING.replace("ACCEPTS", FLAG)
+    assert project.files() == {}
+
+
+def test_accept(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST, FIRST, FIXTURE)
+    assert project.output("--everyorder-update") == ACCEPTED
+    assert list(project.files()) == [
+        "test_a/first.txt",
+        "test_a/last.txt",
+        "test_a/pair.txt",
+        "test_a/test_three.txt",
+    ]
+    again = project.run("-q")
+    assert again.ret == 0
+    assert again.outlines[1:2] == [
+        "everyorder: 4 scenarios, 20 states, 116 transitions: 4 as expected"
+    ]
+
+
+def test_changed(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.run("--everyorder-update")
+    before = project.files()
+    project.module("test_a.py", PAIR.replace('"b"', '"c"'))
+    assert project.output() == CHANGED.replace("ACCEPTS", FLAG)
+    assert project.files() == before
+
+
+def test_broken(project: Project) -> None:
+    project.module("test_a.py", BROKEN)
+    assert project.output() == BROKEN_OUTPUT
+    assert project.run("--everyorder-update").ret == 1
+    assert project.files() == {}
+
+
+def test_stale_file(project: Project) -> None:
+    project.module("test_a.py", PAIR, FIXTURE)
+    project.run("--everyorder-update")
+    project.module("test_a.py", PAIR)
+    result = project.run()
+    assert (whole(result), result.ret) == (STALE, 1)
+    accepted = project.run("-q", "--everyorder-update")
+    assert accepted.ret == 0
+    assert accepted.outlines[1] == (
+        "everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected; "
+        "1 expect file deleted"
+    )
+    assert list(project.files()) == ["test_a/pair.txt"]
+
+
+def test_no_scenario_and_nothing_is_said(project: Project) -> None:
+    project.module("test_a.py", "def test_plain():\n    pass\n")
+    result = project.run("-q")
+    assert result.ret == 0
+    assert "everyorder" not in result.stdout.str()
+    assert not (project.path / ".everyorder").exists()
+
+
+def test_without_the_plugin_scenarios_are_nothing(project: Project) -> None:
+    project.module("test_a.py", PAIR, "def test_plain():\n    pass\n")
+    project.write("pytest.ini", INI.replace("everyorder_strategy = walk:1\n", ""))
+    result = project.pytester.runpytest_subprocess(
+        "-p", "no:everyorder", "-p", "no:cacheprovider", "-q"
+    )
+    assert result.ret == 0
+    result.assert_outcomes(passed=1)
+
+
+@pytest.mark.long
+def test_in_a_process_of_its_own_all_warnings_are_errors(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST, FIRST, FIXTURE)
+    result = project.run("-W", "error", "--everyorder-update", apart=True)
+    assert result.ret == 0
+    assert result.stderr.str() == ""
+    result = project.run(
+        "-W", "error", "-p", "no:xdist", "-p", "no:terminal", apart=True
+    )
+    assert (result.ret, result.stdout.str(), result.stderr.str()) == (0, "", "")
+
+
+MISTYPED = """
+from everyorder.harness import Scenario, define, impl
+
+mistyped = Scenario(
+    define("a::f(Tensor x) -> Tensor"), impl("a::f", lambda x: x, "CPUU")
+)
+"""
+
+
+@pytest.mark.usefixtures("last")
+def test_steps_that_never_succeed_are_counted(project: Project) -> None:
+    project.module("test_a.py", MISTYPED)
+    project.run("--everyorder-update")
+    result = project.run()
+    assert result.ret == 0
+    assert (
+        "1 step fails whatever is active; `everyorder run` says which, and how"
+        in result.outlines
+    )

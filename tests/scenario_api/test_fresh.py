@@ -1,0 +1,121 @@
+"""Whether `create` makes fresh registries: what is compared, and what it outweighs.
+
+The registry is not that of `test_audited`: a subclass with a finalizer is in reach of
+all registries of its base, which are then explored with the collector as an operation.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from everyorder.harness import Scenario, explore, steps, use
+from everyorder.harness.report.outcome import Report
+
+
+class Registry:
+    """Sound, as far as its own code goes."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.held[name] = 1
+        return lambda: self.held.pop(name)
+
+    def names(self) -> str:
+        return " ".join(sorted(self.held))
+
+
+def explored(
+    kind: type[Registry], *, strategy: str = "auto", stop_after: int = 5, **others: Any
+) -> Report:
+    others.setdefault("observe", lambda registry: " ".join(sorted(registry.held)))
+    return explore(
+        Scenario(
+            *steps("add", "ab", lambda registry, name: registry.add(name)),
+            uses=[use("names", lambda registry: registry.names())],
+            create=kind,
+            **others,
+        ),
+        strategy,
+        stop_after=stop_after,
+    )
+
+
+class First(Registry):
+    """Only the first one of the process is wrong; something weak is in its reach."""
+
+    made = 0
+    most = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = weakref.WeakSet[Registry]()
+        First.made += 1
+        self.wrong = First.made <= First.most
+
+    def names(self) -> str:
+        return " ".join(self.held) if self.wrong else super().names()
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_first_one_is_what_all_others_have_to_be(strategy: str, most: int) -> None:
+    First.made, First.most = 0, most
+    assert explored(First, strategy=strategy).verdict == "not fresh"
+
+
+class Dirty(Registry):
+    """Leaves something where it is let go of, unless somebody has looked."""
+
+    left = False
+    order = "a"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dirty = False
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.dirty = True
+        return super().add(name)
+
+    def names(self) -> str:
+        self.dirty = False
+        return "wrong" if Dirty.left and "a" in self.held else super().names()
+
+    def __del__(self) -> None:
+        Dirty.left |= self.dirty and "".join(self.held) == Dirty.order
+
+
+@pytest.mark.parametrize("order", ["a", "b", "ab", "ba"])
+def test_what_is_let_go_of_before_somebody_looks(order: str) -> None:
+    Dirty.left, Dirty.order = False, order
+    report = explored(Dirty, observe=Dirty.names)
+    assert report.verdict == "not fresh"
+
+
+LEFT = [0]
+
+
+class Ordered(Registry):
+    """Shows its order, and leaves something that breaks a law once."""
+
+    def names(self) -> str:
+        return " ".join(self.held)
+
+    def __del__(self) -> None:
+        LEFT[0] += [*self.held] == ["b", "a"]
+
+
+def test_a_law_that_breaks_later_takes_no_refutation_away() -> None:
+    LEFT[0] = 0
+    report = explored(
+        Ordered,
+        stop_after=1,
+        fingerprint=lambda registry: tuple(registry.held),
+        check=lambda registry: ["once"] * (LEFT[0] == 1 and not registry.held),
+    )
+    (violation,) = report.exploration.violations
+    assert violation.kind in ("order", "use")

@@ -1,0 +1,355 @@
+"""Steps and uses as they are written, and what they have to do with each other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from everyorder import harness
+from everyorder.harness.base.errors import NotAScenario
+from everyorder.harness.engine.protocol import Relations
+from everyorder.harness.scenario import Scenario, Step, UseStep, step, steps, use
+
+
+class Shelf:
+    """A registry of the simplest kind."""
+
+    def __init__(self) -> None:
+        self.things: list[str] = []
+
+    def put(self, thing: str) -> "Slip":
+        self.things.append(thing)
+        return Slip(self, thing)
+
+    def take(self, thing: str) -> None:
+        self.things.remove(thing)
+
+
+class Slip:
+    def __init__(self, shelf: Shelf, thing: str) -> None:
+        self.shelf, self.thing = shelf, thing
+
+    def close(self) -> None:
+        self.shelf.things.remove(self.thing)
+
+
+def performed(made: Step, shelf: Shelf) -> Any:
+    return made.prepare(shelf, "step 1")()
+
+
+def refused(make: Callable[[], object]) -> str:
+    with pytest.raises(NotAScenario) as caught:
+        make()
+    return str(caught.value).removeprefix("a scenario cannot take ")
+
+
+def test_step_that_returns_an_object_with_close() -> None:
+    shelf = Shelf()
+    made = step('put("jar")', lambda to: to.put("jar"))
+    perform = made.prepare(shelf, "step 1")
+    assert shelf.things == []
+    handle = perform()
+    assert isinstance(handle, Slip)
+    assert shelf.things == ["jar"]
+    handle.close()
+    assert shelf.things == []
+
+
+def test_step_that_returns_a_function() -> None:
+    shelf = Shelf()
+
+    def put(to: Shelf) -> Any:
+        to.things.append("jar")
+        return lambda: to.things.remove("jar")
+
+    perform = step("put", put).prepare(shelf, "step 1")
+    handle = perform()
+    handle.close()
+    assert shelf.things == []
+    perform().close()
+    assert shelf.things == []
+
+
+def test_undo_of_the_registry_and_of_what_was_returned() -> None:
+    shelf = Shelf()
+
+    def put(to: Shelf) -> str:
+        to.put("jar")
+        return "jar"
+
+    for undo in (lambda to, thing: to.take(thing), lambda to: to.take("jar")):
+        handle = performed(step("put", put, undo=undo), shelf)
+        assert shelf.things == ["jar"]
+        handle.close()
+        assert shelf.things == []
+
+
+def test_a_step_that_stays() -> None:
+    shelf = Shelf()
+    made = step("put", lambda to: to.put("jar"), undo=None, again=True)
+    assert (made.lasting, made.again) == (True, True)
+    handle = performed(made, shelf)
+    performed(made, shelf)
+    assert shelf.things == ["jar", "jar"]
+    with pytest.raises(AssertionError, match="never undone"):
+        handle.close()
+
+
+def test_steps_with_a_parameter() -> None:
+    shelf = Shelf()
+    one, other = steps("put", ["jar", "cup"], Shelf.put)
+    assert (one.text, other.text) == ("put('jar')", "put('cup')")
+    held = [performed(other, shelf), performed(one, shelf)]
+    assert shelf.things == ["cup", "jar"]
+    held[0].close()
+    assert shelf.things == ["jar"]
+
+
+def test_steps_with_a_parameter_and_an_undo() -> None:
+    shelf = Shelf()
+    ends: list[object] = []
+
+    def take(to: Shelf, thing: str, slip: object) -> None:
+        to.take(thing)
+        ends.append(type(slip))
+
+    for made in (
+        *steps("put", {"jar": "a jar"}, Shelf.put, undo=Shelf.take),
+        *steps("put", {"jar": "a jar"}, Shelf.put, undo=take),
+    ):
+        assert made.text == "put(jar)"
+        handle = performed(made, shelf)
+        assert shelf.things == ["a jar"]
+        handle.close()
+        assert shelf.things == []
+    assert ends == [Slip]
+
+
+def test_steps_have_the_options_of_a_step() -> None:
+    (made,) = steps("put", "a", Shelf.put, undo=None, again=True, symmetric=True)
+    assert (made.lasting, made.again, made.symmetry) == (True, True, "put")
+    (alone,) = steps("put", [Shelf], Shelf.put, after="x", constant=True)
+    assert (alone.text, alone.after, alone.constant) == ("put(Shelf)", ("x",), True)
+    assert alone.symmetry == ""
+
+
+def test_a_value_that_is_written_with_its_address() -> None:
+    value = object()
+    text = refused(lambda: steps("put", [value], Shelf.put))
+    assert text == (
+        f"the value {value!r}, which is written with its address; it wants values by "
+        "text: {'json': value, ...}."
+    )
+
+
+def test_relations_are_texts() -> None:
+    table = step("table", lambda _: None)
+    made = step("row", lambda _: None, requires=table, after=["a", table, "a"])
+    assert (made.requires, made.after) == (("table",), ("a", "table"))
+
+
+def test_declarations() -> None:
+    made = step("put", lambda _: None, raises=LookupError, may_refuse=True)
+    assert (made.raises, made.may_refuse) == ((LookupError,), True)
+    asked = use("get", len, raises=(LookupError, ValueError), constant=True)
+    assert asked.raises == (LookupError, ValueError)
+    assert (asked.constant, asked.unordered) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"again": True},
+            "step('put', ...) with again=True, which can be undone; it wants "
+            "undo=None, or a second step of another text.",
+        ),
+        (
+            {"undo": None, "may_refuse": True},
+            "step('put', ...) with may_refuse=True, which cannot be undone; it wants "
+            "undo=..., a function that may raise.",
+        ),
+        (
+            {"undo": "take"},
+            "undo of step('put', ...)=str; it wants a function of the registry, or of "
+            "it and of what the step returned.",
+        ),
+        (
+            {"undo": lambda: None},
+            "undo of step('put', ...)=<lambda>(); it wants a function of the registry, "
+            "or of it and of what the step returned.",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(options: Any, text: str) -> None:
+    assert refused(lambda: step("put", lambda _: None, **options)) == text
+
+
+def test_a_function_that_takes_no_registry() -> None:
+    name = "test_a_function_that_takes_no_registry.<locals>.put"
+
+    def put() -> None: ...
+
+    assert refused(lambda: step("put", put)) == (  # type: ignore[arg-type]  # the mistake
+        f"do of step('put', ...)={name}() -> None; it wants a function of the registry."
+    )
+    assert refused(lambda: use("put", put)) == (  # type: ignore[arg-type]  # the mistake
+        f"perform of use('put', ...)={name}() -> None; it wants a function of the "
+        "registry."
+    )
+    assert refused(lambda: steps("put", "a", lambda _: None)) == (  # type: ignore[arg-type,misc]  # the mistake
+        "do of steps('put', ...)=test_a_function_that_takes_no_registry.<locals>."
+        "<lambda>.<locals>.<lambda>(_); it wants a function of the registry and of a "
+        "value."
+    )
+
+
+def test_a_generator_function_has_its_undo_already() -> None:
+    def put(to: Shelf) -> Any:
+        with to.put("jar"):  # type: ignore[attr-defined]  # it never runs
+            yield
+
+    assert refused(lambda: step("put", put, undo=Shelf.take)) == (
+        "step('put', ...), a generator function, with undo=; it wants one of both: "
+        "what follows the yield undoes."
+    )
+
+
+def test_a_use_that_yields() -> None:
+    def things(of: Shelf) -> Any:
+        yield from of.things
+
+    assert refused(lambda: use("things", things)) == (
+        "use('things', ...), a generator function; it wants a function that returns "
+        "its answer, as a list of all."
+    )
+
+
+def test_use_returns_its_answer() -> None:
+    shelf = Shelf()
+    shelf.put("jar")
+    made = use("count", lambda of: len(of.things))
+    assert made.perform(shelf) == 1
+    assert made.operators == ()
+
+
+def test_they_are_on_the_face_of_the_harness() -> None:
+    assert (harness.step, harness.steps, harness.use) == (step, steps, use)
+
+
+def test_texts() -> None:
+    assert str(Step("put", lambda _, __: lambda: Slip(Shelf(), ""))) == "put"
+    assert str(UseStep("count", lambda _: 0)) == "count"
+
+
+class Ends:
+    """What undoes nothing."""
+
+    def close(self) -> None: ...
+
+
+def test_a_text_stays_one_line() -> None:
+    """A newline broke the listing of a history, and a tab its columns."""
+    one = step("a\nb", lambda _: Ends())
+    two = step("c\td\x1b\ud800 é 名", lambda _: Ends(), requires="a\nb", after=[one])
+    assert (one.text, two.text) == (r"a\nb", r"c\td\x1b\ud800 é 名")
+    assert (two.requires, two.after) == ((r"a\nb",), (r"a\nb",))
+    assert use("x\ny", len).text == r"x\ny"
+    assert type(step(type("Text", (str,), {})("a"), lambda _: Ends()).text) is str
+    made = Scenario(one, two, create=list, observe=str, ordered=[("a\nb", two)])
+    assert made.relations.requires == {1: {0}}
+    assert made.relations.pairs == {(0, 1)}
+    by_value = steps("add", ["a\n"], lambda registry, value: Ends())
+    by_name = steps("add", {"a\n": 1}, lambda registry, value: Ends())
+    assert [each.text for each in (*by_value, *by_name)] == [
+        r"add('a\n')",
+        r"add(a\n)",
+    ]
+
+
+def made(text: str, **options: Any) -> Step:
+    return step(text, lambda _: lambda: None, **options)
+
+
+def scenario(*steps: Step, **options: Any) -> Scenario:
+    return Scenario(*steps, **{"create": list, "observe": str, **options})
+
+
+TABLE = made("table")
+
+
+def test_without_relations() -> None:
+    assert scenario(TABLE, made("row")).relations == Relations()
+
+
+def test_all_relations() -> None:
+    found = scenario(
+        made("row", requires=TABLE, may_refuse=True),
+        TABLE,
+        made("index", after=["table", "row"], undo=lambda _: None),
+        step("view", lambda _: None, undo=None),
+        step("log", lambda _: None, undo=None, again=True, raises=LookupError),
+        uses=[use("count", len), use("version", len, constant=True)],
+        ordered=[("index", TABLE), ("table", "row")],
+    ).relations
+    assert found == Relations(
+        lasting=frozenset({3, 4}),
+        again=frozenset({4}),
+        requires={0: frozenset({1})},
+        after={2: frozenset({0, 1})},
+        refusable=frozenset({0}),
+        pairs=frozenset({(1, 2), (0, 1)}),
+        declared=frozenset({4, 6}),
+    )
+
+
+def test_what_is_given_is_always_there() -> None:
+    """It outlives the steps, so nothing follows from requiring it."""
+    found = scenario(made("row", requires=TABLE, after="table"), given=[TABLE])
+    assert found.relations == Relations()
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "text"),
+    [
+        (
+            (TABLE, made("row", requires="tabel")),
+            {},
+            "'tabel' in requires= of 'row', which is no step of it; it wants one of "
+            "its steps, such as table",
+        ),
+        (
+            (TABLE, made("row", after="index")),
+            {},
+            "'index' in after= of 'row', which is no step of it; it wants one of its "
+            "steps, such as table or row",
+        ),
+        (
+            (TABLE,),
+            {"ordered": [("table", "chair")]},
+            "'chair' in ordered=, which is no step of it; it wants one of its steps, "
+            "such as table",
+        ),
+        (
+            (TABLE,),
+            {"ordered": [("table", TABLE)]},
+            "ordered=[('table', 'table')]; it wants pairs of two steps",
+        ),
+        (
+            (TABLE, made("row", requires="index"), made("index", after="row")),
+            {},
+            "steps of which each waits for another ('row', 'index'); it wants "
+            "requires= and after= without a circle",
+        ),
+        (
+            (made("row", requires="row"),),
+            {},
+            "steps of which each waits for another ('row'); it wants requires= and "
+            "after= without a circle",
+        ),
+    ],
+)
+def test_what_cannot_be(steps: Any, options: Any, text: str) -> None:
+    with pytest.raises(NotAScenario) as caught:
+        scenario(*steps, **options)
+    assert str(caught.value) == f"a scenario cannot take {text}."
