@@ -39,18 +39,19 @@ LEG_zoo := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
-OF_DISPATCHERS := $(addprefix tests/scenario/test_,dispatcher.py call_stubs.py \
+OF_DISPATCHERS := tests/systems/test_dispatcher.py \
+	$(addprefix tests/scenario_api/test_,call_stubs.py \
 	effects.py exploring.py recorder.py registrations.py scenario.py uses.py)
 FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
-	$(wildcard tests/scenario/test_*.py)) \
+	$(wildcard tests/scenario_api/test_*.py tests/systems/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
 	$(FOLLOWING) tests/test_readme.py
 # What loads the runtime while it is collected, and follows objects: long, and alone.
 LEG_followed := tests/scenarios/test_verdicts_followed.py
 # What is explored of the runtime.
-LEG_catalogue := tests/scenarios tests/scenario $(addprefix --ignore=,$(LEG_registries) \
+LEG_catalogue := tests/scenarios tests/scenario_api tests/systems $(addprefix --ignore=,$(LEG_registries) \
 	$(LEG_followed))
 LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
